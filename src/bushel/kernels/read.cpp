@@ -1,0 +1,211 @@
+#include "read.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "crc32.hpp"
+#include "faults.hpp"
+#include "source.hpp"
+
+namespace bushel {
+
+namespace {
+
+using Reason = ExtentFault::Reason;
+
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t end_of(std::int64_t offset, std::int64_t length) {
+    return offset > most - std::max(length, std::int64_t{0}) ? most : offset + length;
+}
+
+ExtentFault shrunk(const MappedFile &file, std::size_t row) {
+    return ExtentFault(Reason::shrunk, row, file.size(), file.size_now(), file.path());
+}
+
+std::vector<std::size_t> unseen_rows(const Batch &batch) {
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        if (!batch.missing(row) && !batch.file_of(row).seen(batch.offset[row], batch.length[row])) rows.push_back(row);
+    }
+    return rows;
+}
+
+void order_by_place(const Batch &batch, std::vector<std::size_t> &rows) {
+    std::sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+        const int file_a = batch.file ? batch.file[a] : 0, file_b = batch.file ? batch.file[b] : 0;
+        return file_a != file_b ? file_a < file_b : batch.offset[a] < batch.offset[b];
+    });
+}
+
+// One request for rows that lie on the same or neighbouring pages. `rows` are in order of place.
+void announce_rows(const Batch &batch, const std::vector<std::size_t> &rows) {
+    for (std::size_t i = 0; i < rows.size();) {
+        const MappedFile &file = batch.file_of(rows[i]);
+        const std::int64_t begin = batch.offset[rows[i]];
+        std::int64_t end = begin + batch.length[rows[i]];
+        for (++i;
+             i < rows.size() && &batch.file_of(rows[i]) == &file && batch.offset[rows[i]] <= end + MappedFile::page;
+             ++i) {
+            end = std::max(end, batch.offset[rows[i]] + batch.length[rows[i]]);
+        }
+        file.announce(begin, end - begin);
+    }
+}
+
+// Copies rows and remembers the first that fails its checksum.
+class Copier {
+public:
+    Copier(const Batch &batch, std::uint8_t *const *out) : batch_(batch), out_(out) {}
+
+    void from_map(std::size_t row) {
+        // An empty row may lie in an empty file, which has no map.
+        const auto length = static_cast<std::size_t>(batch_.length[row]);
+        if (length) std::memcpy(out_[row], batch_.file_of(row).data() + batch_.offset[row], length);
+        check_sum(row);
+    }
+
+    bool from_memory(std::size_t row) {
+        const MappedFile &file = batch_.file_of(row);
+        if (!file.pread_if_resident(out_[row], batch_.offset[row], batch_.length[row])) return false;
+        file.mark_seen(batch_.offset[row], batch_.length[row]);
+        check_sum(row);
+        return true;
+    }
+
+    void from_disk(std::size_t row) {
+        const MappedFile &file = batch_.file_of(row);
+        if (file.pread(out_[row], batch_.offset[row], batch_.length[row]) != batch_.length[row])
+            throw shrunk(file, row);
+        file.mark_seen(batch_.offset[row], batch_.length[row]);
+        check_sum(row);
+    }
+
+    // A processor follows a few streams by itself, but not the jump to the next record.
+    void prefetch(std::size_t row) const {
+        if (row >= batch_.rows || batch_.missing(row)) return;
+        const MappedFile &file = batch_.file_of(row);
+        if (!file.data()) return;
+        const std::uint8_t *start = file.data() + batch_.offset[row];
+        const std::int64_t length = std::min(batch_.length[row], std::int64_t{512});
+        for (std::int64_t i = 0; i < length; i += 64) __builtin_prefetch(start + i);
+    }
+
+    void finish() const {
+        if (bad_row_ < batch_.rows) {
+            throw ExtentFault(Reason::checksum, bad_row_, batch_.crc[bad_row_], bad_sum_,
+                              batch_.file_of(bad_row_).path());
+        }
+    }
+
+private:
+    void check_sum(std::size_t row) {
+        if (!batch_.crc) return;
+        const std::uint32_t sum = crc32(out_[row], static_cast<std::size_t>(batch_.length[row]));
+        if (sum != batch_.crc[row] && row < bad_row_) bad_row_ = row, bad_sum_ = sum;
+    }
+
+    const Batch &batch_;
+    std::uint8_t *const *out_;
+    std::size_t bad_row_ = std::numeric_limits<std::size_t>::max();
+    std::uint32_t bad_sum_ = 0;
+};
+
+}  // namespace
+
+std::int64_t check(const Batch &batch) {
+    std::int64_t total = 0;
+    std::vector<bool> measured(batch.files.size());
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        if (batch.missing(row)) continue;
+        const MappedFile &file = batch.file_of(row);
+        const std::int64_t offset = batch.offset[row], length = batch.length[row];
+        if (!file.contains(offset, length))
+            throw ExtentFault(Reason::beyond, row, end_of(offset, length), file.size(), file.path());
+        const std::size_t number = batch.file ? static_cast<std::size_t>(batch.file[row]) : 0;
+        if (!measured[number]) {
+            measured[number] = true;
+            if (file.size_now() < file.size()) throw shrunk(file, row);
+        }
+        if (length > most - total) throw ExtentFault(Reason::beyond, row, most, file.size(), file.path());
+        total += length;
+    }
+    return total;
+}
+
+bool in_memory(const Batch &batch) { return unseen_rows(batch).empty(); }
+
+void announce(const Batch &batch) {
+    std::vector<std::size_t> fresh = unseen_rows(batch);
+    order_by_place(batch, fresh);
+    announce_rows(batch, fresh);
+}
+
+// Rows whose pages were all seen before are copied from the map: no system call. The others are not touched through the
+// map, where each absent page would be waited for by itself, but by calls that tell present from absent: those in
+// memory are taken at once, all the absent ones are announced together, and are collected when everything else is done.
+void copy(const Batch &batch, std::uint8_t *const *out) {
+    Copier copier(batch, out);
+    const std::vector<std::size_t> fresh = unseen_rows(batch);
+
+    std::vector<std::size_t> cold;
+    for (const std::size_t row : fresh) {
+        if (batch.file_of(row).seen(batch.offset[row], batch.length[row]))
+            copier.from_map(row);  // a neighbour's page
+        else if (!copier.from_memory(row))
+            cold.push_back(row);
+    }
+    order_by_place(batch, cold);
+    announce_rows(batch, cold);
+
+    constexpr std::size_t ahead = 8;
+    const long faults = major_faults();
+    auto skip = fresh.begin();
+    for (std::size_t row = 0; row < std::min(ahead, batch.rows); ++row) copier.prefetch(row);
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        copier.prefetch(row + ahead);
+        if (skip != fresh.end() && *skip == row)
+            ++skip;
+        else if (!batch.missing(row))
+            copier.from_map(row);
+    }
+    if (major_faults() != faults) {  // pages seen before have left memory: start learning anew
+        for (const MappedFile *file : batch.files) {
+            if (file) file->forget_seen();
+        }
+    }
+
+    for (const std::size_t row : cold) copier.from_disk(row);
+    copier.finish();
+}
+
+void checksum(const Batch &batch, std::uint32_t *out) {
+    constexpr std::int64_t piece = 256 * 1024, near = 16 * 1024;
+    const MappedFile *current = nullptr;
+    FileSource source;
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        out[row] = 0;
+        if (batch.missing(row)) continue;
+        const MappedFile &file = batch.file_of(row);
+        if (&file != current) source = FileSource(file), current = &file;
+        // Small rows in the order of the file share a read.
+        const std::size_t next = row + 1;
+        const bool follows = next < batch.rows && !batch.missing(next) && &batch.file_of(next) == &file &&
+                             batch.offset[next] >= batch.offset[row] && batch.offset[next] - batch.offset[row] < near;
+        for (std::int64_t done = 0; done < batch.length[row];) {
+            const std::int64_t part = std::min(batch.length[row] - done, piece);
+            const std::int64_t wish = follows ? piece : part;
+            try {
+                out[row] =
+                    crc32(source.view(batch.offset[row] + done, part, wish), static_cast<std::size_t>(part), out[row]);
+            } catch (ExtentFault &fault) {
+                fault.row = row;
+                throw;
+            }
+            done += part;
+        }
+    }
+}
+
+}  // namespace bushel

@@ -1,0 +1,73 @@
+// One pass over the headers of a tar archive (POSIX ustar and pax, GNU, and the headers before both).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "source.hpp"
+
+namespace bushel {
+
+struct TarMembers {
+    std::vector<std::uint8_t> names;
+    std::vector<std::int64_t> name_offsets{0};
+    std::vector<std::int64_t> offset, size, header;
+    std::vector<std::uint8_t> type;
+    std::int64_t end = 0;
+    int zero_blocks = 0;
+    std::int64_t tail = 0;
+    std::string problem;  // empty: none
+    std::int64_t problem_offset = -1;
+};
+
+// The scan as a machine that says which bytes it wants next, so that the same code reads local files, buffers and
+// object stores.
+class TarScan {
+public:
+    struct Window {
+        std::int64_t offset, need, wish;
+    };
+
+    TarScan(std::int64_t size, std::int64_t start, std::int64_t smallest_window);
+
+    // What to feed next; nothing when the scan is over.
+    std::optional<Window> next() const;
+
+    // The bytes at next()->offset, at least next()->need of them.
+    void feed(const std::uint8_t *data, std::int64_t length);
+
+    TarMembers take() { return std::move(members_); }
+
+private:
+    struct Overrides {
+        std::optional<std::string> path;
+        std::optional<std::int64_t> size;
+        bool sparse = false;
+    };
+
+    enum class Phase { headers, tail, over };
+
+    void read_header(const std::uint8_t *block, std::int64_t length);
+    void read_end(const std::uint8_t *block, std::int64_t length);
+    void read_tail(const std::uint8_t *data, std::int64_t length);
+    void read_name_or_pax(const std::uint8_t *block, std::int64_t length, std::int64_t size, std::uint8_t type);
+    bool read_pax(const std::uint8_t *data, std::int64_t length, Overrides &into);
+    void add_member(const std::uint8_t *block, std::int64_t length, std::int64_t size, std::uint8_t type);
+    void stop(const char *problem);
+
+    std::int64_t size_;
+    std::int64_t pos_;  // of the header to read next
+    std::int64_t need_;
+    std::int64_t smallest_window_;
+    std::int64_t stride_ = 0;  // typical distance between members
+    Phase phase_ = Phase::headers;
+    std::int64_t first_header_ = -1;  // of the member being read, when it has extra headers
+    std::optional<std::string> long_name_;
+    Overrides local_, global_;
+    TarMembers members_;
+};
+
+TarMembers scan_tar(Source &source, std::int64_t start);
+
+}  // namespace bushel

@@ -1,0 +1,66 @@
+"""Specs: which fields a sample has, and the codec of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bushel.errors import SpecError
+
+__all__ = ["KEY", "Field", "Spec", "format_spec", "parse_spec"]
+
+KEY = "__key__"
+"""The name under which a sample carries its key. No field can have it."""
+
+_TYPE = re.compile(r"(?P<codec>[a-z0-9_-]+(\([A-Za-z0-9_.,()-]*\))?)(?P<sequence>\[\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One modality of a sample.
+
+    Attributes:
+        name: The field's name.
+        codec: Name of its codec, with parameters where it has some: `jpg`, `array(float32,64,128)`.
+        sequence: Whether a sample holds a list of values (`jpg[]`) rather than one.
+    """
+
+    name: str
+    codec: str
+    sequence: bool = False
+
+    @property
+    def type(self) -> str:
+        """The field's type as a spec spells it, such as `jpg[]`."""
+        return f"{self.codec}[]" if self.sequence else self.codec
+
+
+Spec = Mapping[str, Field]
+"""Field name to field, in the order in which the fields were declared."""
+
+
+def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
+    """Parse `{"image": "jpg", "frames": "jpg[]"}`.
+
+    Whether a codec of that name exists is the codec registry's question, not this function's.
+
+    Raises:
+        SpecError: A name or a type is malformed.
+    """
+    if not isinstance(spec, Mapping):
+        raise SpecError(f"a spec is a mapping of field names to types such as {{'image': 'jpg'}}, not {spec!r}")
+    fields = {}
+    for name, kind in spec.items():
+        if not isinstance(name, str) or not name or name == KEY or "\0" in name:
+            raise SpecError(f"{name!r} cannot be the name of a field: use a non-empty string other than {KEY!r}")
+        match = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
+        if match is None:
+            raise SpecError(f"field {name!r} has the malformed type {kind!r}: write 'jpg', or 'jpg[]' for a sequence")
+        fields[name] = Field(name, match["codec"], match["sequence"] is not None)
+    return fields
+
+
+def format_spec(fields: Spec) -> dict[str, str]:
+    """The inverse of `parse_spec`."""
+    return {name: field.type for name, field in fields.items()}

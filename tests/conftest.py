@@ -1,0 +1,40 @@
+"""What all tests share: where the sample data is, when it is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("nightly", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def _folder(name: str) -> Path:
+    folder = SHARED / name
+    if not folder.is_dir():
+        pytest.skip(f"the sample data is not here ({name})")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """Datasets written by the original packages."""
+    return _folder("golden")
+
+
+@pytest.fixture(scope="session")
+def photos() -> Path:
+    """Real photos in folders, one per class."""
+    return _folder("photos")
+
+
+@pytest.fixture(scope="session")
+def videos() -> Path:
+    """Real video clips."""
+    return _folder("videos")
