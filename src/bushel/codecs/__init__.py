@@ -1,0 +1,10 @@
+"""Codecs: bytes to values and back.
+
+`get_codec(name)` finds one, `register_codec` adds one. `docs/codecs.md` has the table of what there is.
+"""
+
+from bushel.codecs.base import Buffer, Codec
+from bushel.codecs.extensions import codec_of_extension, tar_storage
+from bushel.codecs.registry import codec_names, get_codec, register_codec
+
+__all__ = ["Buffer", "Codec", "codec_names", "codec_of_extension", "get_codec", "register_codec", "tar_storage"]

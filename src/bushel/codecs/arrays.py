@@ -1,0 +1,214 @@
+"""NumPy arrays: Granular's `array`, the raw `array(dtype,dims)` of bags, and NumPy's own `npy` and `npz`.
+
+Lengths are checked against dtype and shape before anything is allocated, and no array is ever unpickled. Decoded
+arrays own their memory and can be written to.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import re
+import reprlib
+import zipfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
+from bushel.codecs.compress import MAX_EXPANDED
+from bushel.errors import CodecError, SpecError
+
+__all__ = ["FACTORIES", "array_from", "as_array", "dtype_from"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_KINDS = "biufcSUMm"  # neither objects (they would be pickles) nor records
+_DTYPE = re.compile(r"[<>|=]?([biufcSU][0-9]{1,9}|[mM]8(\[[0-9]{0,9}[A-Za-z]{1,7}\])?)")
+_DTYPE_NAME = re.compile(r"[a-z]+[0-9]{0,3}")
+_BIN_HEADS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # msgpack's bin 8, 16 and 32: bytes of the length
+_NPY_MAGIC = b"\x93NUMPY"
+_NPY_HEADER_LIMIT = 65_536
+
+
+def as_array(codec: str, value: Any) -> Array:
+    """The value as an array of plain numbers, text or times.
+
+    Raises:
+        CodecError: It is not an array, or one of objects or records.
+    """
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise codec_error(codec, "an array", f"{describe(value)} ({error})") from error
+    if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
+        raise codec_error(codec, "an array of numbers, text or times", describe(value))
+    return array
+
+
+def dtype_from(codec: str, text: object) -> np.dtype[Any]:
+    """The dtype that a NumPy type string such as `<f4` names.
+
+    Raises:
+        CodecError: It names none, or one of objects or records.
+    """
+    if not isinstance(text, str) or not _DTYPE.fullmatch(text):
+        raise codec_error(codec, "a NumPy type string such as '<f4'", describe(text))
+    try:
+        dtype = np.dtype(text)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise codec_error(codec, "a NumPy type string such as '<f4'", describe(text)) from error
+    if dtype.itemsize == 0:
+        raise codec_error(codec, "a dtype of at least one byte", describe(text))
+    return dtype
+
+
+def array_from(codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buffer, *, fortran: bool = False) -> Array:
+    """A new array of the given bytes.
+
+    Raises:
+        CodecError: The shape is not one, or needs another number of bytes.
+    """
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise codec_error(codec, "a shape of integers >= 0", describe(shape))
+    if math.prod(shape) * dtype.itemsize != len(data):
+        raise codec_error(
+            codec, f"the bytes of a {dtype} array of shape {reprlib.repr(tuple(shape))}", f"{len(data)} bytes"
+        )
+    try:
+        if not len(data):
+            return np.empty(shape, dtype, order="F" if fortran else "C")
+        flat = np.frombuffer(data, dtype)
+        return np.array(flat.reshape(shape, order="F" if fortran else "C"), order="K")
+    except ValueError as error:
+        raise codec_error(codec, "a shape that NumPy can hold", f"{reprlib.repr(tuple(shape))} ({error})") from error
+
+
+def _encode_array(value: Any) -> bytes:
+    import msgpack
+
+    array = as_array("array", value)
+    try:
+        packed: bytes = msgpack.packb([array.dtype.str, array.shape, array.tobytes()])
+    except ValueError as error:
+        raise codec_error("array", "an array of less than 4 GiB", describe(array)) from error
+    return packed
+
+
+def _decode_array(data: Buffer) -> Array:
+    import msgpack
+
+    view = memoryview(data)
+    head = msgpack.Unpacker()
+    head.feed(view[:1024])
+    try:
+        parts, text, shape = head.read_array_header(), head.unpack(), head.unpack()
+        start = head.tell()
+        width = _BIN_HEADS[view[start]]
+    except (ValueError, TypeError, LookupError, msgpack.UnpackException) as error:
+        raise codec_error("array", "msgpack of [dtype, shape, bytes]", found_bytes(data)) from error
+    payload = view[start + 1 + width :]
+    length = int.from_bytes(view[start + 1 : start + 1 + width], "big")
+    if parts != 3 or not isinstance(shape, list) or length != len(payload):
+        raise codec_error("array", "msgpack of [dtype, shape, bytes] and nothing after it", found_bytes(data))
+    return array_from("array", dtype_from("array", text), shape, payload)
+
+
+def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value: Any) -> bytes:
+    array = as_array(codec, value)
+    if array.shape != shape or array.dtype != dtype:
+        raise codec_error(codec, f"an array of shape {shape} and dtype {dtype}", describe(array))
+    return array.astype(dtype, copy=False).tobytes()
+
+
+def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> Array:
+    return array_from(codec, dtype, shape, data)
+
+
+def _array(name: str, arguments: str) -> Codec:
+    """Codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name."""
+    if not arguments:
+        return Codec(name, _encode_array, _decode_array)
+    kind, *sizes = arguments.split(",")
+    try:
+        dtype = np.dtype(kind) if _DTYPE_NAME.fullmatch(kind) else None
+    except TypeError:
+        dtype = None
+    if dtype is None or dtype.kind not in _KINDS or not dtype.itemsize:
+        raise SpecError(f"codec {name!r}: {kind!r} is not a dtype such as float32 or uint8")
+    if not all(re.fullmatch("[0-9]{1,18}", size) for size in sizes):
+        raise SpecError(f"codec {name!r}: sizes are numbers, as in 'array(float32,64,128)'")
+    shape = tuple(map(int, sizes))
+    # Such files carry no byte order. They were written on little-endian machines.
+    little = dtype.newbyteorder("<")
+    return Codec(name, partial(_encode_raw, name, little, shape), partial(_decode_raw, name, little, shape))
+
+
+def _encode_npy(value: Any, codec: str = "npy") -> bytes:
+    array = as_array(codec, value)
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
+    view = memoryview(data)
+    version = view[6] if len(view) >= 12 and view[:6] == _NPY_MAGIC else 0
+    start = 10 if version == 1 else 12
+    length = int.from_bytes(view[8:start], "little")
+    if not 1 <= version <= 3 or start + length > len(view):
+        raise codec_error(codec, "a NumPy .npy file", found_bytes(data))
+    if length > _NPY_HEADER_LIMIT:
+        raise codec_error(codec, f"a .npy header of at most {_NPY_HEADER_LIMIT} bytes", f"{length} bytes")
+    text = bytes(view[start : start + length]).decode("latin-1")
+    try:
+        header = ast.literal_eval(text.strip())
+        descr, fortran, shape = header["descr"], header["fortran_order"], header["shape"]
+    except (ValueError, SyntaxError, TypeError, LookupError, MemoryError, RecursionError) as error:
+        raise codec_error(codec, "a .npy header with descr, fortran_order and shape", describe(text)) from error
+    if not isinstance(shape, tuple) or not isinstance(fortran, bool):
+        raise codec_error(codec, "a .npy header with descr, fortran_order and shape", describe(text))
+    return array_from(codec, dtype_from(codec, descr), shape, view[start + length :], fortran=fortran)
+
+
+def _encode_npz(value: Any) -> bytes:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and "\0" not in name for name in value):
+        raise codec_error("npz", "a dict of arrays", describe(value))
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, item in value.items():
+            # A fixed time and system, so that equal arrays give equal bytes.
+            member = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+            member.create_system, member.compress_type = 3, zipfile.ZIP_DEFLATED
+            archive.writestr(member, _encode_npy(item, "npz"))
+    return stream.getvalue()
+
+
+def _check_expanded(size: int) -> None:
+    if size > MAX_EXPANDED:
+        raise codec_error("npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes")
+
+
+def _decode_npz(data: Buffer) -> dict[str, Array]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            _check_expanded(sum(member.file_size for member in members))
+            content = {member.filename.removesuffix(".npy"): archive.read(member) for member in members}
+    except CodecError:
+        raise
+    # zipfile names no set of errors for damaged files: BadZipFile, zlib.error, NotImplementedError, struct.error …
+    except Exception as error:
+        raise codec_error("npz", "a NumPy .npz file", f"{found_bytes(data)} ({error})") from error
+    return {name: _decode_npy(item, "npz") for name, item in content.items()}
+
+
+FACTORIES: Mapping[str, Factory] = {
+    "array": _array,
+    "npy": plain(_encode_npy, _decode_npy),
+    "npz": plain(_encode_npz, _decode_npz),
+}

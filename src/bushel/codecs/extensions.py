@@ -1,0 +1,78 @@
+"""Codecs and file extensions, as the readers of WebDataset archives understand them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bushel.codecs.registry import get_codec, is_registered
+
+__all__ = ["codec_of_extension", "tar_storage"]
+
+_EXTENSIONS: Mapping[str, str] = {
+    extension: codec
+    for codec, extensions in {
+        "utf8": "txt text transcript html htm",
+        "cls": "cls cls2 class count index inx id",
+        "json": "json jsn",
+        "msgpack": "mp msg msgpack",
+        "npy": "npy",
+        "npz": "npz",
+        "tenbin": "ten tenbin tb",
+        "tree": "tree",
+        "jpg": "jpg jpeg",
+        "image": "img image pnm",
+        "tif": "tif tiff",
+        **{name: name for name in ("png", "webp", "ppm", "pgm", "pbm", "bmp", "gif", "mp4", "webm")},
+    }.items()
+    for extension in extensions.split()
+}
+# Pickles (pyd, pickle, pkl, pth) are not in the table and must never be: reading an archive would run its code.
+
+_STORAGE: Mapping[str, tuple[str, str]] = {
+    "bytes": ("bin", "bytes"),
+    "utf8": ("txt", "utf8"),
+    **{name: ("cls", "cls") for name in ("int", "uint", "i64", "u64")},
+    **{name: ("json", "float-text") for name in ("float", "f32", "float-text")},
+    "array": ("npy", "npy"),
+    "msgpack": ("mp", "msgpack"),
+    "tenbin": ("ten", "tenbin"),
+}
+
+
+def codec_of_extension(extension: str) -> str:
+    """The codec that decodes a tar member with this extension.
+
+    Args:
+        extension: Without its leading dot, in any case. Of several parts the last one decides: `left.jpg` is a `jpg`.
+
+    Returns:
+        A codec's name; `gzip(utf8)` for `txt.gz`; `bytes` for an unknown extension and for every kind of pickle.
+    """
+    rest, _, last = extension.lower().rpartition(".")
+    if is_registered(last):
+        return last
+    if last == "gz":
+        inner = rest.rpartition(".")[2]
+        return f"gzip({inner if is_registered(inner) else _EXTENSIONS.get(inner, 'bytes')})"
+    return _EXTENSIONS.get(last, "bytes")
+
+
+def tar_storage(codec: str) -> tuple[str, str]:
+    """How a tar holds a field of this codec, so that WebDataset decodes it too.
+
+    Returns:
+        The extension of its members, and the codec that their bytes are in: `("cls", "cls")` for `int`.
+
+    Raises:
+        SpecError: There is no such codec.
+    """
+    get_codec(codec)
+    base, _, arguments = codec.partition("(")
+    if is_registered(base):
+        return base, base
+    if base == "gzip":
+        extension, stored = tar_storage(arguments[:-1])
+        return f"{extension}.gz", f"gzip({stored})"
+    if base in ("jpg", "jpeg"):
+        return "jpg", codec
+    return _STORAGE.get(base, (base, codec))

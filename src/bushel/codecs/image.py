@@ -1,0 +1,176 @@
+"""Still images, through Pillow.
+
+A codec's name says how an image is written. Reading goes by content, whatever the name: every large collection holds
+a PNG that is called .jpg. Only the formats below are ever tried, so that stored bytes cannot reach Pillow's rarer
+parsers.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bushel.codecs.arrays import Array
+from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
+from bushel.errors import CodecError, SpecError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+__all__ = ["FACTORIES"]
+
+_READ = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+_SUBSAMPLING = {"444": "4:4:4", "422": "4:2:2", "420": "4:2:0"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """How a codec writes.
+
+    Attributes:
+        pillow: Pillow's name of the file format.
+        channels: Numbers of channels it holds: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
+        deep: Whether it holds 16-bit grey too.
+        options: What Pillow is told when saving.
+    """
+
+    pillow: str
+    channels: tuple[int, ...]
+    deep: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _pixels(image: Image.Image) -> Array:
+    """A loaded image as an array of its own: uint8, or uint16, int32 and float32 where the file is deeper."""
+    mode = image.mode
+    if image.format == "GIF" and mode == "L":  # so that the shape does not hang on the colours of the palette
+        mode = "P"
+    if mode in ("L", "LA", "RGB", "RGBA"):
+        return np.array(image)
+    if mode == "1":
+        return np.array(image.convert("L"))
+    if mode in ("P", "PA"):
+        return np.array(image.convert("RGBA" if image.has_transparency_data else "RGB"))
+    if mode.startswith("I;16") or (mode == "I" and image.format in ("PNG", "PPM")):
+        return np.array(image).astype(np.uint16)
+    if mode in ("I", "F"):
+        return np.array(image)
+    return np.array(image.convert({"La": "LA", "RGBa": "RGBA"}.get(mode, "RGB")))
+
+
+def _check_pixels(codec: str, found: int, limit: int | None) -> None:
+    # Pillow itself only warns up to twice its limit.
+    if limit is not None and found > limit:
+        raise codec_error(codec, f"at most PIL.Image.MAX_IMAGE_PIXELS = {limit} pixels", f"{found} pixels")
+
+
+def _decode(codec: str, data: Buffer) -> Array:
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data), formats=_READ) as image:
+            _check_pixels(codec, image.width * image.height, Image.MAX_IMAGE_PIXELS)
+            image.load()
+            return _pixels(image)
+    except CodecError:
+        raise
+    # Pillow names no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
+    except Exception as error:
+        raise codec_error(codec, f"a whole image ({', '.join(_READ)})", f"{found_bytes(data)} ({error})") from error
+
+
+def _check(codec: str, target: _Format, value: Any) -> Array:
+    """The image as an array HxW or HxWxC that the format holds."""
+    from PIL import Image
+
+    if isinstance(value, Image.Image) and value.mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
+        raise codec_error(codec, "an image of mode L, LA, RGB, RGBA or I;16 (image.convert makes one)", value.mode)
+    array = np.asarray(value)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    channels = 1 if array.ndim == 2 else array.shape[2] if array.ndim == 3 else 0
+    deep = target.deep and channels == 1 and array.dtype == np.uint16
+    if channels not in target.channels or not (array.dtype == np.uint8 or deep) or 0 in array.shape:
+        shapes = " or ".join("HxW" if count == 1 else f"HxWx{count}" for count in target.channels)
+        kinds = "uint8 (or uint16 HxW)" if target.deep else "uint8"
+        raise codec_error(codec, f"a {kinds} array of shape {shapes}, or such an image of Pillow", describe(value))
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _encode(codec: str, target: _Format, value: Any) -> bytes:
+    from PIL import Image
+
+    array = _check(codec, target, value)
+    image = Image.fromarray(array)
+    if codec == "pbm":
+        if not np.isin(array, (0, 255)).all():
+            raise codec_error(codec, "pixels of 0 and 255 only", describe(value))
+        image = image.convert("1", dither=Image.Dither.NONE)
+    stream = io.BytesIO()
+    try:
+        image.save(stream, target.pillow, **target.options)
+    except (OSError, ValueError, SystemError, OverflowError) as error:
+        raise codec_error(codec, f"an image that {target.pillow} can hold", f"{describe(value)} ({error})") from error
+    return stream.getvalue()
+
+
+def _codec(name: str, target: _Format) -> Codec:
+    return Codec(name, partial(_encode, name, target), partial(_decode, name))
+
+
+def _fixed(target: _Format) -> Factory:
+    def factory(name: str, arguments: str) -> Codec:
+        if arguments:
+            raise SpecError(f"codec {name!r} takes no parameters: write {name.partition('(')[0]!r}")
+        return _codec(name, target)
+
+    return factory
+
+
+def _quality(name: str, text: str) -> int:
+    if not re.fullmatch("[1-9][0-9]?|100", text):
+        raise SpecError(f"codec {name!r}: the quality is a number from 1 to 100, as in 'jpg(90)' or 'webp(80)'")
+    return int(text)
+
+
+def _jpeg(name: str, arguments: str) -> Codec:
+    """Codec `jpg` (quality 95, 4:2:0), `jpg(90)`, `jpg(90,444)`."""
+    quality, _, sampling = arguments.partition(",")
+    if sampling and sampling not in _SUBSAMPLING:
+        raise SpecError(f"codec {name!r}: chroma subsampling is 444, 422 or 420, as in 'jpg(90,444)'")
+    options = {
+        "quality": _quality(name, quality) if quality else 95,
+        "subsampling": _SUBSAMPLING[sampling or "420"],
+    }
+    return _codec(name, _Format("JPEG", (1, 3), options=options))
+
+
+def _webp(name: str, arguments: str) -> Codec:
+    """Codec `webp` (lossless), `webp(80)` (lossy)."""
+    options = {"quality": _quality(name, arguments)} if arguments else {"lossless": True, "exact": True}
+    return _codec(name, _Format("WEBP", (1, 3, 4), options=options))
+
+
+_PNG = _fixed(_Format("PNG", (1, 2, 3, 4), deep=True))
+_TIFF = _fixed(_Format("TIFF", (1, 3, 4), deep=True))
+
+FACTORIES: Mapping[str, Factory] = {
+    "jpg": _jpeg,
+    "jpeg": _jpeg,
+    "png": _PNG,
+    "webp": _webp,
+    "ppm": _fixed(_Format("PPM", (3,))),
+    "pgm": _fixed(_Format("PPM", (1,), deep=True)),
+    "pbm": _fixed(_Format("PPM", (1,))),
+    "bmp": _fixed(_Format("BMP", (1, 3))),
+    "tif": _TIFF,
+    "tiff": _TIFF,
+    "gif": _fixed(_Format("GIF", (1, 3))),
+    "image": _PNG,
+}

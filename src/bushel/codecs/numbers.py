@@ -1,0 +1,157 @@
+"""Integers and real numbers.
+
+Granular changed the signedness of its `int` between versions 0.16 and 0.17. The `int` here writes the fewest bytes
+that leave the top bit clear for non-negative numbers, which both read alike; `uint` reads what the older one wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+import struct
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
+from bushel.errors import SpecError
+
+__all__ = ["FACTORIES"]
+
+_MAX_INT_BYTES = 16  # granular refuses to decode a longer one
+_DECIMAL = re.compile(rb"[+-]?[0-9]+")
+
+
+def _integer(codec: str, value: Any) -> int:
+    if isinstance(value, np.bool_):
+        return int(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise codec_error(codec, "an integer", describe(value)) from None
+
+
+def _real(codec: str, value: Any) -> float:
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    if (
+        kind not in "biuf"
+        or getattr(value, "ndim", 0) != 0
+        or not (hasattr(value, "__float__") or hasattr(value, "__index__"))
+    ):
+        raise codec_error(codec, "a real number", describe(value))
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise codec_error(codec, "a real number in the range of a 64-bit float", describe(value)) from error
+
+
+def _encode_int(value: Any) -> bytes:
+    number = _integer("int", value)
+    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    if length > _MAX_INT_BYTES:
+        raise codec_error("int", "an integer of at most 127 bits (codec 'json' holds larger ones)", describe(number))
+    return number.to_bytes(length, "little", signed=True)
+
+
+def _decode_int(data: Buffer) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _encode_uint(value: Any) -> bytes:
+    number = _integer("uint", value)
+    if number < 0:
+        raise codec_error("uint", "an integer >= 0", describe(number))
+    return number.to_bytes((number.bit_length() + 7) // 8, "little")
+
+
+def _decode_uint(data: Buffer) -> int:
+    return int.from_bytes(data, "little")
+
+
+def _encode_fixed(codec: str, length: int, signed: bool, value: Any) -> bytes:
+    number = _integer(codec, value)
+    try:
+        return number.to_bytes(length, "little", signed=signed)
+    except OverflowError:
+        sign = "signed" if signed else "unsigned"
+        raise codec_error(codec, f"an integer that fits {length} {sign} bytes", describe(number)) from None
+
+
+def _decode_fixed(codec: str, length: int, signed: bool, data: Buffer) -> int:
+    if len(data) != length:
+        raise codec_error(codec, f"{length} bytes", found_bytes(data))
+    return int.from_bytes(data, "little", signed=signed)
+
+
+def _fixed(codec: str, length: int, *, signed: bool) -> Codec:
+    return Codec(codec, partial(_encode_fixed, codec, length, signed), partial(_decode_fixed, codec, length, signed))
+
+
+def _int(name: str, arguments: str) -> Codec:
+    """Codec `int`, or `int(8)`: the fixed width of bags, which is unsigned."""
+    if not arguments:
+        return Codec(name, _encode_int, _decode_int)
+    if not re.fullmatch("[1-9][0-9]?", arguments):
+        raise SpecError(f"codec {name!r}: the parameter is a number of bytes from 1 to 99, as in 'int(8)'")
+    return _fixed(name, int(arguments), signed=False)
+
+
+def _encode_float(codec: str, layout: str, value: Any) -> bytes:
+    try:
+        return struct.pack(layout, _real(codec, value))
+    except OverflowError as error:
+        raise codec_error(codec, "a real number in the range of a 32-bit float", describe(value)) from error
+
+
+def _decode_float(codec: str, layout: str, data: Buffer) -> float:
+    if len(data) != struct.calcsize(layout):
+        raise codec_error(codec, f"{struct.calcsize(layout)} bytes", found_bytes(data))
+    number: float = struct.unpack(layout, data)[0]
+    return number
+
+
+def _encode_cls(value: Any) -> bytes:
+    number = _integer("cls", value)
+    try:
+        return str(number).encode()
+    except ValueError as error:
+        raise codec_error("cls", "an integer of no more digits than Python prints", describe(value)) from error
+
+
+def _decode_cls(data: Buffer) -> int:
+    text = bytes(data).strip()
+    if not _DECIMAL.fullmatch(text):
+        raise codec_error("cls", "an integer as decimal text", found_bytes(data))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise codec_error("cls", "an integer of no more digits than Python parses", f"{len(text)} digits") from error
+
+
+def _encode_float_text(value: Any) -> bytes:
+    return json.dumps(_real("float-text", value)).encode()
+
+
+def _decode_float_text(data: Buffer) -> float:
+    try:
+        number = json.loads(bytes(data))
+        if type(number) in (int, float):
+            return float(number)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise codec_error("float-text", "a number as JSON text", found_bytes(data)) from error
+    raise codec_error("float-text", "a number as JSON text", found_bytes(data))
+
+
+FACTORIES: Mapping[str, Factory] = {
+    "int": _int,
+    "uint": plain(_encode_uint, _decode_uint),
+    "i64": plain(partial(_encode_fixed, "i64", 8, True), partial(_decode_fixed, "i64", 8, True)),
+    "u64": plain(partial(_encode_fixed, "u64", 8, False), partial(_decode_fixed, "u64", 8, False)),
+    "float": plain(partial(_encode_float, "float", "<d"), partial(_decode_float, "float", "<d")),
+    "f32": plain(partial(_encode_float, "f32", "<f"), partial(_decode_float, "f32", "<f")),
+    "cls": plain(_encode_cls, _decode_cls),
+    "float-text": plain(_encode_float_text, _decode_float_text),
+}

@@ -1,0 +1,78 @@
+"""Labels of MXNet's image records: a number, or a vector of 32-bit floats.
+
+The stored bytes are the beginning of the record's payload: `flag` (u32), `label` (f32), and, when `flag` is not 0,
+`id` and `id2` (u64 each) and `flag` floats. A field's extent is then a plain range of the file, and the writer of
+the container puts in the ids. All integers are little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs.arrays import as_array
+from bushel.codecs.base import Buffer, Factory, codec_error, describe, found_bytes, plain
+
+__all__ = ["FACTORIES"]
+
+_SCALAR = struct.Struct("<If")
+_HEADER = 24
+_EXACT = 1 << 24  # up to here float32 holds every integer
+
+
+def _encode_label(value: Any) -> bytes:
+    array = as_array("recordio-label", value)
+    if array.dtype.kind not in "biuf":
+        raise codec_error("recordio-label", "a number or an array of numbers", describe(value))
+    if array.size == 0:
+        raise codec_error("recordio-label", "at least one number: MXNet reads an empty label as 0.0", describe(value))
+    return _pack("recordio-label", array, value)
+
+
+def _pack(codec: str, array: npt.NDArray[Any], value: Any) -> bytes:
+    flat = array.reshape(-1)
+    with np.errstate(over="ignore"):
+        floats = flat.astype("<f4")
+    if array.dtype.kind == "f":
+        held = bool(np.all(np.isinf(floats) == np.isinf(flat)))
+    else:  # beyond 2**24 not every integer is a float; Python compares the two exactly
+        large = np.flatnonzero(np.abs(flat.astype(np.float64)) > _EXACT).tolist()
+        held = all(float(floats[at]) == int(flat[at]) for at in large)
+    if not held:
+        raise codec_error(codec, "what a 32-bit float can hold", describe(value))
+    if array.ndim == 0:
+        return _SCALAR.pack(0, float(floats[0]))
+    return struct.pack("<If16x", floats.size, 0.0) + floats.tobytes()
+
+
+def _decode_label(data: Buffer) -> Any:
+    flag, label = _SCALAR.unpack_from(data) if len(data) >= _SCALAR.size else (-1, 0.0)
+    if flag == 0 and len(data) == _SCALAR.size:
+        return label
+    if flag > 0 and len(data) == _HEADER + 4 * flag:
+        return np.frombuffer(data, "<f4", offset=_HEADER).astype(np.float32)
+    raise codec_error("recordio-label", "the header of an image record", found_bytes(data))
+
+
+def _encode_integer(value: Any) -> bytes:
+    array = as_array("recordio-label-int", value)
+    if array.ndim or array.dtype.kind not in "biu":
+        raise codec_error("recordio-label-int", "an integer that a 32-bit float can hold", describe(value))
+    return _pack("recordio-label-int", array, value)
+
+
+def _decode_integer(data: Buffer) -> int:
+    label = _decode_label(data)
+    if not isinstance(label, float) or not label.is_integer():
+        raise codec_error("recordio-label-int", "a label that is an integer", describe(label))
+    return int(label)
+
+
+FACTORIES: Mapping[str, Factory] = {
+    "recordio-label": plain(_encode_label, _decode_label),
+    "recordio-label-int": plain(_encode_integer, _decode_integer),
+}

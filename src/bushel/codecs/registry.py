@@ -1,0 +1,126 @@
+"""Codecs by name: the built-in ones, and those that users add."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+from bushel.codecs import arrays, image, numbers, recordio_label, structured, tenbin, text, video
+from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
+from bushel.codecs.compress import gzip_codec
+from bushel.errors import CodecError, SpecError
+
+__all__ = ["codec_names", "get_codec", "is_registered", "register_codec"]
+
+_NAME = re.compile(r"[a-z0-9_-]+")
+_CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
+
+
+def _gzip(name: str, arguments: str) -> Codec:
+    if not arguments:
+        raise SpecError("codec 'gzip' wraps another one: write 'gzip(utf8)' or 'gzip(bytes)'")
+    return gzip_codec(name, get_codec(arguments))
+
+
+_BUILT_IN: Mapping[str, Factory] = {
+    **text.FACTORIES,
+    **numbers.FACTORIES,
+    **recordio_label.FACTORIES,
+    **arrays.FACTORIES,
+    **structured.FACTORIES,
+    **tenbin.FACTORIES,
+    **image.FACTORIES,
+    **video.FACTORIES,
+    "gzip": _gzip,
+}
+
+_registered: dict[str, Codec] = {}
+
+
+@lru_cache(maxsize=1024)
+def get_codec(name: str) -> Codec:
+    """The codec of that name, such as `jpg`, `array(float32,64,128)` or `gzip(utf8)`.
+
+    Raises:
+        SpecError: There is none, or its parameters are wrong.
+    """
+    match = _CALL.fullmatch(name)
+    base, arguments = (match["base"], match["arguments"] or "") if match else (name, "")
+    if base in _registered:
+        if arguments:
+            raise SpecError(f"codec {base!r} takes no parameters")
+        return _registered[base]
+    if base in _BUILT_IN:
+        return _BUILT_IN[base](name, arguments)
+    raise SpecError(_unknown(name, base))
+
+
+def _unknown(name: str, base: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(base, codec_names(), n=3, cutoff=0.5)
+    meant = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(codec_names())}"
+    return f"unknown codec {name!r}: {meant} bushel.register_codec adds one"
+
+
+def codec_names() -> tuple[str, ...]:
+    """The names of all codecs, without parameters, sorted."""
+    return tuple(sorted({*_BUILT_IN, *_registered}))
+
+
+def is_registered(name: str) -> bool:
+    """Whether `register_codec` added the codec of that name."""
+    return name in _registered
+
+
+def register_codec(
+    name: str, encode: Callable[[Any], Buffer], decode: Callable[[Buffer], Any], *, replace: bool = False
+) -> Codec:
+    """Add a codec, for this process, under a name that specs can use from now on.
+
+    Whatever the two functions raise reaches the reader of the dataset as a `CodecError`. In a tar the codec's name is
+    also its extension.
+
+    Args:
+        name: Lower-case letters, digits, `_` and `-`.
+        encode: Value to bytes.
+        decode: Bytes (or a memoryview that is valid only during the call) to value.
+        replace: Whether to take the place of a codec that exists.
+
+    Returns:
+        The codec. It pickles if its functions do, so define them at the top of a module.
+
+    Raises:
+        SpecError: The name is malformed, or taken and `replace` is not set.
+    """
+    if not _NAME.fullmatch(name):
+        raise SpecError(f"{name!r} cannot name a codec: use lower-case letters, digits, '_' and '-'")
+    if not replace and name in codec_names():
+        raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to take its place")
+    codec = Codec(name, partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode))
+    _registered[name] = codec
+    get_codec.cache_clear()
+    return codec
+
+
+def _guarded_encode(name: str, encode: Callable[[Any], Buffer], value: Any) -> Buffer:
+    try:
+        stored = encode(value)
+    except CodecError:
+        raise
+    except Exception as error:  # the user's function may raise anything
+        raise codec_error(name, "a value that it can encode", f"{describe(value)} ({error!r})") from error
+    if not isinstance(stored, bytes | bytearray | memoryview):
+        raise codec_error(name, "its encode function to return bytes", describe(stored))
+    return stored
+
+
+def _guarded_decode(name: str, decode: Callable[[Buffer], Any], data: Buffer) -> Any:
+    try:
+        return decode(data)
+    except CodecError:
+        raise
+    except Exception as error:  # the user's function may raise anything
+        raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error

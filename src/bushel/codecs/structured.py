@@ -1,0 +1,142 @@
+"""Nested values: JSON, msgpack, Granular's `tree`, and, only where a spec names it, pickle."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs.arrays import array_from, as_array, dtype_from
+from bushel.codecs.base import Buffer, Factory, codec_error, describe, found_bytes, plain
+
+__all__ = ["FACTORIES"]
+
+_ARRAY_MARK = "_"
+
+
+def _scalar(value: Any) -> Any:
+    """Turn a NumPy scalar into the Python number it stands for."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} in it has no encoding" + (_HINT if hasattr(value, "dtype") else ""))
+
+
+_HINT = ": use codec 'tree', or a field of codec 'array'"
+
+
+def _encode_json(value: Any) -> bytes:
+    try:
+        try:
+            return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_scalar).encode()
+        except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
+            return json.dumps(value, separators=(",", ":"), default=_scalar).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise codec_error("json", "a JSON value", f"{describe(value)} ({error})") from error
+
+
+def _decode_json(data: Buffer) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass  # Python's parser also takes NaN, Infinity, lone surrogates and a byte order mark.
+    try:
+        return json.loads(bytes(data))
+    except (ValueError, RecursionError) as error:
+        raise codec_error("json", "JSON text", f"{found_bytes(data)} ({error})") from error
+
+
+def _pack(codec: str, value: Any) -> bytes:
+    import msgpack
+
+    try:
+        packed: bytes = msgpack.packb(value, default=_scalar)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise codec_error(codec, "a msgpack value", f"{describe(value)} ({error})") from error
+    return packed
+
+
+def _unpack(codec: str, data: Buffer) -> Any:
+    import msgpack
+
+    # No string, list or map may claim more items than there are bytes: `unpackb` sets its limits so.
+    try:
+        return msgpack.unpackb(data, strict_map_key=False)
+    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
+        raise codec_error(codec, "one msgpack value", f"{found_bytes(data)} ({error})") from error
+
+
+def _encode_msgpack(value: Any) -> bytes:
+    return _pack("msgpack", value)
+
+
+def _decode_msgpack(data: Buffer) -> Any:
+    return _unpack("msgpack", data)
+
+
+def _fold(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        array = as_array("tree", value)
+        return [_ARRAY_MARK, array.dtype.str, array.shape, array.tobytes()]
+    if isinstance(value, dict):
+        return {key: _fold(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        if len(value) == 4 and isinstance(value[0], str) and value[0] == _ARRAY_MARK:
+            raise codec_error("tree", "no list of four items beginning '_', which stands for an array", describe(value))
+        return [_fold(item) for item in value]
+    return value
+
+
+def _unfold(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unfold(item) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    if len(value) != 4 or value[0] != _ARRAY_MARK:
+        return [_unfold(item) for item in value]
+    _, dtype, shape, data = value
+    if not isinstance(shape, list) or not isinstance(data, bytes):
+        raise codec_error("tree", "an array as ['_', dtype, shape, bytes]", describe(value))
+    return array_from("tree", dtype_from("tree", dtype), shape, data)
+
+
+def _encode_tree(value: Any) -> bytes:
+    try:
+        folded = _fold(value)
+    except RecursionError as error:
+        raise codec_error("tree", "a value that is not nested so deep", describe(value)) from error
+    return _pack("tree", folded)
+
+
+def _decode_tree(data: Buffer) -> Any:
+    packed = _unpack("tree", data)
+    try:
+        return _unfold(packed)
+    except RecursionError as error:
+        raise codec_error("tree", "a value that is not nested so deep", found_bytes(data)) from error
+
+
+def _encode_pickle(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value, protocol=4)
+    except Exception as error:  # a value's own __reduce__ may raise anything
+        raise codec_error("pickle", "a value that pickles", f"{describe(value)} ({error})") from error
+
+
+def _decode_pickle(data: Buffer) -> Any:
+    try:
+        return pickle.loads(data)
+    except Exception as error:  # a pickle may call anything, which may raise anything
+        raise codec_error("pickle", "a pickle", f"{found_bytes(data)} ({error})") from error
+
+
+FACTORIES: Mapping[str, Factory] = {
+    "json": plain(_encode_json, _decode_json),
+    "msgpack": plain(_encode_msgpack, _decode_msgpack),
+    "tree": plain(_encode_tree, _decode_tree),
+    "pickle": plain(_encode_pickle, _decode_pickle),
+}

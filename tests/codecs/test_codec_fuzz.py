@@ -1,0 +1,94 @@
+"""Damaged bytes give a value or a `CodecError`, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bushel.codecs import codec_names, get_codec
+from bushel.errors import CodecError
+
+PICTURE = (np.arange(12 * 16 * 3).reshape(12, 16, 3) % 251).astype(np.uint8)
+GREY = PICTURE[:, :, 0]
+NESTED = {"a": [1, 2.5, None, "text"], "b": {"c": True}}
+CLIP = np.repeat(np.repeat(PICTURE[None], 3, axis=0), 2, axis=1)
+
+SAMPLES: dict[str, Any] = {
+    "array": np.ones((3, 4)),
+    "array(float32,2,3)": np.ones((2, 3), "f4"),
+    "bmp": PICTURE,
+    "bytes": b"bytes",
+    "cls": 7,
+    "f32": 1.5,
+    "float": 1.5,
+    "float-text": 1.5,
+    "gif": PICTURE,
+    "gzip(utf8)": "text" * 20,
+    "i64": -1,
+    "image": GREY,
+    "int": 500,
+    "int(8)": 500,
+    "jpeg": GREY,
+    "jpg": PICTURE,
+    "json": NESTED,
+    "mp4": CLIP,
+    "msgpack": NESTED,
+    "npy": np.ones((3, 4)),
+    "npz": {"a": np.ones(3), "b": PICTURE},
+    "pbm": (GREY > 9).astype(np.uint8) * 255,
+    "pgm": GREY,
+    "png": PICTURE,
+    "ppm": PICTURE,
+    "tenbin": [np.ones(3), PICTURE],
+    "tif": PICTURE,
+    "tiff": GREY.astype(np.uint16),
+    "tree": {"a": [np.ones(2), NESTED]},
+    "u64": 1,
+    "uint": 500,
+    "utf8": "héllo",
+    "webm": CLIP,
+    "webp": PICTURE,
+}
+
+EDITS = st.lists(
+    st.tuples(
+        st.floats(0, 1, exclude_max=True), st.binary(max_size=4) | st.sampled_from([b"\xff" * 4, b"\x7f" + b"\xff" * 7])
+    ),
+    max_size=4,
+)
+
+
+def test_every_codec_is_fuzzed() -> None:
+    unpickling = {"pickle"}  # runs what the bytes say: not for damaged bytes
+    assert {name.partition("(")[0] for name in SAMPLES} == set(codec_names()) - unpickling
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("name", SAMPLES)
+def test_damaged_bytes(name: str, data: st.DataObject) -> None:
+    if name in ("mp4", "webm"):
+        pytest.importorskip("av")
+    codec = get_codec(name)
+    stored = bytearray(codec.encode(SAMPLES[name]))
+    for place, patch in data.draw(EDITS):
+        start = int(place * len(stored))
+        stored[start : start + len(patch)] = patch
+    end = data.draw(st.none() | st.integers(0, len(stored)))
+    with contextlib.suppress(CodecError):
+        codec.decode(memoryview(bytes(stored[:end])))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.binary(max_size=200))
+@pytest.mark.parametrize("name", SAMPLES)
+def test_any_bytes(name: str, data: bytes) -> None:
+    if name in ("mp4", "webm"):
+        pytest.importorskip("av")
+    with contextlib.suppress(CodecError):
+        get_codec(name).decode(data)
