@@ -1,0 +1,60 @@
+"""Planning of reads from storage where a request costs more than a few bytes too many. Pure: no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Span", "coalesce"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One request: bytes `start` to `stop` of a file, which cover these extents.
+
+    Attributes:
+        start: First byte.
+        stop: One behind the last byte.
+        rows: Numbers of the extents that lie in it.
+    """
+
+    start: int
+    stop: int
+    rows: tuple[int, ...]
+
+
+def coalesce(
+    offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], *, gap: int = 1 << 16, limit: int = 1 << 26
+) -> list[Span]:
+    """Join extents of one file into few requests.
+
+    Extents that overlap, touch, or lie at most `gap` bytes apart share a request, as long as it stays below `limit`
+    bytes. Extents of length 0 or less need no request and are in no span.
+
+    Args:
+        offset: int64[n].
+        length: int64[n].
+        gap: Bytes that may be read in vain to save a request.
+        limit: Bytes that one request may have, unless a single extent is longer.
+
+    Returns:
+        The spans in ascending order of `start`.
+    """
+    spans: list[Span] = []
+    rows: list[int] = []
+    start = stop = 0
+    order = np.argsort(offset, kind="stable")
+    for row in order[length[order] > 0].tolist():
+        first, last = int(offset[row]), int(offset[row] + length[row])
+        if rows and first - stop <= gap and max(stop, last) - start <= limit:
+            stop = max(stop, last)
+        else:
+            if rows:
+                spans.append(Span(start, stop, tuple(rows)))
+            rows, start, stop = [], first, last
+        rows.append(row)
+    if rows:
+        spans.append(Span(start, stop, tuple(rows)))
+    return spans

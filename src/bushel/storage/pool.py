@@ -1,0 +1,52 @@
+"""Open files by path, not more at once than the process may have."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable
+
+from bushel.storage.base import AnyPath, File
+from bushel.storage.reading import open_file
+
+__all__ = ["FilePool"]
+
+
+class FilePool:
+    """Opens files when they are first needed, and lets go of the oldest when there are too many.
+
+    A file that is let go of here stays usable for whoever holds it. There is no lock, so nothing can be held while
+    the process forks: two threads may open the same file twice, and one of the two is kept. Copies made by pickling
+    start empty, so a helper process opens its own files.
+
+    Args:
+        limit: Files to hold at most; by default half of what the process may open.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit if limit is not None else max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._files: dict[str, File] = {}
+
+    def __reduce__(self) -> tuple[type[FilePool], tuple[int]]:
+        return FilePool, (self._limit,)
+
+    def get(self, paths: Iterable[AnyPath]) -> list[File]:
+        """The open files at these paths.
+
+        Raises:
+            FileNotFoundError: One is not there.
+        """
+        files = []
+        for path in paths:
+            name = str(path)
+            file = self._files.get(name)
+            if file is None:
+                self._files[name] = file = open_file(path)
+                if len(self._files) > self._limit:
+                    for old in list(self._files)[: len(self._files) - self._limit]:
+                        self._files.pop(old, None)
+            files.append(file)
+        return files
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._files.clear()

@@ -1,0 +1,191 @@
+"""Files that appear under their final names only when they are whole and on disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from typing_extensions import Buffer
+
+from bushel.storage.base import AnyPath
+
+__all__ = ["Sink", "Staging"]
+
+_BUFFER = 1 << 20
+
+
+class Sink:
+    """A file under construction: bytes are only ever added at its end, or taken away from there.
+
+    Attributes:
+        path: Where the file is staged.
+        position: Bytes written so far.
+    """
+
+    __slots__ = ("_file", "path", "position")
+
+    def __init__(self, path: Path, position: int = 0) -> None:
+        """Open the file, keeping its first `position` bytes (0: a new file).
+
+        Raises:
+            FileExistsError: It is to be a new file and is there already.
+            OSError: It cannot be written, or is shorter than `position`.
+        """
+        self.path = path
+        self.position = position
+        if position == 0 and not path.exists():
+            self._file = open(path, "xb", buffering=_BUFFER)  # noqa: SIM115 - closed by close()
+            return
+        if path.stat().st_size < position:
+            raise OSError(f"{path} has {path.stat().st_size} bytes where {position} were written before")
+        self._file = open(path, "r+b", buffering=_BUFFER)  # noqa: SIM115 - closed by close()
+        self.truncate(position)
+
+    def write(self, data: Buffer) -> int:
+        """Add bytes at the end.
+
+        Returns:
+            The offset at which they begin.
+        """
+        start = self.position
+        self.position = start + self._file.write(data)
+        return start
+
+    def truncate(self, position: int) -> None:
+        """Take away everything from `position` on."""
+        self._file.flush()
+        self._file.truncate(position)
+        self._file.seek(position)
+        self.position = position
+
+    def flush(self) -> None:
+        """Hand everything written so far to the operating system."""
+        self._file.flush()
+
+    def close(self, *, sync: bool = True) -> None:
+        """Close the file, on disk if `sync`."""
+        if self._file.closed:
+            return
+        self._file.flush()
+        if sync:
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+
+class Staging:
+    """A folder beside the final files in which the files of one shard are made.
+
+    Names are relative to the dataset's folder, as they will be in the end. `seal` puts the files on disk; `commit`
+    renames each to its final name, or, with `folder`, the shard's whole folder at once. On a storage without rename,
+    finished files are copied there. A process that dies before leaves nothing under a final name, and a staging
+    folder that `Writer(mode="resume")` goes on with.
+
+    Args:
+        root: The dataset's folder.
+        name: Name of the shard, for the staging folder.
+        folder: The shard's own folder under `root`, when all of its files live in one that does not exist yet.
+        positions: Bytes that staged files have already and keep, by name; other files are started anew.
+        sync: Whether to wait for the disk before a rename.
+    """
+
+    def __init__(
+        self,
+        root: AnyPath,
+        name: str,
+        *,
+        folder: str | None = None,
+        positions: Mapping[str, int] | None = None,
+        sync: bool = True,
+    ) -> None:
+        self.root, self.folder, self.sync = root, folder, sync
+        self._positions = dict(positions or {})
+        base = root if isinstance(root, Path) else Path(tempfile.mkdtemp(prefix="bushel-"))
+        self._temporary = None if isinstance(root, Path) else base
+        self.place = base / ".bushel" / "staging" / (name.replace("/", "%2F") or "dataset")
+        self.place.mkdir(parents=True, exist_ok=True)
+        self.sinks: dict[str, Sink] = {}
+
+    def open(self, name: str) -> Sink:
+        """Start the file that will be called `name`, or go on with it where it is staged already."""
+        path = self.place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        position = self._positions.get(name, 0)
+        if position == 0:
+            path.unlink(missing_ok=True)
+        self.sinks[name] = sink = Sink(path, position)
+        return sink
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """Bytes written to each file so far."""
+        return {name: sink.position for name, sink in self.sinks.items()}
+
+    def truncate(self, positions: Mapping[str, int]) -> None:
+        """Take every file back to where it was when `positions` had these values."""
+        for name, sink in self.sinks.items():
+            if sink.position != positions[name]:
+                sink.truncate(positions[name])
+
+    def flush(self) -> None:
+        """Hand everything written so far to the operating system."""
+        for sink in self.sinks.values():
+            sink.flush()
+
+    def seal(self, names: Iterable[str]) -> list[tuple[int, int]]:
+        """Close the files, on disk if `sync`.
+
+        Returns:
+            Size in bytes and modification time in nanoseconds of the files of these names.
+        """
+        for sink in self.sinks.values():
+            sink.close(sync=self.sync)
+        stats = [(self.place / name).stat() for name in names]
+        return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
+
+    def commit(self, names: Iterable[str]) -> None:
+        """Give sealed files their final names, in this order. What is staged and not named is thrown away."""
+        names = list(names)
+        if self.folder is not None and isinstance(self.root, Path):
+            for path in [path for path in self.place.rglob("*") if path.is_file()]:
+                if path.relative_to(self.place).as_posix() not in names:
+                    path.unlink()
+            os.rename(self.place / self.folder, self.root / self.folder)
+        else:
+            for name in names:
+                self._publish(name)
+        if isinstance(self.root, Path) and self.sync:
+            sync_folder(self.root)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove what is staged; what has its final name stays."""
+        for sink in self.sinks.values():
+            sink.close(sync=False)
+        shutil.rmtree(self._temporary or self.place, ignore_errors=True)
+        if self._temporary is None:
+            for folder in (self.place.parent, self.place.parent.parent):
+                try:
+                    folder.rmdir()
+                except OSError:  # not empty: other shards are being made, or sidecars live there
+                    break
+
+    def _publish(self, name: str) -> None:
+        target = self.root / name
+        if isinstance(target, Path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(self.place / name, target)
+            return
+        with open(self.place / name, "rb") as source, target.open("wb") as sink:
+            shutil.copyfileobj(source, sink, 1 << 22)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a folder's names on disk, so that a rename in it survives a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
