@@ -1,0 +1,317 @@
+"""Granular datasets: a folder with one `.bag` file of records per field, or a folder of such folders by number.
+
+Three generations of the format are read, told apart by the files themselves: A (the package bags, Granular up to
+0.19) and B (0.20, 0.21) keep the table of a bag at its end and have `refs.bag`, C (from 0.22) keeps it in an `.idx`
+file. Layouts, rules and an example are in docs/format-bag.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from bushel.codecs import get_codec
+from bushel.containers.bag_tables import Refs, Table, decode_refs, gapless, inline_table, separate_table
+from bushel.containers.bag_writer import (
+    BagWriter,
+    copy_records,
+    file_names,
+    generation_of,
+    plan_layout,
+    stored_codec,
+)
+from bushel.containers.base import Layout, ReadOptions, Shard, WriteOptions
+from bushel.containers.checksums import with_checksums
+from bushel.errors import FormatError, SpecError
+from bushel.shardindex import I64, Column, FileStamp, IndexBuilder, Keys, ShardIndex
+from bushel.spec import KEY, Field, Spec
+from bushel.storage import AnyPath, Extents, File, Staging, gather, open_file
+
+__all__ = ["CONTAINER"]
+
+_SHARD = re.compile(r"[0-9]+")
+_LARGEST_SPEC = 1 << 24
+_RECORD = "record"
+"""The field of a bag file that is opened by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bag:
+    name: str = "bag"
+    suffix: str = ""
+    scanned: bool = False
+    needs_keys: bool = False
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """One shard for a plain dataset or a bag file, else one for each numbered folder.
+
+        Raises:
+            FormatError: A `spec.json` is missing or damaged, or a number is missing.
+        """
+        if not path.is_dir():
+            if not path.name.endswith(".bag"):
+                return None
+            table = path.name.removesuffix(".bag") + ".idx"
+            files = (path.name, table) if (path.parent / table).is_file() else (path.name,)
+            return [Shard(path.parent, path.name, files)]
+        names = [entry.name for entry in path.iterdir()]
+        if "spec.json" in names or any(name.endswith(".bag") for name in names):
+            return [Shard(path, "", _files(path, ""))]
+        return _numbered(path, sorted((int(name), name) for name in names if _SHARD.fullmatch(name)))
+
+    def generation(self, shard: Shard) -> str:
+        """The generation of a shard: `A`, `B` or `C`. Appending to it must go on with the same one.
+
+        Raises:
+            FormatError: The table that tells it is damaged.
+        """
+        if any(name.endswith(".idx") for name in shard.files):
+            return "C"
+        # the last but one is refs.bag, which has no empty record, so that its table always tells
+        return inline_table(_open(shard.path(max(0, len(shard.files) - 2)))).generation
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """The table of one shard, from its own tables."""
+        files = [_open(path) for path in map(shard.path, range(len(shard.files)))]
+        if shard.files[-1].endswith("spec.json"):
+            index = _index_dataset(shard, files)
+        else:
+            index = _index_file(shard, files, options)
+        if options.report is not None:
+            options.report(sum(file.size for file in files))
+        index.check(str(shard.root))
+        return with_checksums(index, files) if options.checksums else index
+
+    def join(self, raw: bytes) -> bytes:
+        """A bag stores every record in one piece."""
+        return raw
+
+    def layout(self, spec: Spec, options: WriteOptions) -> Layout:
+        """How samples of this spec are stored: B holds everything, C no sequences."""
+        return plan_layout(spec, options)
+
+    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
+        """The files of a new shard: `root` itself, or its folder `000003`. A bag has no name for a single file."""
+        fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
+        split = generation_of(layout.options) == "C"
+        if layout.options.single:
+            return Shard(root, "", file_names(fields, "", split=split))
+        folder = f"{number:06d}"
+        return Shard(root, folder, file_names(fields, f"{folder}/", split=split), f"{folder}/.bushel")
+
+    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+        """Copy the records of a shard into staging; tables, keys, refs and spec are made anew when it is finished.
+
+        Raises:
+            SpecError: The shard is of another generation or has other fields, or has records without a sample.
+        """
+        generation, wanted = self.generation(shard), generation_of(layout.options)
+        if generation != wanted:
+            raise SpecError(
+                f"{shard.root} is of generation {generation}, not {wanted}: append to it with generation={generation!r}"
+            )
+        prefix = shard.files[-1].removesuffix("spec.json")
+        fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
+        expected = file_names(fields, prefix, split=wanted == "C")
+        if sorted(expected) != sorted(shard.files):
+            raise SpecError(
+                f"{shard.root} has the files {', '.join(shard.files)}, where {', '.join(expected)} are needed"
+            )
+        return copy_records(shard, index, staging.place)
+
+    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> BagWriter:
+        """Start a shard, or go on with one."""
+        return BagWriter(layout, shard, staging, builder)
+
+
+CONTAINER = _Bag()
+
+
+def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | None:
+    """The shards of a sharded dataset, None if none of the numbered folders is a Granular dataset.
+
+    Only the first is looked into, so that a hundred thousand of them are listed at once; `index` sees what differs.
+    """
+    if not any(_is_dataset(path / name) for _, name in folders):
+        return None
+    shards: list[Shard] = []
+    files: tuple[str, ...] = ()
+    for position, (number, name) in enumerate(folders):
+        if number != position:
+            problem = f"shard {position:06d} is missing" if number > position else f"shard {number} is there twice"
+            raise FormatError(
+                f"{problem}: shards are numbered from 000000 without a gap", file=str(path), hint="restore the folder"
+            )
+        files = files or _files(path / name, "")
+        shards.append(Shard(path, name, tuple(f"{name}/{file}" for file in files), f"{name}/.bushel"))
+    return shards
+
+
+def _is_dataset(folder: AnyPath) -> bool:
+    if not folder.is_dir():
+        return False
+    return any(entry.name == "spec.json" or entry.name.endswith(".bag") for entry in folder.iterdir())
+
+
+def _files(folder: AnyPath, prefix: str) -> tuple[str, ...]:
+    """The files that a dataset's folder ought to have. Whether they are there shows when it is indexed."""
+    spec = _read_spec(_open(folder / "spec.json"))
+    tables = [(folder / f"{name}.idx").is_file() for name in spec]
+    return file_names(spec, prefix, split=any(tables) and not (folder / "refs.bag").is_file())
+
+
+def _open(path: AnyPath) -> File:
+    try:
+        return open_file(path)
+    except FileNotFoundError as error:
+        raise FormatError(
+            "a file of the dataset is missing", file=str(path), hint="restore it, or see what `bushel verify` finds"
+        ) from error
+
+
+def _read_spec(file: File) -> dict[str, Field]:
+    """Parse `spec.json`. Any text is a type there, so this is laxer than `parse_spec`."""
+    if file.size > _LARGEST_SPEC:
+        raise FormatError(f"{file.size} bytes are too many for a spec", file=file.path)
+    try:
+        types = msgspec.json.decode(file.read(0, file.size), type=dict[str, str])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(
+            f"expected a JSON object of field names and types: {error}",
+            file=file.path,
+            hint='write it anew, such as {"image": "jpg"}, if you know the types',
+        ) from error
+    fields = {}
+    for name, kind in types.items():
+        if not name or "/" in name or "\0" in name or name == "refs":
+            raise FormatError(f"{name!r} cannot be a field, because its bag cannot be a file", file=file.path)
+        fields[name] = Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
+    if KEY in fields and fields[KEY].type not in ("utf8", "bytes"):
+        raise FormatError(f"{KEY} has the type {fields[KEY].type!r}, but keys are 'utf8'", file=file.path)
+    return fields
+
+
+def _known(codec: str) -> str:
+    """The codec, or `bytes` for a type that only its author can decode."""
+    try:
+        get_codec(codec)
+    except SpecError:
+        return "bytes"
+    return codec
+
+
+def _stamps(shard: Shard, files: list[File]) -> tuple[FileStamp, ...]:
+    return tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
+
+
+def _index_file(shard: Shard, files: list[File], options: ReadOptions) -> ShardIndex:
+    table = separate_table(files[1], files[0]) if len(files) == 2 else inline_table(files[0])
+    field = Field(_RECORD, "bytes")
+    if options.spec and len(options.spec) == 1:
+        [field] = options.spec.values()
+    column = Column(field, stored_codec(_known(field.codec), table.generation), 0, *_extents(table))
+    return ShardIndex(table.records, _stamps(shard, files), {field.name: column}, "bag")
+
+
+def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
+    spec = _read_spec(files[-1])
+    prefix = shard.files[-1].removesuffix("spec.json")
+    split = any(name.endswith(".idx") for name in shard.files)
+    if shard.files != file_names(spec, prefix, split=split):
+        raise FormatError(f"expected the fields of the first shard, found {', '.join(spec)}", file=files[-1].path)
+    number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
+    columns, samples = (_columns_split if split else _columns_with_refs)(spec, files, number)
+    keys = None
+    if (column := columns.pop(KEY, None)) is not None:
+        keys = _keys(column, files[column.file])
+    return ShardIndex(samples, _stamps(shard, files), columns, "bag", keys)
+
+
+def _keys(column: Column, file: File) -> Keys:
+    if not gapless(column.offset, column.length):
+        return Keys.build(*gather([file], Extents(0, column.offset, column.length)))
+    borders = np.zeros(column.rows + 1, np.int64)
+    np.cumsum(column.length, out=borders[1:])
+    return Keys.build(np.frombuffer(file.read(0, int(borders[-1])), np.uint8), borders)
+
+
+def _extents(table: Table) -> tuple[I64, I64]:
+    return table.borders[:-1], np.diff(table.borders)
+
+
+def _columns_split(
+    spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
+) -> tuple[dict[str, Column], int]:
+    """The columns of generation C: record `i` of every bag belongs to sample `i`."""
+    columns = {}
+    for name, field in spec.items():
+        if field.sequence:
+            raise FormatError(
+                f"field {name!r} is a sequence, but a dataset with .idx files has none", file=files[-1].path
+            )
+        table = separate_table(files[len(number) + number[name]], files[number[name]])
+        columns[name] = Column(field, stored_codec(_known(field.codec), "C"), number[name], *_extents(table))
+    longest = max(columns.values(), key=lambda column: column.rows)
+    for name, column in columns.items():
+        if column.rows != longest.rows:
+            raise FormatError(
+                f"{column.rows} records, where field {longest.field.name!r} has {longest.rows}",
+                file=files[len(number) + number[name]].path,
+                hint="the writer was stopped, or the table was cut: `bushel repair` keeps the whole samples",
+            )
+    return columns, longest.rows
+
+
+def _columns_with_refs(
+    spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
+) -> tuple[dict[str, Column], int]:
+    """The columns of generations A and B."""
+    path = files[-2].path
+    entries = inline_table(files[-2])
+    refs = decode_refs(
+        files[-2].read(0, int(entries.borders[-1])), entries.borders, [field.sequence for field in spec.values()], path
+    )
+    columns = {}
+    for (name, field), ref in zip(spec.items(), refs, strict=True):
+        file = files[number[name]]
+        table = inline_table(file)
+        if table.records and not entries.records:
+            raise FormatError(
+                f"no sample, although {name}.bag has {table.records} records",
+                file=path,
+                hint="the file was emptied, or the writer failed at its first sample",
+            )
+        codec = stored_codec(_known(field.codec), entries.generation)
+        columns[name] = _column(field, codec, number[name], table, ref, path)
+    return columns, entries.records
+
+
+def _column(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> Column:
+    """One column, gathered through its refs unless they go through all records in order, as they do nearly always."""
+    records = np.uint64(table.records)
+    count = np.ones(len(ref.first), np.uint64) if ref.count is None else ref.count
+    outside = (count > records) | (ref.first > records - np.minimum(count, records))
+    if outside.any():
+        sample = int(outside.argmax())
+        raise FormatError(
+            f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]} on, but "
+            f"{field.name}.bag has {records}",
+            file=path,
+            hint="one of the two files was damaged or comes from another dataset",
+        )
+    starts = np.zeros(len(count) + 1, np.int64)
+    np.cumsum(count, out=starts[1:])
+    total = int(starts[-1])
+    if ref.count is not None and total > table.records:
+        raise FormatError(f"samples share records of {field.name}.bag, which lists never do", file=path)
+    first = ref.first.astype(np.int64)
+    used = count > 0
+    offset, length = _extents(table)
+    if total != table.records or not np.array_equal(first[used], starts[:-1][used]):
+        rows = np.repeat(first - starts[:-1], count.astype(np.int64)) + np.arange(total)
+        offset, length = offset[rows], length[rows]
+    return Column(field, codec, number, offset, length, starts=None if ref.count is None else starts)

@@ -1,0 +1,200 @@
+"""Writing Granular datasets: what they can hold, and a shard's files from its samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from typing_extensions import Buffer
+
+from bushel.codecs import get_codec
+from bushel.containers.bag_tables import encode_refs, encode_table, gapless
+from bushel.containers.base import Column, Layout, Shard, Stored, WriteOptions
+from bushel.errors import SpecError
+from bushel.shardindex import I64, ColumnBuilder, IndexBuilder, ShardIndex
+from bushel.kernels import crc32
+from bushel.spec import KEY, Spec, format_spec
+from bushel.storage import AnyPath, Sink, Staging, is_local
+
+__all__ = ["BagWriter", "copy_records", "file_names", "generation_of", "plan_layout", "stored_codec"]
+
+_SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
+"""Types of the package `bags` that Granular knows by another name."""
+_LONGEST_NAME = 255 - len(".bag")
+
+
+def generation_of(options: WriteOptions) -> str:
+    """The generation to write: B unless another one is asked for.
+
+    Raises:
+        SpecError: There is no such generation.
+    """
+    generation = options.generation or "B"
+    if generation not in ("A", "B", "C"):
+        raise SpecError(f"a bag has no generation {generation!r}: 'B' (Granular 0.20) or 'C' (0.22 and later)")
+    return generation
+
+
+def stored_codec(codec: str, generation: str) -> str:
+    """The codec of the bytes that a dataset of this generation holds for a type.
+
+    Generation A wrote `int` unsigned, with nothing for 0.
+    """
+    return "uint" if generation == "A" and codec == "int" else _SAME_BYTES.get(codec, codec)
+
+
+def file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str, ...]:
+    """The files of a shard with these fields (`__key__` among them): bags, then tables, and last `spec.json`.
+
+    Args:
+        fields: Names of the fields.
+        prefix: The shard's folder, with its `/`; empty for a plain dataset.
+        split: Whether tables are files of their own, as in generation C.
+    """
+    names = sorted(fields)
+    tables = [f"{name}.idx" for name in names] if split else ["refs.bag"]
+    return tuple(prefix + name for name in [*(f"{name}.bag" for name in names), *tables, "spec.json"])
+
+
+def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
+    """How samples of this spec are stored.
+
+    Raises:
+        SpecError: A field cannot be a file of that name, or generation C is to hold a sequence.
+    """
+    generation = generation_of(options)
+    if not spec:
+        raise SpecError("a bag needs at least one field: add one, or use another container")
+    folded: dict[str, str] = {}
+    for name, field in spec.items():
+        _check_name(name)
+        if (other := folded.setdefault(name.casefold(), name)) != name:
+            raise SpecError(f"fields {other!r} and {name!r} differ only in case, which not every file system can tell")
+        get_codec(field.codec)
+        if field.sequence and generation == "C":
+            raise SpecError(
+                f"field {name!r}: generation C of the bag has no sequences; use generation='B', or the containers "
+                "ffrecord, recordio or tar, or gulp for frames"
+            )
+    numbers = {name: number for number, name in enumerate(_all_names(spec, options))}
+    columns = [Column(field, stored_codec(field.codec, generation), numbers[name]) for name, field in spec.items()]
+    return Layout(tuple(columns), options)
+
+
+def _check_name(name: str) -> None:
+    try:
+        length = len(name.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise SpecError(f"field {name!r} is no valid text, so it cannot name a file of a bag") from error
+    if "/" in name or "\0" in name or name.startswith(".") or name in ("refs", KEY) or length > _LONGEST_NAME:
+        raise SpecError(
+            f"a bag cannot have a field called {name!r}, because each field is a file: no '/', no leading '.', at "
+            f"most {_LONGEST_NAME} bytes, and not 'refs'; rename it, or use another container"
+        )
+
+
+def _all_names(fields: Iterable[str], options: WriteOptions) -> list[str]:
+    return sorted([*fields, KEY] if options.keyed else fields)
+
+
+def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]:
+    """Copy the records of a shard, but none of its tables, into a staging folder.
+
+    Returns:
+        Bytes of each copied bag, by name.
+
+    Raises:
+        SpecError: The records do not lie in the order of the samples, so that no new table can tell them apart.
+    """
+    positions = {}
+    for column in index.columns.values():
+        name = shard.files[column.file]
+        if not gapless(column.offset, column.length):
+            raise SpecError(
+                f"{shard.path(column.file)} has records that no sample refers to, so it cannot be continued in place: "
+                "`bushel convert` it into a new dataset first"
+            )
+        positions[name] = int(column.length.sum())
+        target = place / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _copy_head(shard.path(column.file), target, positions[name])
+    return positions
+
+
+def _copy_head(source: AnyPath, target: Path, length: int) -> None:
+    if is_local(source):
+        shutil.copyfile(cast("Path", source), target)  # in the kernel; a table is small beside its records
+    else:
+        with source.open("rb") as reader, open(target, "wb") as sink:
+            shutil.copyfileobj(reader, sink, 1 << 22)
+    os.truncate(target, length)
+
+
+class BagWriter:
+    """Writes one shard: records as they come, everything else from the builder when it is finished."""
+
+    __slots__ = ("_builder", "_fields", "_layout", "_shard", "_staging")
+
+    def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
+        self._layout, self._shard, self._staging, self._builder = layout, shard, staging, builder
+        self._fields: list[tuple[str, Sink, ColumnBuilder]] = [
+            (column.field.name, staging.open(shard.files[column.file]), builder.columns[column.field.name])
+            for column in layout.columns
+        ]
+
+    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        """Write one sample."""
+        for name, sink, column in self._fields:
+            value = values[name]
+            if column.starts is None:
+                start = sink.write(cast("Buffer", value))
+                column.add(start, sink.position - start, crc32(cast("Buffer", value)))
+                continue
+            for element in cast("Iterable[Buffer]", value):
+                start = sink.write(element)
+                column.add(start, sink.position - start, crc32(element))
+        self._builder.close_sample(key)
+
+    def finish(self) -> Sequence[str]:
+        """Write the tables, the keys, the refs and the spec."""
+        options = self._layout.options
+        generation = generation_of(options)
+        prefix = self._shard.files[-1].removesuffix("spec.json")
+        tables = {
+            sink: np.array(column.offset, np.int64) + np.array(column.length, np.int64)
+            for _, sink, column in self._fields
+        }
+        if options.keyed:
+            text, ends = self._builder.key_text(0, self._builder.samples)
+            sink = self._staging.open(f"{prefix}{KEY}.bag")
+            sink.write(text)
+            tables[sink] = np.array(ends, np.int64)
+        if generation != "C":
+            sink = self._staging.open(f"{prefix}refs.bag")
+            tables[sink] = self._write_refs(sink)
+        for sink, borders in tables.items():
+            target = self._staging.open(f"{prefix}{sink.path.stem}.idx") if generation == "C" else sink
+            target.write(encode_table(borders, generation))
+        self._staging.open(self._shard.files[-1]).write(self._spec())
+        return self._shard.files
+
+    def _write_refs(self, sink: Sink) -> I64:
+        names = _all_names(self._builder.columns, self._layout.options)
+        starts = [None if name == KEY else self._builder.columns[name].starts for name in names]
+        lengths = [np.zeros(0, np.int64)]
+        for data, sizes in encode_refs(starts, self._builder.samples):
+            sink.write(data)
+            lengths.append(sizes)
+        return np.cumsum(np.concatenate(lengths))
+
+    def _spec(self) -> bytes:
+        """What `spec.json` holds: the types as declared, keys sorted, as `json.dumps` writes it."""
+        types = format_spec({column.field.name: column.field for column in self._layout.columns})
+        if self._layout.options.keyed:
+            types[KEY] = "utf8"
+        return json.dumps(dict(sorted(types.items()))).encode()
