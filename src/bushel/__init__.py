@@ -1,0 +1,91 @@
+"""Bushel: training data in five record formats, with one index, one dataset and one loader.
+
+`bushel.open` reads a dataset, `bushel.Writer` writes one, `bushel.Loader` feeds training from one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bushel.access import index, open  # noqa: A004
+    from bushel.codecs import Codec, register_codec
+    from bushel.dataset import Dataset, Info, concat
+    from bushel.errors import (
+        BushelError,
+        CodecError,
+        CorruptError,
+        FormatError,
+        SpecError,
+        StateError,
+        TooManyErrors,
+        UnsupportedError,
+    )
+    from bushel.ingest import convert
+    from bushel.integrity import verify
+    from bushel.loader import Loader
+    from bushel.stream import StreamDataset
+    from bushel.writer import Writer
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BushelError": "errors",
+    "Codec": "codecs",
+    "CodecError": "errors",
+    "CorruptError": "errors",
+    "Dataset": "dataset",
+    "FormatError": "errors",
+    "Info": "dataset",
+    "Loader": "loader",
+    "SpecError": "errors",
+    "StateError": "errors",
+    "StreamDataset": "stream",
+    "TooManyErrors": "errors",
+    "UnsupportedError": "errors",
+    "Writer": "writer",
+    "concat": "dataset",
+    "convert": "ingest",
+    "index": "access",
+    "open": "access",
+    "register_codec": "codecs",
+    "verify": "integrity",
+}
+
+__all__ = [
+    "BushelError",
+    "Codec",
+    "CodecError",
+    "CorruptError",
+    "Dataset",
+    "FormatError",
+    "Info",
+    "Loader",
+    "SpecError",
+    "StateError",
+    "StreamDataset",
+    "TooManyErrors",
+    "UnsupportedError",
+    "Writer",
+    "__version__",
+    "concat",
+    "convert",
+    "index",
+    "open",
+    "register_codec",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names when they are first used: `import bushel` alone costs a few milliseconds."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'bushel' has no attribute {name!r}")
+    value = getattr(import_module(f"bushel.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,423 @@
+"""Dataset: samples by position, key, field and range, from any container."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import FormatError
+from bushel.keytable import KeyTable, KeyView
+from bushel.reader import Reader, Sample
+from bushel.readplan import Elements, Mask, normalise_mask, stored_lengths
+from bushel.shards import OpenShard
+from bushel.spec import Field, format_spec
+
+__all__ = ["Dataset", "Info", "Sample", "concat"]
+
+Positions = range | npt.NDArray[np.int64]
+"""Which samples of the whole dataset a view shows, and in which order."""
+
+_CHUNK = 64
+"""Samples that iteration reads at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a dataset is, in a few numbers.
+
+    Attributes:
+        container: Names of its containers, joined by `+` when there are several.
+        shards: Number of shards.
+        samples: Number of samples of the whole dataset (a view has the same info as what it views).
+        bytes: Bytes of all files.
+        files: Number of files.
+        checksums: Whether the CRC-32 of every field is known.
+        keyed: Whether samples have keys of their own rather than positions.
+        indexed: Whether every shard's index lies beside it.
+        spec: Field names to types.
+    """
+
+    container: str
+    shards: int
+    samples: int
+    bytes: int
+    files: int
+    checksums: bool
+    keyed: bool
+    indexed: bool
+    spec: dict[str, str]
+
+
+class Dataset:
+    """A read-only sequence of samples, made by `bushel.open` or as a view of another.
+
+    Threads may share it, a forked process may go on with it, and a pickled copy opens its own files.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[OpenShard],
+        *,
+        verify: bool = False,
+        reader: Reader | None = None,
+        positions: Positions | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self._reader = Reader(shards, verify=verify) if reader is None else reader
+        self._positions: Positions = range(int(self._reader.starts[-1])) if positions is None else positions
+        fields = _union(self._reader.shards)
+        self._fields = fields if names is None else {name: fields[name] for name in names}
+        self._table: KeyTable | None = None
+
+    def _view(self, positions: Positions | None = None, names: Sequence[str] | None = None) -> Dataset:
+        return Dataset(
+            (),
+            reader=self._reader,
+            positions=self._positions if positions is None else positions,
+            names=list(self._fields) if names is None else names,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_table": None}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of open files. Optional: the dataset and its views open them again when they are read."""
+        self._reader.close()
+
+    # What it is
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __repr__(self) -> str:
+        return f"<bushel.Dataset: {len(self)} samples, {self.info.container}, {self.spec}>"
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`."""
+        return format_spec(self._fields)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files of the dataset."""
+        return sum(stamp.size for shard in self._reader.shards for stamp in shard.stamps)
+
+    @property
+    def info(self) -> Info:
+        """Container, counts and sizes of the whole dataset."""
+        shards = self._reader.shards
+        return Info(
+            container="+".join(dict.fromkeys(shard.container for shard in shards)),
+            shards=len(shards),
+            samples=int(self._reader.starts[-1]),
+            bytes=self.size,
+            files=sum(len(shard.stamps) for shard in shards),
+            checksums=all(shard.checksums for shard in shards),
+            keyed=any(shard.keyed for shard in shards),
+            indexed=all(shard.stored for shard in shards),
+            spec=self.spec,
+        )
+
+    @property
+    def shards(self) -> tuple[OpenShard, ...]:
+        """The shards of the whole dataset, with their files and tables."""
+        return self._reader.shards
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits that tell this dataset or view from others, by names, counts and sizes but not by times."""
+        shards = [(s.shard.name, s.samples, [(f.name, f.size) for f in s.stamps]) for s in self._reader.shards]
+        digest = hashlib.sha256(json.dumps([self.spec, shards]).encode())
+        if isinstance(self._positions, range):
+            digest.update(repr(self._positions).encode())
+        else:
+            digest.update(self._positions.tobytes())
+        return digest.hexdigest()[:32]
+
+    # Keys
+
+    @property
+    def keys(self) -> KeyView:
+        """The keys in order, as a sequence that does not hold them in memory."""
+        return KeyView(len(self), lambda positions: self._reader.keys(self._absolute(positions)))
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._find(key) is not None
+
+    def position(self, key: str) -> int:
+        """The position of the first sample with this key.
+
+        Raises:
+            KeyError: There is none.
+        """
+        position = self._find(key)
+        if position is None:
+            raise KeyError(f"there is no sample {key!r} among these {len(self)}")
+        return position
+
+    def _find(self, key: str) -> int | None:
+        if self._table is None:
+            self._table = KeyTable.of(self._reader.shards)
+        for position in self._table.find(key):
+            if isinstance(self._positions, range):
+                if position in self._positions:
+                    return self._positions.index(position)
+            elif len(found := np.flatnonzero(self._positions == position)):
+                return int(found[0])
+        return None
+
+    # Views
+
+    @overload
+    def __getitem__(self, item: int | str | tuple[int | str, Mask]) -> Sample: ...
+    @overload
+    def __getitem__(self, item: slice | list[int] | npt.NDArray[Any] | range) -> Dataset: ...
+
+    def __getitem__(self, item: Any) -> Any:
+        """A sample by position or key, optionally with a mask; or a view of several samples.
+
+        `ds[3]`, `ds[-1]` and `ds["key"]` are samples. `ds[3, ["label"]]` reads only these fields, and
+        `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field. `ds[10:20]`, `ds[[5, 1, 1]]` and
+        `ds[mask]` with a boolean array of the dataset's length make views, which read nothing.
+
+        Raises:
+            IndexError: There is no such position, or no such element of a sequence.
+            KeyError: There is no such key or field.
+        """
+        mask: Mask = None
+        if isinstance(item, tuple):
+            if len(item) != 2:
+                raise TypeError("ds[position, fields] takes one position and one mask of fields")
+            item, mask = item
+        if isinstance(item, str):
+            return self.read([self.position(item)], mask)[0]
+        if isinstance(item, slice):
+            return self._view(self._positions[item])
+        if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
+            return self.read([operator.index(item)], mask)[0]
+        return self._view(self._absolute(self._numbers(item)))
+
+    def fields(self, names: Iterable[str]) -> Dataset:
+        """A view with only these fields.
+
+        Raises:
+            KeyError: There is no such field.
+        """
+        return self._view(names=list(self._wanted(names)))
+
+    def select(self, keys: Iterable[str]) -> Dataset:
+        """A view of the samples with these keys, in this order.
+
+        Raises:
+            KeyError: One is missing.
+        """
+        return self._view(self._absolute(np.array([self.position(key) for key in keys], np.int64)))
+
+    def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
+        """A view of the samples for which `keep(sample)` is true.
+
+        Args:
+            keep: Called once with every sample, now.
+            fields: The fields that it needs; naming few saves much.
+        """
+        kept: list[int] = []
+        for first in range(0, len(self), _CHUNK):
+            samples = self.read(range(first, min(first + _CHUNK, len(self))), fields)
+            kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
+        return self._view(self._absolute(np.array(kept, np.int64)))
+
+    def shard(self, number: int, count: int) -> Dataset:
+        """A view of part `number` of `count` contiguous parts, whose sizes differ by one at most.
+
+        Raises:
+            ValueError: `number` is not in `range(count)`.
+        """
+        if not 0 <= number < count:
+            raise ValueError(f"part {number} of {count}: the parts are 0 to {count - 1}")
+        return self._view(self._positions[len(self) * number // count : len(self) * (number + 1) // count])
+
+    # Reading
+
+    def __iter__(self) -> Iterator[Sample]:
+        for first in range(0, len(self), _CHUNK):
+            positions = range(first, min(first + _CHUNK, len(self)))
+            for position, stored in zip(positions, self.read(positions, decode=False), strict=True):
+                yield self.decode_sample(stored, position)
+
+    def read(
+        self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None, *, decode: bool = True
+    ) -> list[Sample]:
+        """Read many samples in one batched, coalesced read, which is much faster than one by one.
+
+        Args:
+            positions: int[n]; negative ones count from the end.
+            fields: As in `ds[position, fields]`.
+            decode: Whether to decode the values, or give the stored bytes.
+
+        Returns:
+            The samples in the order of `positions`.
+
+        Raises:
+            IndexError: A position is out of range.
+            CorruptError: Stored bytes do not match their CRC (with `verify=True`).
+            FormatError: The files do not reach as far as the index says.
+            CodecError: Stored bytes do not decode.
+        """
+        return self._reader.read(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
+
+    def gather(
+        self, positions: Iterable[int] | npt.NDArray[Any], field: str
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.
+
+        Returns:
+            buffer: uint8[total].
+            offsets: int64[n + 1]; sample `i` is `buffer[offsets[i]:offsets[i + 1]]`, empty where it lacks the field.
+
+        Raises:
+            TypeError: The field is a sequence.
+            IndexError, CorruptError, FormatError: As `read`.
+        """
+        [name] = self._wanted([field])
+        if self._fields[name].sequence:
+            raise TypeError(f"field {name!r} is a sequence: gather() reads plain fields, read() reads both")
+        return self._reader.gather(self._absolute(self._numbers(positions)), name)
+
+    def announce(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> None:
+        """Ask the operating system to load what a later `read` of these positions will need. Returns at once."""
+        self._reader.announce(self._absolute(self._numbers(positions)), self._wanted(fields))
+
+    def decode_sample(self, stored: Sample, position: int) -> Sample:
+        """Decode a sample that `read(..., decode=False)` gave for this position.
+
+        Raises:
+            CodecError: Stored bytes do not decode; names the sample, field and file.
+        """
+        return self._reader.decode(stored, int(self._positions[position]))
+
+    def available(self, item: int | str) -> dict[str, bool | range]:
+        """The fields that a sample has, without reading them: True, or the range of a sequence field's elements."""
+        position = self.position(item) if isinstance(item, str) else operator.index(item)
+        [group] = self._reader.groups(self._absolute(np.array([position], np.int64)))
+        row = int(group.rows[0])
+        found: dict[str, bool | range] = {}
+        for name in self._fields:
+            column = group.index.columns.get(name)
+            if column is None:
+                continue
+            if column.starts is not None:
+                if column.absent is None or not column.absent[row]:
+                    found[name] = range(int(column.starts[row + 1] - column.starts[row]))
+            elif column.length[row] >= 0:
+                found[name] = True
+        return found
+
+    def lengths(self, positions: Iterable[int] | npt.NDArray[Any], field: str) -> npt.NDArray[np.int64]:
+        """Stored bytes of one field in many samples, known without reading them.
+
+        Returns:
+            int64[n]: of a sequence field, the bytes of all elements; -1 where a sample lacks the field.
+        """
+        [name] = self._wanted([field])
+        wanted = self._absolute(self._numbers(positions))
+        return stored_lengths(self._reader.groups(wanted), len(wanted), name)
+
+    def where(self, position: int, field: str) -> tuple[str, int]:
+        """Path of the file and offset in bytes at which a field of a sample begins."""
+        return self._reader.where(int(self._absolute(np.array([position], np.int64))[0]), field)
+
+    # Positions
+
+    def _wanted(self, mask: Mask) -> dict[str, Elements]:
+        return normalise_mask(
+            mask, list(self._fields), [field.name for field in self._fields.values() if field.sequence]
+        )
+
+    def _numbers(self, positions: Any) -> npt.NDArray[np.int64]:
+        """Positions as users give them, as int64[n] that may be negative."""
+        if isinstance(positions, range):
+            return np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
+        array = np.asarray(positions if hasattr(positions, "__array__") else list(positions))
+        if array.dtype == np.bool_:
+            if array.shape != (len(self),):
+                raise IndexError(f"a boolean mask of shape {array.shape} for {len(self)} samples")
+            return np.flatnonzero(array).astype(np.int64)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise TypeError(f"positions are a one-dimensional list of integers, not {positions!r}")
+        return array.astype(np.int64)
+
+    def _absolute(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Positions in this view as positions in the whole dataset."""
+        size = len(self._positions)
+        if len(positions):
+            low, high = int(positions.min()), int(positions.max())
+            if low < -size or high >= size:
+                raise IndexError(f"position {high if high >= size else low} of a dataset of {size} samples")
+            if low < 0:
+                positions = np.where(positions < 0, positions + size, positions)
+        if not isinstance(self._positions, range):
+            return self._positions[positions]
+        if self._positions.start or self._positions.step != 1:
+            return positions * self._positions.step + self._positions.start
+        return positions
+
+
+def concat(datasets: Iterable[Dataset]) -> Dataset:
+    """One dataset of several, one after another; their containers and specs may differ.
+
+    A sample without a key of its own gets its position in the new dataset as key. Where several samples have the same
+    key, looking it up gives the first.
+
+    Raises:
+        ValueError: There is nothing to join.
+        FormatError: A field is a sequence in one of them and plain in another.
+    """
+    datasets = list(datasets)
+    if not datasets:
+        raise ValueError("concat needs at least one dataset")
+    shards = [shard for dataset in datasets for shard in dataset._reader.shards]  # noqa: SLF001
+    verify = any(dataset._reader.verify for dataset in datasets)  # noqa: SLF001
+    whole = Dataset(shards, verify=verify)
+    parts: list[npt.NDArray[np.int64]] = []
+    start = 0
+    for dataset in datasets:
+        parts.append(dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start)  # noqa: SLF001
+        start += int(dataset._reader.starts[-1])  # noqa: SLF001
+    if sum(map(len, parts)) == len(whole) and all(isinstance(d._positions, range) for d in datasets):  # noqa: SLF001
+        positions: Positions | None = None if _in_order(parts) else np.concatenate(parts)
+    else:
+        positions = np.concatenate(parts)
+    names = dict.fromkeys(name for dataset in datasets for name in dataset.spec)
+    return whole._view(positions, list(names))  # noqa: SLF001
+
+
+def _in_order(parts: Sequence[npt.NDArray[np.int64]]) -> bool:
+    joined = np.concatenate(parts)
+    return bool((joined == np.arange(len(joined))).all())
+
+
+def _union(shards: Iterable[OpenShard]) -> dict[str, Field]:
+    """The fields of all shards, in order of first appearance."""
+    fields: dict[str, Field] = {}
+    for shard in {shard.fields: shard for shard in shards}.values():
+        for field in shard.fields:
+            if fields.setdefault(field.name, field).sequence != field.sequence:
+                raise FormatError(
+                    f"field {field.name!r} is a sequence in some shards and plain in others",
+                    file=str(shard.shard.path(0)),
+                    hint="give its type with spec=",
+                )
+    return fields

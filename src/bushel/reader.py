@@ -1,0 +1,267 @@
+"""Carrying out of read plans: from positions in the whole dataset to samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import get_codec
+from bushel.errors import CodecError, CorruptError, FormatError
+from bushel.kernels import crc32
+from bushel.readplan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
+from bushel.shardindex import INLINE
+from bushel.shards import OpenShard
+from bushel.spec import KEY
+from bushel.storage import ExtentError, Extents, File, FilePool, announce, gather, read_many
+
+__all__ = ["Reader", "Sample"]
+
+Sample = dict[str, Any]
+"""One training example: its key under `__key__`, and the value of each field that it has."""
+
+I64 = npt.NDArray[np.int64]
+
+
+class Reader:
+    """Reads samples of a list of shards by absolute position: the one way from the index to values.
+
+    It holds open files and nothing else that changes, so threads share it, and a pickled copy opens its own files.
+
+    Attributes:
+        shards: The shards in order.
+        starts: int64[shards + 1], position of each shard's first sample; the last is the number of samples.
+        verify: Whether bytes are compared with their CRC where that is known.
+    """
+
+    def __init__(self, shards: Sequence[OpenShard], *, verify: bool = False) -> None:
+        self.shards = tuple(shards)
+        self.verify = verify
+        self.starts = np.zeros(len(self.shards) + 1, np.int64)
+        np.cumsum([shard.samples for shard in self.shards], out=self.starts[1:])
+        self._pool = FilePool()
+
+    def close(self) -> None:
+        """Let go of all files; the next read opens them again."""
+        self._pool.close()
+
+    def groups(self, positions: I64) -> list[Group]:
+        """A batch by shards."""
+        if len(self.shards) == 1:
+            return [Group(0, self.shards[0].index, positions, None)]
+        numbers = np.searchsorted(self.starts, positions, side="right") - 1
+        present = np.unique(numbers)
+        if len(present) == 1:
+            [number] = present.tolist()
+            return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
+        order = np.argsort(numbers, kind="stable")
+        borders = np.searchsorted(numbers[order], present).tolist() + [len(order)]
+        groups = []
+        for at, number in enumerate(present.tolist()):
+            places = order[borders[at] : borders[at + 1]]
+            groups.append(Group(number, self.shards[number].index, positions[places] - self.starts[number], places))
+        return groups
+
+    def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
+        """The keys of these samples; a sample without one of its own has its position as text."""
+        if not any(shard.keyed for shard in self.shards):
+            return [str(position) for position in positions.tolist()]
+        keys: list[str] = [""] * len(positions)
+        for group in self.groups(positions) if groups is None else groups:
+            if group.index.keys is None:
+                numbers = positions if group.places is None else positions[group.places]
+                own = [str(number) for number in numbers.tolist()]
+            else:
+                own = group.index.keys.take(group.rows)
+            if group.places is None:
+                return own
+            for place, key in zip(group.places.tolist(), own, strict=True):
+                keys[place] = key
+        return keys
+
+    def read(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool) -> list[Sample]:
+        """Read samples: one call to the storage for the whole batch."""
+        groups = self.groups(positions)
+        if self.verify and len({self.shards[group.number].checksums for group in groups}) > 1:
+            return self._read_by_group(groups, positions, wanted, decode=decode)
+        plan = plan_read(groups, len(positions), wanted, checksums=self.verify)
+        stored = self._execute(plan, positions)
+        keys = self.keys(positions, groups)
+        samples: list[Sample] | None = None
+        for number, field in enumerate(plan.fields):
+            last = plan.fields[number + 1].first if number + 1 < len(plan.fields) else len(stored)
+            own = stored if len(plan.fields) == 1 else stored[field.first : last]
+            values: list[Any] = self._decode(field, own, keys, positions) if decode else own
+            name = field.name
+            if field.counts is None and samples is None and None not in own:
+                samples = [{KEY: key, name: value} for key, value in zip(keys, values, strict=True)]
+                continue
+            samples = samples or [{KEY: key} for key in keys]
+            if field.counts is None:
+                for sample, raw, value in zip(samples, own, values, strict=True):
+                    if raw is not None:
+                        sample[name] = value
+                continue
+            at = 0
+            for sample, count in zip(samples, field.counts, strict=True):
+                if count >= 0:
+                    sample[name] = values[at : at + count]
+                    at += count
+        return [{KEY: key} for key in keys] if samples is None else samples
+
+    def _read_by_group(
+        self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool
+    ) -> list[Sample]:
+        """Read shard by shard: some have checksums to compare with and some have not."""
+        samples: list[Sample] = [{}] * len(positions)
+        for group in groups:
+            places = np.arange(len(positions)) if group.places is None else group.places
+            for place, sample in zip(places.tolist(), self.read(positions[places], wanted, decode=decode), strict=True):
+                samples[place] = sample
+        return samples
+
+    def gather(self, positions: I64, name: str) -> tuple[npt.NDArray[np.uint8], I64]:
+        """The stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
+        groups = self.groups(positions)
+        plan = plan_read(groups, len(positions), {name: None}, checksums=self.verify)
+        if plan.pieces:
+            parts = [value or b"" for value in self._execute(plan, positions)]
+            offsets = np.zeros(len(parts) + 1, np.int64)
+            np.cumsum([len(part) for part in parts], out=offsets[1:])
+            return np.frombuffer(b"".join(parts), np.uint8), offsets
+        try:
+            return gather(self._files(plan), plan.extents[0])
+        except ExtentError as error:
+            self._fail(plan, plan.extents[0], error, 0, positions)
+
+    def announce(self, positions: I64, wanted: Mapping[str, Elements]) -> None:
+        """Ask for readahead of a batch that will be read soon."""
+        plan = plan_read(self.groups(positions), len(positions), wanted, checksums=False)
+        files = self._files(plan)
+        for extents in plan.extents:
+            announce(files, extents)
+
+    def decode(self, sample: Sample, position: int) -> Sample:
+        """Decode one stored sample, which came from this position."""
+        number = int(np.searchsorted(self.starts, position, side="right")) - 1
+        columns = self.shards[number].index.columns
+        decoded: Sample = {}
+        for name, value in sample.items():
+            if name == KEY:
+                decoded[name] = value
+                continue
+            codec = get_codec(columns[name].codec)
+            try:
+                decoded[name] = (
+                    [codec.decode(each) for each in value] if isinstance(value, list) else codec.decode(value)
+                )
+            except CodecError as error:
+                raise self._undecodable(error, sample[KEY], name, position) from error
+        return decoded
+
+    def where(self, position: int, name: str) -> tuple[str, int]:
+        """Path of the file and offset at which a field of a sample begins."""
+        [group] = self.groups(np.array([position], np.int64))
+        column = group.index.columns[name]
+        row = int(group.rows[0] if column.starts is None else column.starts[group.rows[0]])
+        offset = int(column.offset[row]) if row < column.rows else 0
+        return str(self.shards[group.number].shard.path(max(column.file, 0))), offset
+
+    def _files(self, plan: ReadPlan) -> list[File]:
+        return self._pool.get(self.shards[shard].shard.path(file) for shard, file in plan.files)
+
+    def _execute(self, plan: ReadPlan, positions: I64) -> list[bytes | None]:
+        files = self._files(plan)
+        values: list[bytes | None] = []
+        for extents in plan.extents:
+            try:
+                values += read_many(files, extents)
+            except ExtentError as error:
+                self._fail(plan, extents, error, len(values), positions)
+        for piece in plan.pieces:
+            values[piece.row] = self._piece(plan, piece, positions)
+        return values
+
+    def _piece(self, plan: ReadPlan, piece: Piece, positions: I64) -> bytes:
+        shard = self.shards[piece.shard]
+        inline = shard.index.inline
+        name, place = plan.owner(piece.row)
+        if piece.file == INLINE:
+            value = b"" if inline is None else bytes(inline[piece.offset : piece.offset + piece.length])
+        else:
+            [file] = self._pool.get([shard.shard.path(piece.file)])
+            try:
+                raw = file.read(piece.offset, piece.length)
+                value = shard.join(raw)[piece.start : piece.start + piece.size]
+            except (ExtentError, ValueError) as error:
+                raise self._corrupt(f"cannot be read: {error}", name, int(positions[place])) from error
+        found = crc32(value)
+        if len(value) != piece.size or (self.verify and piece.crc32 is not None and found != piece.crc32):
+            raise self._corrupt("is not what was written", name, int(positions[place]), piece.crc32, found)
+        return value
+
+    def _decode(self, field: FieldPlan, values: list[bytes | None], keys: Sequence[str], positions: I64) -> list[Any]:
+        if isinstance(field.codecs, str):
+            decode = get_codec(field.codecs).decode
+            try:
+                return [None if value is None else decode(value) for value in values]
+            except CodecError:
+                pass  # once more, value by value, to say which one
+        counts = [1] * len(keys) if field.counts is None else [max(count, 0) for count in field.counts]
+        decoded = []
+        at = 0
+        for place, count in enumerate(counts):
+            codec = get_codec(field.codecs if isinstance(field.codecs, str) else field.codecs[place])
+            for value in values[at : at + count]:
+                try:
+                    decoded.append(None if value is None else codec.decode(value))
+                except CodecError as error:
+                    raise self._undecodable(error, keys[place], field.name, int(positions[place])) from error
+            at += count
+        return decoded
+
+    def _undecodable(self, error: CodecError, key: str, name: str, position: int) -> CodecError:
+        file, offset = self.where(position, name)
+        return CodecError(
+            f"sample {key!r}, field {name!r} ({file}@{offset}): {error}",
+            **{**error.details, "key": key, "field": name, "file": file, "offset": offset, "position": position},
+        )
+
+    def _corrupt(
+        self, what: str, name: str, position: int, expected: int | None = None, found: int | None = None
+    ) -> CorruptError:
+        file, offset = self.where(position, name)
+        [key] = self.keys(np.array([position], np.int64))
+        return CorruptError(
+            f"sample {key!r}, field {name!r} {what}",
+            key=key,
+            field=name,
+            file=file,
+            offset=offset,
+            expected=expected,
+            found=found,
+            hint="run `bushel verify` on the dataset",
+        )
+
+    def _fail(self, plan: ReadPlan, extents: Extents, error: ExtentError, first: int, positions: I64) -> NoReturn:
+        """Say which sample and file an unreadable extent belongs to."""
+        name, place = plan.owner(first + error.row)
+        position = int(positions[place])
+        if error.reason == "checksum":
+            what = f"has the CRC-32 {error.found:08x} where {error.expected:08x} was written"
+            raise self._corrupt(what, name, position, error.expected, error.found) from None
+        number, file = plan.files[extents.file_of(error.row)]
+        path = str(self.shards[number].shard.path(file))
+        [key] = self.keys(np.array([position], np.int64))
+        if error.reason == "shrunk":
+            what = f"the file has shrunk from {error.expected} to {error.found} bytes since it was opened"
+        else:
+            what = f"sample {key!r}, field {name!r} ends at byte {error.expected} of a file of {error.found} bytes"
+        raise FormatError(
+            what,
+            file=path,
+            offset=int(extents.offset[error.row]),
+            hint="run `bushel verify` on the dataset",
+        ) from None

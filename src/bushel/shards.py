@@ -1,0 +1,124 @@
+"""Shards of an open dataset: each finds its index when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bushel.containers import get_container
+from bushel.containers.base import Shard
+from bushel.errors import FormatError
+from bushel.shardindex import FileStamp, ShardIndex
+from bushel.sidecar import ManifestShard, load_index
+from bushel.spec import Field
+from bushel.storage import AnyPath
+
+__all__ = ["OpenShard", "stamps_of", "unchanged"]
+
+
+def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
+    """The files of a shard as they are now.
+
+    Raises:
+        FormatError: A file is not there.
+    """
+    stamps = []
+    for number, name in enumerate(shard.files):
+        try:
+            stat = shard.path(number).stat()
+        except FileNotFoundError as error:
+            raise FormatError("a file of the dataset is missing", file=str(shard.path(number))) from error
+        stamps.append(FileStamp(name, int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)))
+    return tuple(stamps)
+
+
+def unchanged(known: Sequence[FileStamp], now: Sequence[FileStamp]) -> bool:
+    """Whether files are as an index knows them. A shard keeps its index when the folders above it change."""
+    return [_own(stamp) for stamp in known] == [_own(stamp) for stamp in now]
+
+
+def _own(stamp: FileStamp) -> tuple[str, int, int]:
+    return stamp.name.rsplit("/", 1)[-1], stamp.size, stamp.mtime_ns
+
+
+@dataclass(slots=True)
+class OpenShard:
+    """One shard of an open dataset.
+
+    Attributes:
+        container: Name of its container.
+        shard: Its files.
+        samples: Number of samples.
+        stamps: Its files as the index knows them.
+        keyed: Whether samples have keys of their own.
+        checksums: Whether the CRC-32 of every field is known.
+        fields: Its fields.
+        stored: Whether the index lies in a sidecar, so that a copy in another process can map it again.
+    """
+
+    container: str
+    shard: Shard
+    samples: int
+    stamps: tuple[FileStamp, ...]
+    keyed: bool
+    checksums: bool
+    fields: tuple[Field, ...]
+    stored: bool
+    _index: ShardIndex | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, container: str, shard: Shard, index: ShardIndex, *, stored: bool) -> OpenShard:
+        """A shard whose index is at hand."""
+        entry = ManifestShard.of(shard.name, index)
+        fields = tuple(column.field for column in index.columns.values())
+        return cls(container, shard, index.samples, index.files, entry.keyed, entry.checksums, fields, stored, index)
+
+    @classmethod
+    def listed(cls, container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...]) -> OpenShard:
+        """A shard that is only known from the manifest so far."""
+        return cls(container, shard, entry.samples, entry.stamps, entry.keyed, entry.checksums, fields, True)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        index = None if self.stored else self._index
+        known = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
+        return self.container, self.shard, *known, self.stored, index
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.container, self.shard, self.samples, self.stamps, self.keyed, self.checksums = state[:6]
+        self.fields, self.stored, self._index = state[6:]
+
+    @property
+    def index(self) -> ShardIndex:
+        """The shard's table, mapped on first use.
+
+        Raises:
+            FormatError: The shard is no longer what the manifest says.
+        """
+        if self._index is None:
+            self._index = self._map()
+        return self._index
+
+    def _map(self) -> ShardIndex:
+        if not unchanged(self.stamps, stamps_of(self.shard)):
+            raise FormatError(
+                "the shard has changed since it was indexed",
+                file=str(self.shard.path(0)),
+                hint="run `bushel index` on the dataset, then open it again",
+            )
+        index = load_index(self.shard.sidecar)
+        if index.samples != self.samples:
+            raise FormatError(
+                f"{index.samples} samples where the manifest says {self.samples}",
+                file=str(self.shard.sidecar),
+                hint="run `bushel index` on the dataset, then open it again",
+            )
+        return index
+
+    def paths(self, numbers: Sequence[int]) -> list[AnyPath]:
+        """Paths of some of its files."""
+        return [self.shard.path(number) for number in numbers]
+
+    def join(self, raw: bytes) -> bytes:
+        """The payload of a record stored in pieces."""
+        return get_container(self.container).join(raw)

@@ -1,0 +1,256 @@
+"""Sidecar files: the index and the manifest beside the data.
+
+A shard's index is a safetensors file (https://github.com/huggingface/safetensors): a small JSON header and named
+arrays, which are mapped rather than read, so opening one costs the same for ten samples and for ten million. Nothing
+in it is ever executed. A manifest lists the shards of a folder, so that none has to be touched to open the dataset.
+
+Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
+`image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.fragments` (int64[3, k]).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import FormatError, SpecError
+from bushel.shardindex import Column, FileStamp, Fragments, Keys, ShardIndex
+from bushel.spec import parse_spec
+from bushel.storage import AnyPath
+
+__all__ = ["FOLDER", "Manifest", "ManifestShard", "load_index", "load_manifest", "save_index", "save_manifest"]
+
+FOLDER = ".bushel"
+"""The folder of all sidecars. It can be deleted at any time: what it says is then scanned again."""
+
+_VERSION = 1
+_HINT = "delete it: the index will be built again"
+_DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "U32": np.uint32, "I64": np.int64, "U64": np.uint64}
+
+
+class _Field(msgspec.Struct):
+    name: str
+    type: str
+    codec: str
+    file: int
+
+
+class _Header(msgspec.Struct):
+    version: int
+    container: str
+    samples: int
+    files: list[tuple[str, int, int]]
+    fields: list[_Field]
+
+
+class ManifestShard(msgspec.Struct, frozen=True):
+    """What a manifest says of one shard.
+
+    Attributes:
+        name: The shard's name.
+        samples: Number of samples.
+        files: (name, size, mtime_ns) of its files.
+        checksums: Whether its index has the CRC-32 of every field.
+        keyed: Whether its samples have keys of their own.
+    """
+
+    name: str
+    samples: int
+    files: list[tuple[str, int, int]]
+    checksums: bool
+    keyed: bool
+
+    @classmethod
+    def of(cls, name: str, index: ShardIndex) -> ManifestShard:
+        """The manifest's entry for a shard."""
+        checksums = all(column.crc32 is not None for column in index.columns.values())
+        files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
+        return cls(name, index.samples, files, checksums, index.keys is not None)
+
+    @property
+    def stamps(self) -> tuple[FileStamp, ...]:
+        """Its files as stamps."""
+        return tuple(FileStamp(*file) for file in self.files)
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The shards of one dataset.
+
+    Attributes:
+        container: Name of the container.
+        spec: Field names to types.
+        codecs: Field names to codecs of the stored bytes, the same in all shards.
+        shards: The shards in the dataset's order.
+        version: Of this file's layout.
+    """
+
+    container: str
+    spec: dict[str, str]
+    codecs: dict[str, str]
+    shards: list[ManifestShard]
+    version: int = _VERSION
+
+
+def save_index(index: ShardIndex, path: Path, *, sync: bool = True) -> None:
+    """Write a shard's index, atomically, and on disk if `sync`.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    from safetensors.numpy import save
+
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if index.keys is not None:
+        for part in ("text", "offsets", "hashes", "order"):
+            arrays[f"__key__.{part}"] = getattr(index.keys, part)
+    if index.inline is not None:
+        arrays["__inline__"] = index.inline
+    for name, column in index.columns.items():
+        for part in ("offset", "length", "crc32", "starts", "absent"):
+            if (array := getattr(column, part)) is not None:
+                arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
+        if (pieces := column.fragments) is not None:
+            arrays[f"{name}.fragments"] = np.stack([pieces.rows, pieces.start, pieces.length])
+    header = _Header(
+        _VERSION,
+        index.container,
+        index.samples,
+        [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
+        [_Field(name, column.field.type, column.codec, column.file) for name, column in index.columns.items()],
+    )
+    _replace(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=sync)
+
+
+def load_index(path: AnyPath) -> ShardIndex:
+    """Map a shard's index. Only its header is read and checked here; extents are checked when they are used.
+
+    Raises:
+        FileNotFoundError: There is none.
+        FormatError: The file is damaged or of a later version.
+    """
+    data = _bytes_of(path)
+    arrays, header = _parse(data, str(path))
+    samples = header.samples
+    keys = inline = None
+    if "__key__.offsets" in arrays:
+        keys = Keys(*(_array(arrays, f"__key__.{part}", path) for part in ("text", "offsets", "hashes", "order")))
+        if not len(keys) == len(keys.hashes) == len(keys.order) == samples:
+            raise FormatError(f"the keys are not those of {samples} samples", file=str(path), hint=_HINT)
+    if "__inline__" in arrays:
+        inline = arrays["__inline__"]
+    try:
+        fields = parse_spec({field.name: field.type for field in header.fields})
+    except SpecError as error:
+        raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
+    columns = {}
+    for entry in header.fields:
+        name, field = entry.name, fields[entry.name]
+        pieces = arrays.get(f"{name}.fragments")
+        column = Column(
+            field,
+            entry.codec,
+            entry.file,
+            _array(arrays, f"{name}.offset", path),
+            _array(arrays, f"{name}.length", path),
+            arrays.get(f"{name}.crc32"),
+            arrays.get(f"{name}.starts"),
+            arrays.get(f"{name}.absent"),
+            None if pieces is None else Fragments(*pieces),
+        )
+        rows = samples if column.starts is None else column.rows
+        sizes_agree = rows == len(column.offset) == len(column.length)
+        if column.crc32 is not None:
+            sizes_agree &= len(column.crc32) == rows
+        if field.sequence:
+            sizes_agree &= column.starts is not None and len(column.starts) == samples + 1
+        if not sizes_agree or not -1 <= entry.file < len(header.files):
+            raise FormatError(f"the arrays of field {name!r} do not belong together", file=str(path), hint=_HINT)
+        columns[name] = column
+    files = tuple(FileStamp(*file) for file in header.files)
+    return ShardIndex(samples, files, columns, header.container, keys, inline)
+
+
+def save_manifest(manifest: Manifest, path: Path) -> None:
+    """Write a manifest, atomically."""
+    _replace(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n", sync=True)
+
+
+def load_manifest(path: AnyPath) -> Manifest | None:
+    """The manifest at a path, or None if there is none.
+
+    Raises:
+        FormatError: It is damaged or of a later version.
+    """
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        data = file.read()
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
+    if manifest.version != _VERSION:
+        raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {_VERSION}", file=str(path))
+    return manifest
+
+
+def _replace(path: Path, data: bytes, *, sync: bool) -> None:
+    """Write a file aside, then rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _bytes_of(path: AnyPath) -> memoryview:
+    if not isinstance(path, Path):
+        with path.open("rb") as file:
+            return memoryview(file.read())
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _Header]:
+    if len(data) < 8 or (length := int.from_bytes(data[:8], "little")) > len(data) - 8:
+        raise FormatError("not an index: its header is cut", file=path, offset=0, hint=_HINT)
+    try:
+        entries = msgspec.json.decode(data[8 : 8 + length])
+        header = msgspec.json.decode(entries.pop("__metadata__")["bushel"], type=_Header)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"not an index: {error}", file=path, offset=8, hint=_HINT) from error
+    if header.version != _VERSION:
+        raise FormatError(f"version {header.version} of an index; this Bushel knows {_VERSION}", file=path, hint=_HINT)
+    body = data[8 + length :]
+    arrays = {}
+    for name, entry in entries.items():
+        try:
+            dtype = np.dtype(_DTYPES[entry["dtype"]])
+            first, last = (int(at) for at in entry["data_offsets"])
+            shape = [int(size) for size in entry["shape"]]
+            inside = 0 <= first <= last <= len(body) and min(shape, default=0) >= 0
+            arrays[name] = np.frombuffer(body[first:last] if inside else b"\0", dtype).reshape(shape)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise FormatError(f"array {name!r}: {error}", file=path, offset=8, hint=_HINT) from error
+    return arrays, header
+
+
+def _array(arrays: dict[str, npt.NDArray[Any]], name: str, path: AnyPath) -> npt.NDArray[Any]:
+    if name not in arrays:
+        raise FormatError(f"array {name!r} is missing", file=str(path), hint=_HINT)
+    return arrays[name]
