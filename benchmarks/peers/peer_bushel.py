@@ -1,0 +1,54 @@
+"""Bushel's batched `read` of stored bytes. The last part of the path names the container: `…/tar`, `…/bag`.
+
+`peer_bushel_gather` and `peer_bushel_verify` read the same datasets, in one buffer and with checksums compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bushel.access import open as open_dataset
+from bushel.dataset import Dataset
+from bushel.writer import Writer
+
+GULP_FIELD = "frames"  # a gulp holds frames and nothing else; they need not be JPEG for as long as nobody decodes them
+
+
+def write(path: str, records: Iterable[bytes]) -> None:
+    """Write a dataset with one field to the folder ``path``."""
+    container = Path(path).name
+    if container == "gulp":
+        with Writer(path, {GULP_FIELD: "jpg"}, container=container) as writer:
+            for record in records:
+                writer.append({GULP_FIELD: record})
+        return
+    with Writer(path, {"data": "bytes"}, container=container) as writer:
+        for record in records:
+            writer.append({"data": record})
+
+
+def open(path: str, *, verify: bool = False) -> Dataset:  # noqa: A001 - one shape for every peer
+    """The dataset at ``path``."""
+    dataset = open_dataset(path, verify=verify)
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"{path} opened as a stream")
+    return dataset
+
+
+def read_batch(handle: Dataset, indices: np.ndarray) -> Samples:
+    """The samples at ``indices``."""
+    return Samples(handle.read(indices, decode=False))
+
+
+class Samples:
+    """Samples as `Dataset.read` gives them, of which a check takes the one field."""
+
+    def __init__(self, samples: list[dict[str, Any]]) -> None:
+        self.samples = samples
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (sample.get("data") or sample[GULP_FIELD] for sample in self.samples)

@@ -1,0 +1,40 @@
+"""The limit for records that are not in memory: the kernel is told of the whole batch, then each record is read.
+
+The file and its offsets are those of `peer_slices`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+from peer_slices import write
+
+__all__ = ["open", "read_batch", "write"]
+
+
+class Records(NamedTuple):
+    """An open file of records and where each begins."""
+
+    descriptor: int
+    offsets: np.ndarray
+
+
+def open(path: str) -> Records:  # noqa: A001 - one shape for every peer
+    """Open the file ``path``."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # no readahead of neighbours
+    return Records(descriptor, np.fromfile(path + ".offsets", dtype="<u8"))
+
+
+def read_batch(handle: Records, indices: np.ndarray) -> list[bytes]:
+    """The records at ``indices``."""
+    descriptor, offsets = handle
+    extents = [
+        (start, stop - start)
+        for start, stop in zip(offsets[indices].tolist(), offsets[indices + 1].tolist(), strict=True)
+    ]
+    for start, length in sorted(extents):
+        os.posix_fadvise(descriptor, start, length, os.POSIX_FADV_WILLNEED)
+    return [os.pread(descriptor, length, start) for start, length in extents]

@@ -1,0 +1,112 @@
+"""Virtual environments that hold the original packages, for tests and benchmarks against the real thing.
+
+    python interop/environments.py            every environment
+    python interop/environments.py mxnet      only those named
+
+Each file ``requirements/NAME.txt`` becomes ``.interop/NAME`` at the root of the repository. An environment whose
+requirements have not changed is left alone. An environment that cannot be made does not stop the others; the exit
+status is then 1, and the last lines say which failed and why. ``uv`` is used when it is installed, else venv and pip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+PYTHON = "3.11"  # the newest version on which every original still runs (mxnet 1.9.1 needs NumPy 1.23)
+RECIPES = Path(__file__).resolve().parent / "requirements"
+ENVIRONMENTS = RECIPES.parent.parent / ".interop"
+STAMP = "requirements.sha256"
+
+
+class EnvironmentFailedError(Exception):
+    """An environment could not be made; the message says what to do."""
+
+
+def names() -> list[str]:
+    """The environments that can be made."""
+    return sorted(recipe.stem for recipe in RECIPES.glob("*.txt"))
+
+
+def python_of(name: str) -> Path:
+    """The interpreter of the environment ``name``, whether it exists or not."""
+    return ENVIRONMENTS / name / "bin" / "python"
+
+
+def fingerprint(name: str) -> str:
+    """What the stamp of an up-to-date environment ``name`` holds."""
+    return hashlib.sha256(PYTHON.encode() + b"\n" + (RECIPES / f"{name}.txt").read_bytes()).hexdigest()
+
+
+def is_current(name: str) -> bool:
+    """Whether the environment ``name`` exists and was made from its present requirements."""
+    stamp = ENVIRONMENTS / name / STAMP
+    return python_of(name).exists() and stamp.is_file() and stamp.read_text() == fingerprint(name)
+
+
+def make(name: str) -> None:
+    """Make the environment ``name`` from scratch.
+
+    Raises:
+        EnvironmentFailedError: There is no Python of the version needed, or a package cannot be installed.
+    """
+    folder, recipe = ENVIRONMENTS / name, RECIPES / f"{name}.txt"
+    shutil.rmtree(folder, ignore_errors=True)
+    uv = shutil.which("uv")
+    if uv is not None:
+        _run([uv, "venv", "--quiet", "--python", PYTHON, str(folder)])
+        _run([uv, "pip", "install", "--quiet", "--python", str(python_of(name)), "--requirement", str(recipe)])
+    else:
+        _run([_interpreter(), "-m", "venv", str(folder)])
+        _run([str(python_of(name)), "-m", "pip", "install", "--quiet", "--requirement", str(recipe)])
+    (folder / STAMP).write_text(fingerprint(name))
+
+
+def _interpreter() -> str:
+    if f"{sys.version_info.major}.{sys.version_info.minor}" == PYTHON:
+        return sys.executable
+    found = shutil.which(f"python{PYTHON}")
+    if found is None:
+        raise EnvironmentFailedError(f"needs Python {PYTHON}: install python{PYTHON}, or uv, which fetches it")
+    return found
+
+
+def _run(command: list[str]) -> None:
+    print("    " + " ".join(command), flush=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        raise EnvironmentFailedError(f"{' '.join(command[:3])} … exited with {done.returncode}:\n{done.stdout.strip()}")
+
+
+def main() -> int:
+    """Make the environments named on the command line; 0 when all are there, 1 when one failed."""
+    parser = argparse.ArgumentParser(description="Make virtual environments of the original packages.")
+    parser.add_argument("name", nargs="*", help=f"one or more of: {', '.join(names())} (default: all)")
+    wanted: list[str] = parser.parse_args().name or names()
+    unknown = sorted(set(wanted) - set(names()))
+    if unknown:
+        parser.error(f"no recipe for {', '.join(unknown)}; there is: {', '.join(names())}")
+    failed: dict[str, str] = {}
+    for name in wanted:
+        if is_current(name):
+            print(f"{name}: up to date", flush=True)
+            continue
+        print(f"{name}: making {ENVIRONMENTS / name}", flush=True)
+        try:
+            make(name)
+        except EnvironmentFailedError as error:
+            failed[name] = str(error)
+            print(f"{name}: FAILED", flush=True)
+        else:
+            print(f"{name}: ready", flush=True)
+    for name, reason in failed.items():
+        print(f"\n{name} could not be made: {reason}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""Read a dataset with Granular 0.24.2: ``read_granular_c.py DIRECTORY [--decode]``, plain or sharded."""
+
+from __future__ import annotations
+
+import granular
+from granular_datasets import read
+
+if __name__ == "__main__":
+    read(granular)

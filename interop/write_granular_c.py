@@ -1,0 +1,9 @@
+"""Write a dataset with Granular 0.24.2: ``write_granular_c.py PLAN DIRECTORY [--shard-samples N]``."""
+
+from __future__ import annotations
+
+import granular
+from granular_datasets import write
+
+if __name__ == "__main__":
+    write(granular)
