@@ -10,7 +10,6 @@ Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key
 
 from __future__ import annotations
 
-import mmap
 import os
 import threading
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.errors import FormatError, SpecError
+from bushel.kernels import map_array
 from bushel.shardindex import Column, FileStamp, Fragments, Keys, ShardIndex
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath
@@ -220,10 +220,7 @@ def _bytes_of(path: AnyPath) -> memoryview:
     if not isinstance(path, Path):
         with path.open("rb") as file:
             return memoryview(file.read())
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return memoryview(map_array(str(path)))
 
 
 def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _Header]:

@@ -132,6 +132,19 @@ def gather_into(
         ValueError: ``out`` is too small.
     """
 
+def map_array(path: str | PathLike[str]) -> NDArray[np.uint8]:
+    """Maps a whole local file as a read-only array, without keeping it open.
+
+    Its pages are asked for at once, in the background. For files that are replaced as a whole and never cut, such as
+    sidecars: touching a page that is no longer there kills the process.
+
+    Returns:
+        uint8[size of the file].
+
+    Raises:
+        OSError: The file cannot be opened or mapped.
+    """
+
 def announce(
     files: Sequence[MappedFile], file: NDArray[np.int32] | int, offset: NDArray[np.int64], length: NDArray[np.int64]
 ) -> None:

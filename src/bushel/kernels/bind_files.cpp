@@ -1,8 +1,15 @@
 // MappedFile and the batched reads.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
 
+#include "faults.hpp"
 #include "python.hpp"
 #include "read.hpp"
 
@@ -192,6 +199,38 @@ nb::object crc32_many(nb::handle files, nb::handle file, nb::handle offset, nb::
     return owned_array(sums.release(), batch->rows);
 }
 
+// The whole file as an array. The descriptor is closed at once: a dataset may have more shards than a process may
+// have files open. The pages are asked for in one go, and faults do not read ahead on top of that.
+nb::object map_array(nb::handle path) {
+    struct Mapping {
+        void *data;
+        std::size_t size;
+    };
+    const std::string name = path_argument(path);
+    const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) throw SystemFault(errno, name);
+    struct stat info;
+    int error = ::fstat(file, &info) == 0 ? 0 : errno;
+    if (!error && !S_ISREG(info.st_mode)) error = S_ISDIR(info.st_mode) ? EISDIR : ESPIPE;
+    const std::size_t size = error ? 0 : static_cast<std::size_t>(info.st_size);
+    void *data = nullptr;
+    if (!error && size > 0) {
+        data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+        if (data == MAP_FAILED) error = errno;
+    }
+    ::close(file);
+    if (error) throw SystemFault(error, name);
+    if (size > 0) {
+        ::madvise(data, size, MADV_WILLNEED);
+        ::madvise(data, size, MADV_RANDOM);
+    }
+    nb::capsule owner(new Mapping{data, size}, [](void *memory) noexcept {
+        const std::unique_ptr<Mapping> mapping(static_cast<Mapping *>(memory));
+        if (mapping->size > 0) ::munmap(mapping->data, mapping->size);
+    });
+    return nb::cast(nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(data, {size}, owner));
+}
+
 }  // namespace
 
 void bind_files(nb::module_ &module) {
@@ -222,6 +261,7 @@ void bind_files(nb::module_ &module) {
     module.def("gather_into", &gather_into, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32").none(), nb::arg("out"));
     module.def("announce", &announce_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"));
+    module.def("map_array", &map_array, nb::arg("path"));
     module.def("crc32_many", &crc32_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 from collections.abc import Iterable
 
@@ -40,12 +41,21 @@ class FilePool:
             name = str(path)
             file = self._files.get(name)
             if file is None:
-                self._files[name] = file = open_file(path)
+                self._files[name] = file = self._open(path)
                 if len(self._files) > self._limit:
                     for old in list(self._files)[: len(self._files) - self._limit]:
                         self._files.pop(old, None)
             files.append(file)
         return files
+
+    def _open(self, path: AnyPath) -> File:
+        try:
+            return open_file(path)
+        except OSError as error:
+            if error.errno != errno.EMFILE or not self._files:
+                raise
+            self.close()  # others hold most of what the process may open
+            return open_file(path)
 
     def close(self) -> None:
         """Let go of all files."""
