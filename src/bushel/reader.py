@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -12,7 +13,7 @@ from bushel.codecs import get_codec
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.kernels import crc32
 from bushel.readplan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
-from bushel.shardindex import INLINE
+from bushel.shardindex import INLINE, Keys
 from bushel.shards import OpenShard
 from bushel.spec import KEY
 from bushel.storage import ExtentError, Extents, File, FilePool, announce, gather, read_many
@@ -74,12 +75,20 @@ class Reader:
                 numbers = positions if group.places is None else positions[group.places]
                 own = [str(number) for number in numbers.tolist()]
             else:
-                own = group.index.keys.take(group.rows)
+                own = self._own_keys(group, group.index.keys)
             if group.places is None:
                 return own
             for place, key in zip(group.places.tolist(), own, strict=True):
                 keys[place] = key
         return keys
+
+    def _own_keys(self, group: Group, keys: Keys) -> list[str]:
+        try:
+            return keys.take(group.rows)
+        except ValueError as error:
+            sidecar = str(self.shards[group.number].shard.sidecar)
+            hint = "run `bushel index --force` on the dataset"
+            raise FormatError(f"the index is damaged: {error}", file=sidecar, hint=hint) from error
 
     def read(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool) -> list[Sample]:
         """Read samples: one call to the storage for the whole batch."""
@@ -87,7 +96,14 @@ class Reader:
         if self.verify and len({self.shards[group.number].checksums for group in groups}) > 1:
             return self._read_by_group(groups, positions, wanted, decode=decode)
         plan = plan_read(groups, len(positions), wanted, checksums=self.verify)
-        stored = self._execute(plan, positions)
+        stored: list[bytes | None] | None = None
+        try:
+            stored = self._execute(plan, positions)
+        except OSError as error:
+            if error.errno != errno.EMFILE or len(groups) == 1:
+                raise
+        if stored is None:  # outside of the except clause, whose traceback holds the files that were opened
+            return self._read_by_group(groups, positions, wanted, decode=decode)
         keys = self.keys(positions, groups)
         samples: list[Sample] | None = None
         for number, field in enumerate(plan.fields):
@@ -114,7 +130,7 @@ class Reader:
     def _read_by_group(
         self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool
     ) -> list[Sample]:
-        """Read shard by shard: some have checksums to compare with and some have not."""
+        """Read shard by shard: they are too many to be open at once, or only some have checksums to compare with."""
         samples: list[Sample] = [{}] * len(positions)
         for group in groups:
             places = np.arange(len(positions)) if group.places is None else group.places
