@@ -98,7 +98,8 @@ def decompressed(handle: Readable, name: str) -> Readable:
 def output_of(command: str) -> Iterator[Readable]:
     """Run a shell command and read what it prints.
 
-    The command and what it started have ended when the block is left, whichever way it is left.
+    A block that has read everything waits for the command to end; one that is left by an exception, as an abandoned
+    generator is, ends the command and what it started.
 
     Raises:
         FormatError: The command has failed, which shows when its output has been read.

@@ -1,0 +1,212 @@
+"""Tar framing, read forward: for streams, whose size nobody knows and in which nobody can go back.
+
+Files are scanned by `kernels.scan_tar`, which follows the same rules; the tests hold the two together. The format is
+POSIX ustar with the two ways to longer names and sizes that are in use: PAX records and GNU `L` members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bushel.errors import FormatError
+from bushel.storage.forward import Readable
+
+__all__ = ["BLOCK", "ForwardReader", "Member", "members"]
+
+BLOCK = 512
+_RECORD_LIMIT = 1 << 20
+"""Bytes that a long name or a set of PAX records may have; real ones have a few hundred."""
+_SIZE_LIMIT = (1 << 63) - 1
+_CHUNK = 1 << 20
+_WITHOUT_DATA = b"123456"
+"""Types (links, devices, folders, pipes) whose header is all there is, whatever its size field says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive.
+
+    Attributes:
+        name: Its path as stored, UTF-8 with surrogate escapes for other bytes.
+        header: Offset of its header (of the first, where a long name precedes it).
+        offset: Offset of its data.
+        size: Bytes of its data.
+        regular: Whether it is a file, not a folder, a link or a device.
+    """
+
+    name: str
+    header: int
+    offset: int
+    size: int
+    regular: bool
+
+    @property
+    def end(self) -> int:
+        """Where the next header is."""
+        return self.offset + (self.size + BLOCK - 1) // BLOCK * BLOCK
+
+
+class ForwardReader:
+    """Reads a handle from its current position to its end and knows where it is.
+
+    Args:
+        handle: The stream.
+        name: What error messages call it.
+        position: Where in the archive the handle is.
+    """
+
+    __slots__ = ("_handle", "name", "position")
+
+    def __init__(self, handle: Readable, name: str, position: int = 0) -> None:
+        self._handle, self.name, self.position = handle, name, position
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only where the stream ends. Never allocates ahead of what is there."""
+        parts, missing = [], size
+        while missing and (part := self._handle.read(min(missing, _CHUNK))):
+            parts.append(part)
+            missing -= len(part)
+        self.position += size - missing
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def skip_to(self, position: int) -> bool:
+        """Go forward to a position; False if the stream ends before."""
+        while self.position < position:
+            if not (part := self._handle.read(min(position - self.position, _CHUNK))):
+                return False
+            self.position += len(part)
+        return True
+
+
+def members(reader: ForwardReader) -> Iterator[Member]:
+    """The members of an archive, in order.
+
+    Between two members the caller may read the data of the first from `reader`, or leave it. When the last has been
+    taken, the reader is at the end of the stream, and the archive was whole.
+
+    Raises:
+        FormatError: The archive is damaged, cut, or goes on behind its end.
+    """
+    everywhere: dict[bytes, bytes] = {}  # PAX records for all members that follow
+    records: dict[bytes, bytes] = {}
+    long_name: bytes | None = None
+    first: int | None = None  # header of the long name or the records that precede the member
+    while True:
+        start = reader.position
+        header = reader.read(BLOCK)
+        if len(header) < BLOCK:
+            raise _cut(reader, start, len(header))
+        if not any(header):
+            if first is not None:
+                raise _bad(reader, first, "a long name or PAX records without the member that they describe")
+            return _finish(reader, start)
+        _verify_checksum(reader, start, header)
+        kind, size = header[156:157], _number(header[124:136])
+        if kind == b"g":
+            _update(everywhere, reader, start, _read_records(reader, start, size))
+        elif kind in b"LKxX":
+            first = start if first is None else first
+            data = _read_records(reader, start, size)
+            if kind == b"L":
+                long_name = data.split(b"\0", 1)[0]
+            elif kind != b"K":
+                _update(records, reader, start, data)
+        else:
+            name = records.get(b"path") or long_name or everywhere.get(b"path") or _header_name(header)
+            size = _size(size, kind, records.get(b"size") or everywhere.get(b"size"))
+            if size is None:
+                raise _bad(reader, start, f"the size of {_text(name)!r} is not a number of bytes")
+            if kind == b"S" or any(key.startswith(b"GNU.sparse.") for key in records):
+                raise _bad(reader, start, f"{_text(name)!r} is a sparse file: make the archive without --sparse")
+            if b"\0" in name:
+                raise _bad(reader, start, f"the name {_text(name)!r} contains a zero byte")
+            regular = kind in b"07" or (kind == b"\0" and not name.endswith(b"/"))
+            member = Member(_text(name), start if first is None else first, start + BLOCK, size, regular)
+            yield member
+            if not reader.skip_to(member.end):
+                raise _bad(reader, start, f"the archive ends inside the {size} bytes of {member.name!r}")
+            records, long_name, first = {}, None, None
+
+
+def _header_name(header: bytes) -> bytes:
+    name = header[:100].split(b"\0", 1)[0]
+    prefix = header[345:500].split(b"\0", 1)[0]
+    # GNU's own format ("ustar  ") keeps other things in place of the prefix
+    return prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name
+
+
+def _size(stated: int | None, kind: bytes, record: bytes | None) -> int | None:
+    if record is not None:
+        stated = int(record) if record.isdigit() and len(record) < 20 else None
+    if stated is None or stated > _SIZE_LIMIT:
+        return None
+    return 0 if kind in _WITHOUT_DATA else stated
+
+
+def _read_records(reader: ForwardReader, start: int, size: int | None) -> bytes:
+    if size is None or size > _RECORD_LIMIT:
+        raise _bad(reader, start, f"a long name or PAX records of {'unreadable size' if size is None else size} bytes")
+    data = reader.read(size)
+    if len(data) < size or not reader.skip_to(start + BLOCK + (size + BLOCK - 1) // BLOCK * BLOCK):
+        raise _bad(reader, start, "the archive ends inside a long name or PAX records")
+    return data
+
+
+def _update(records: dict[bytes, bytes], reader: ForwardReader, start: int, data: bytes) -> None:
+    """Take in PAX records: `LENGTH KEY=VALUE` and a line feed, the length counting the whole record."""
+    at = 0
+    while at < len(data) and data[at]:
+        digits, space, _ = data[at : at + 20].partition(b" ")
+        stop = at + int(digits) if space and digits.isdigit() else 0
+        key, equals, value = data[at + len(digits) + 1 : max(stop - 1, 0)].partition(b"=")
+        if not at < stop <= len(data) or not equals or data[stop - 1 : stop] != b"\n":
+            raise _bad(reader, start, "malformed PAX records")
+        records[key] = value
+        at = stop
+
+
+def _verify_checksum(reader: ForwardReader, start: int, header: bytes) -> None:
+    stated = _number(header[148:156])
+    summed = header[:148] + b"        " + header[156:]
+    unsigned = sum(summed)
+    if stated == unsigned:
+        return
+    if stated is not None and stated == unsigned - 256 * sum(byte >> 7 for byte in summed):
+        return  # some old writers summed signed bytes
+    if start == 0:
+        raise _bad(reader, start, "not a tar archive: its first block is no tar header")
+    raise _bad(reader, start, "expected the header of a member, but its checksum is wrong")
+
+
+def _finish(reader: ForwardReader, start: int) -> None:
+    if any(second := reader.read(BLOCK)) or len(second) < BLOCK:
+        raise _bad(reader, start, "the end mark is one empty block instead of two")
+    while chunk := reader.read(_CHUNK):
+        if any(chunk):
+            where = reader.position - len(chunk) + len(chunk) - len(chunk.lstrip(b"\0"))
+            raise _bad(reader, where, "bytes behind the end of the archive")
+
+
+def _number(field: bytes) -> int | None:
+    """A number in octal digits, or, with the highest bit set, in binary; None if it is neither."""
+    if field[0] & 0x80:
+        return None if field[0] & 0x40 else int.from_bytes(bytes([field[0] & 0x3F]) + field[1:], "big")
+    text = field.strip(b" \0")
+    return None if text.strip(b"01234567") else int(text or b"0", 8)
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _cut(reader: ForwardReader, start: int, found: int) -> FormatError:
+    if start == 0:
+        return _bad(reader, 0, f"{found} bytes are no tar archive: an empty one has two blocks of zeros")
+    if found == 0:
+        return _bad(reader, start, "the archive ends without its end mark: what followed may be lost")
+    return _bad(reader, start, f"the archive ends inside a header, after {found} of {BLOCK} bytes")
+
+
+def _bad(reader: ForwardReader, offset: int, message: str) -> FormatError:
+    return FormatError(message, file=reader.name, offset=offset, hint="run `bushel verify` on it")

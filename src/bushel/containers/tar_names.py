@@ -1,0 +1,178 @@
+"""How member names of a WebDataset archive become keys and fields.
+
+The rules are those of the Python package: a sample's key is the folder and the base name up to its first dot; what
+follows that dot, in lower case, is the extension, which names the field.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from bushel.codecs import codec_of_extension, tar_storage
+from bushel.errors import SpecError
+from bushel.shardindex import I64, U8
+from bushel.spec import Field, Spec
+
+__all__ = ["Naming", "Place", "check_key", "extension_of", "field_name", "split_name", "split_names"]
+
+_SLASH, _DOT, _UNDERSCORE = b"/._"
+_META = re.compile(rb"__[^/]*__(/|$)")
+
+
+def split_name(name: bytes) -> tuple[bytes, bytes] | None:
+    """Key and extension of a member; None for one that belongs to no sample.
+
+    No sample have names without a dot in their base name, names whose first part is `__like_this__`, and hidden files
+    (`.name`), except that in a folder without dots such a file has the folder and its slash for a key.
+    """
+    base = name.rfind(b"/") + 1
+    dot = name.find(b".", base)
+    if dot < 0 or _META.match(name):
+        return None
+    if dot == base and (base == 0 or b"." in name[name.rfind(b"/", 0, base - 1) + 1 : base]):
+        return None
+    return name[:dot], name[dot + 1 :]
+
+
+def split_names(text: U8, offsets: I64) -> tuple[I64, I64]:
+    """`split_name` for all names of an archive at once.
+
+    Args:
+        text: The names one after another.
+        offsets: int64[names + 1] into `text`.
+
+    Returns:
+        rows: The names that belong to a sample, ascending.
+        dots: For each of these, where in `text` the dot between key and extension is.
+    """
+    slashes = np.flatnonzero(text == _SLASH)
+    dots = np.flatnonzero(text == _DOT)
+    start, end = offsets[:-1], offsets[1:]
+    base = _last_before(slashes, end, start)
+    dot = _first_from(dots, base, end)
+    keep = dot < end
+    hidden = np.flatnonzero(keep & (dot == base))
+    folder = _last_before(slashes, base[hidden] - 1, start[hidden])
+    keep[hidden] = (base[hidden] > start[hidden]) & (_first_from(dots, folder, end[hidden]) == dot[hidden])
+    keep &= ~_is_meta(text, slashes, start, end)
+    rows = np.flatnonzero(keep)
+    return rows, dot[rows]
+
+
+def _last_before(positions: I64, end: I64, start: I64) -> I64:
+    """One behind the last of the ascending positions before `end`; `start` where none lies between the two."""
+    at = np.searchsorted(positions, end)
+    found: I64 = np.append(positions, -1)[at - 1] + 1  # where at is 0, this takes the -1
+    return np.maximum(found, start, out=found)
+
+
+def _first_from(positions: I64, start: I64, end: I64) -> I64:
+    """The first of the ascending positions from `start` on; `end` where none lies before that."""
+    found: I64 = np.append(positions, np.iinfo(np.int64).max)[np.searchsorted(positions, start)]
+    return np.minimum(found, end, out=found)
+
+
+def _is_meta(text: U8, slashes: I64, start: I64, end: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    stop = _first_from(slashes, start, end)
+    meta = stop - start >= 4
+    rows = np.flatnonzero(meta)
+    for at in (start[rows], start[rows] + 1, stop[rows] - 2, stop[rows] - 1):
+        meta[rows] &= text[at] == _UNDERSCORE
+    return meta
+
+
+def field_name(extension: bytes) -> str:
+    """The field that an extension names. A name that ends in its dot has the extension `.`, as nothing is no name."""
+    return extension.decode("utf-8", "backslashreplace").lower() or "."
+
+
+def extension_of(field: Field) -> tuple[str, str]:
+    """The extension of the members that hold a field, or the ending of the members of a sequence field.
+
+    Returns:
+        The extension, without its leading dot, and the codec of the stored bytes. A field called as its extension
+        is that extension (`jpg`, `left.jpg`, `transcript`); another one is its name and the codec's extension
+        (`image.jpg`). Elements of a sequence are `name.000000.jpg`, and only `jpg` is returned.
+    """
+    ending, stored = tar_storage(field.codec)
+    name = field.name
+    if field.sequence:
+        return ending, stored
+    named = name == ending or name.endswith("." + ending)
+    alike = codec_of_extension(name) == stored and (stored != "bytes" or "." in name)
+    return name if named or alike else f"{name}.{ending}", stored
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a member's bytes belong.
+
+    Attributes:
+        field: The field.
+        codec: Codec of the bytes.
+        number: Which element of a sequence field it is, None for a plain field.
+    """
+
+    field: Field
+    codec: str
+    number: int | None = None
+
+
+class Naming:
+    """From extensions to fields: those of a spec where one is given, else the extensions themselves.
+
+    Args:
+        spec: Fields that the user knows. A field is looked for under its own name and under the extension it would
+            be written with; a sequence field `frames: jpg[]` under `frames.<number>.jpg`.
+    """
+
+    def __init__(self, spec: Spec | None = None) -> None:
+        self._plain: dict[str, Place] = {}
+        self._sequences: list[tuple[re.Pattern[str], Field, str]] = []
+        for field in (spec or {}).values():
+            extension, stored = extension_of(field)
+            if field.sequence:
+                pattern = re.compile(rf"{re.escape(field.name)}\.([0-9]{{1,18}})\.{re.escape(extension)}")
+                self._sequences.append((pattern, field, stored))
+            else:
+                self._plain[extension] = Place(field, stored)
+                self._plain.setdefault(field.name, Place(field, stored))
+
+    def __call__(self, extension: str) -> Place:
+        """The place of a member with this extension (as `field_name` gives it)."""
+        if (place := self._plain.get(extension)) is not None:
+            return place
+        for pattern, field, stored in self._sequences:
+            if match := pattern.fullmatch(extension):
+                return Place(field, stored, int(match[1]))
+        codec = codec_of_extension(extension)
+        return Place(Field(extension, codec), codec)
+
+
+def check_key(key: str) -> None:
+    """Refuse a key that would not come back from the name of a tar member.
+
+    Raises:
+        SpecError: Says why, and what would do.
+    """
+    folder, _, base = key.rpartition("/")
+    reason = (
+        "it is empty"
+        if not key
+        else "a name cannot contain a zero byte or a line break"
+        if "\0" in key or "\n" in key
+        else "a name cannot begin or end with a slash"
+        if key[0] == "/" or key[-1] == "/"
+        else "readers cut the key at the first dot behind the last slash: use another sign, such as `_`"
+        if "." in base
+        else "`..` would leave the folder into which an archive is unpacked"
+        if ".." in folder.split("/")
+        else "readers skip names whose first part is `__like_this__`"
+        if _META.match(key.encode("utf-8", "replace"))
+        else None
+    )
+    if reason is not None:
+        raise SpecError(f"a tar cannot hold the key {key!r}: {reason}")

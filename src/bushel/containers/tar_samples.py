@@ -1,0 +1,163 @@
+"""From the members of an archive to its table of samples: pure, and in columns from the start."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, compress
+from operator import ne
+
+import numpy as np
+
+from bushel.containers.tar_names import Naming, Place, extension_of, field_name, split_names
+from bushel.errors import FormatError
+from bushel.shardindex import I64, MISSING, U8, Column, Keys
+from bushel.spec import KEY, Spec
+
+__all__ = ["Members", "Table", "tabulate"]
+
+_CHUNK = 1 << 18
+_MOST_CELLS = 1 << 24
+_CELLS_PER_MEMBER = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The regular files of an archive, in its order.
+
+    Attributes:
+        names: uint8[total], their names one after another.
+        name_offsets: int64[members + 1] into `names`.
+        offset: int64[members], where the data of each begins.
+        size: int64[members], bytes of its data.
+        header: int64[members], where its header begins.
+    """
+
+    names: U8
+    name_offsets: I64
+    offset: I64
+    size: I64
+    header: I64
+
+    def name(self, member: int) -> str:
+        """The name of one member."""
+        first, last = self.name_offsets[member], self.name_offsets[member + 1]
+        return self.names[first:last].tobytes().decode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The samples of an archive.
+
+    Attributes:
+        samples: How many there are.
+        keys: Their keys. Equal ones occur where the members of a sample are not adjacent.
+        columns: By field, in order of first appearance.
+    """
+
+    samples: int
+    keys: Keys
+    columns: dict[str, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    member: I64  # the members that belong to a sample
+    sample: I64  # of each, the sample
+    extension: I64  # of each, a number into `extensions`
+    extensions: list[str]
+    keys: list[bytes]  # one per sample
+
+
+def tabulate(members: Members, spec: Spec | None, path: str) -> Table:
+    """Group adjacent members with the same key into samples.
+
+    Args:
+        members: The files of the archive.
+        spec: Fields that the user knows, or None.
+        path: The archive's name in error messages.
+
+    Raises:
+        FormatError: A sample has two members with the same extension, or the names have so many different
+            extensions that no table can hold them.
+    """
+    groups = _group(members)
+    naming = Naming(spec)
+    places = [naming(extension) for extension in groups.extensions]
+    if any(place.field.name == KEY for place in places):
+        raise FormatError(f"a member has the extension {KEY!r}, which means the key of a sample", file=path)
+    fields = dict.fromkeys(place.field.name for place in places)
+    fields |= dict.fromkeys(spec or ())
+    samples = len(groups.keys)
+    if samples * len(fields) > max(_MOST_CELLS, _CELLS_PER_MEMBER * len(groups.member)):
+        raise FormatError(
+            f"{len(fields)} different extensions in {samples} samples: names probably have dots in their keys, which"
+            " end at the first one",
+            file=path,
+            hint="rename the members, or say with spec= which ones are sequences",
+        )
+    text = np.frombuffer(b"".join(groups.keys), np.uint8)
+    offsets = np.zeros(samples + 1, np.int64)
+    np.cumsum([len(key) for key in groups.keys], out=offsets[1:])
+    return Table(samples, Keys.build(text, offsets), dict(_columns(members, groups, places, list(fields), spec, path)))
+
+
+def _group(members: Members) -> _Groups:
+    rows, dots = split_names(members.names, members.name_offsets)
+    numbers: defaultdict[bytes, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    keys: list[bytes] = []
+    extension = np.zeros(len(rows), np.int64)
+    begins = np.zeros(len(rows), np.bool_)
+    previous = b""  # no key is empty
+    for first in range(0, len(rows), _CHUNK):  # in chunks, as a million names as objects take 100 MB
+        part = slice(first, first + _CHUNK)
+        start, end = members.name_offsets[rows[part]], members.name_offsets[rows[part] + 1]
+        base = int(start[0])
+        text = members.names[base : int(end[-1])].tobytes()
+        starts, middles, ends = (start - base).tolist(), (dots[part] - base).tolist(), (end - base).tolist()
+        own = [text[a:b] for a, b in zip(starts, middles, strict=True)]
+        begins[part] = np.fromiter(map(ne, own, chain((previous,), own)), np.bool_, len(own))
+        keys += compress(own, begins[part])
+        previous = own[-1]
+        endings = (text[a + 1 : b] for a, b in zip(middles, ends, strict=True))
+        extension[part] = np.fromiter(map(numbers.__getitem__, endings), np.int64, len(own))
+    return _Groups(rows, np.cumsum(begins) - 1, extension, [field_name(each) for each in numbers], keys)
+
+
+def _columns(
+    members: Members, groups: _Groups, places: list[Place], names: list[str], spec: Spec | None, path: str
+) -> Iterable[tuple[str, Column]]:
+    known = {place.field.name: (place.field, place.codec) for place in places}
+    known |= {name: (field, extension_of(field)[1]) for name, field in (spec or {}).items()}
+    number = {name: at for at, name in enumerate(names)}
+    field_of = np.array([number[place.field.name] for place in places], np.int64)
+    element_of = np.array([place.number or 0 for place in places], np.int64)
+    field = field_of[groups.extension]
+    element = element_of[groups.extension]
+    order = np.lexsort((element, groups.sample, field))
+    borders = np.searchsorted(field[order], np.arange(len(names) + 1))
+    for at, name in enumerate(names):
+        rows = order[borders[at] : borders[at + 1]]
+        sample, member = groups.sample[rows], groups.member[rows]
+        twice = np.flatnonzero((sample[1:] == sample[:-1]) & (element[rows[1:]] == element[rows[:-1]]))
+        if len(twice):
+            raise _duplicate(members, int(member[twice[0] + 1]), name, path)
+        declared, codec = known[name]
+        if declared.sequence:
+            starts = np.searchsorted(sample, np.arange(len(groups.keys) + 1))
+            yield name, Column(declared, codec, 0, members.offset[member], members.size[member], starts=starts)
+            continue
+        offset, length = np.zeros(len(groups.keys), np.int64), np.full(len(groups.keys), MISSING, np.int64)
+        offset[sample], length[sample] = members.offset[member], members.size[member]
+        yield name, Column(declared, codec, 0, offset, length)
+
+
+def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:
+    return FormatError(
+        f"{members.name(member)!r}: its sample has a member for the field {field!r} already",
+        file=path,
+        offset=int(members.header[member]),
+        hint="run `bushel verify` on it",
+    )

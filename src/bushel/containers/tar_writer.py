@@ -1,0 +1,146 @@
+"""Writing WebDataset archives: lean, and the same bytes for the same samples."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from typing_extensions import Buffer
+
+from bushel import kernels
+from bushel.containers.base import Layout, Stored
+from bushel.containers.tar_members import BLOCK
+from bushel.containers.tar_names import check_key, extension_of
+from bushel.errors import SpecError
+from bushel.shardindex import ColumnBuilder, IndexBuilder
+from bushel.spec import Field
+from bushel.storage import Sink
+
+__all__ = ["TarShardWriter", "end_of_archive", "header_of"]
+
+_RECORD = 20 * BLOCK
+_ZEROS = bytes(_RECORD)
+_OCTAL_LIMIT = 8**11
+_SMALL = 1 << 14
+"""Bytes below which a copy costs less than two more writes."""
+_TEMPLATE = (
+    b"%b0000444\x000000000\x000000000\x00%011o\x0000000000000\x00%06o\x00 0"
+    + bytes(100)
+    + b"ustar\x0000"
+    + b"bigdata".ljust(32, b"\0") * 2
+    + bytes(BLOCK - 329)
+)
+"""A member's header but for name, size and checksum: user, group, mode and time as webdataset's TarWriter(mtime=0)."""
+_FIXED_SUM = sum(_TEMPLATE.replace(b"%b", b"").replace(b"%011o", b"").replace(b"%06o\x00 ", b" " * 8))
+
+
+def header_of(name: str, size: int) -> bytes:
+    """The header blocks of a member.
+
+    Names that do not fit into 100 ASCII characters and sizes from 8 GiB on get PAX records, in the bytes of Python's
+    `tarfile`, which webdataset writes through.
+
+    Raises:
+        SpecError: The name cannot be written as UTF-8.
+    """
+    if len(name) <= 100 and size < _OCTAL_LIMIT and name.isascii():
+        text, digits = name.encode().ljust(100, b"\0"), b"%011o" % size
+        return _TEMPLATE % (text, size, _FIXED_SUM + sum(text) + sum(digits))
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.uname, member.gname = size, 0o444, "bigdata", "bigdata"
+    try:
+        return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise SpecError(f"the name {name!r} is not text that can be stored") from error
+
+
+def end_of_archive(position: int) -> bytes:
+    """What closes an archive: two empty blocks, and zeros up to a multiple of 10240 bytes."""
+    return bytes(2 * BLOCK + -(position + 2 * BLOCK) % _RECORD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A field on its way into the archive.
+
+    Attributes:
+        field: The field.
+        suffix: What follows the key in the name of its member; for a sequence, what precedes the element's number.
+        ending: What follows the element's number.
+        column: Where its extents go.
+    """
+
+    field: Field
+    suffix: str
+    ending: str
+    column: ColumnBuilder
+
+
+class TarShardWriter:
+    """Writes samples as members, in the order of their extensions.
+
+    Args:
+        layout: The fields.
+        name: The archive's name.
+        sink: Where it is written.
+        builder: Where the extents go.
+        existing: Extensions that other samples of the dataset have: a field that is called as one of them keeps it.
+    """
+
+    def __init__(
+        self, layout: Layout, name: str, sink: Sink, builder: IndexBuilder, existing: frozenset[str] = frozenset()
+    ) -> None:
+        self._name, self._sink, self._builder = name, sink, builder
+        slots = []
+        for column in layout.columns:
+            field, into = column.field, builder.columns[column.field.name]
+            extension, _ = extension_of(field)
+            if field.sequence:
+                slots.append(_Slot(field, f".{field.name}.", f".{extension}", into))
+            else:
+                own_name = column.codec == "bytes" and field.name in existing and extension not in existing
+                slots.append(_Slot(field, "." + (field.name if own_name else extension), "", into))
+        self._slots = sorted(slots, key=lambda slot: slot.suffix)
+
+    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        """Write one sample.
+
+        Raises:
+            SpecError: The key would not come back, or the sample has no members at all.
+        """
+        if key is None:
+            raise SpecError("a tar stores every sample under a key")
+        check_key(key)
+        written = 0
+        for slot in self._slots:
+            value = values.get(slot.field.name)
+            if value is None:
+                slot.column.mark_absent()
+            elif slot.field.sequence:
+                for number, element in enumerate(cast("Iterable[Buffer]", value)):
+                    self._member(f"{key}{slot.suffix}{number:06d}{slot.ending}", element, slot.column.add)
+                    written += 1
+            else:
+                self._member(key + slot.suffix, cast("Buffer", value), slot.column.add)
+                written += 1
+        if not written:
+            raise SpecError(f"sample {key!r} has no value in any field, so a tar has no member for it")
+        self._builder.close_sample(key)
+
+    def _member(self, name: str, data: Buffer, add: Callable[[int, int, int], None]) -> None:
+        size = len(data) if type(data) is bytes else memoryview(data).nbytes
+        header, padding = header_of(name, size), _ZEROS[: -size % BLOCK]
+        if size < _SMALL:
+            start = self._sink.write(b"".join((header, data, padding))) + len(header)
+        else:
+            self._sink.write(header)
+            start = self._sink.write(data)
+            self._sink.write(padding)
+        add(start, size, kernels.crc32(data))
+
+    def finish(self) -> Sequence[str]:
+        """Write the end of the archive."""
+        self._sink.write(end_of_archive(self._sink.position))
+        return [self._name]

@@ -1,0 +1,120 @@
+"""Checksums for indexes that lack them."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bushel.containers import checksums
+from bushel.containers.checksums import with_checksums
+from bushel.errors import FormatError
+from bushel.kernels import MappedFile, join_recordio, split_recordio
+from bushel.shardindex import INLINE, MISSING, Column, FileStamp, Fragments, ShardIndex
+from bushel.spec import Field
+from bushel.storage import File, as_path, open_file
+
+CONTENT = [bytes(range(256)) * 3, b"the second file"]
+
+
+class InMemory:
+    """A file that is not mapped."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.path, self.size, self.mtime_ns = data, "memory", len(data), 0
+
+    def read(self, offset: int, length: int, /) -> bytes:
+        return self.data[offset : offset + length]
+
+
+def files_in(folder: Path, *, mapped: bool) -> list[File]:
+    for number, data in enumerate(CONTENT):
+        (folder / str(number)).write_bytes(data)
+    if mapped:
+        return [open_file(as_path(folder / str(number))) for number in range(len(CONTENT))]
+    return [InMemory(data) for data in CONTENT]
+
+
+def column(name: str, file: int, extents: list[tuple[int, int]], **more: object) -> Column:
+    offset, length = np.array(extents, np.int64).reshape(-1, 2).T.copy()
+    return Column(Field(name, "bytes"), "bytes", file, offset, length, **more)  # type: ignore[arg-type]
+
+
+def index_of(*columns: Column, inline: bytes | None = None) -> ShardIndex:
+    stamps = tuple(FileStamp(str(number), len(data)) for number, data in enumerate(CONTENT))
+    text = None if inline is None else np.frombuffer(inline, np.uint8)
+    return ShardIndex(3, stamps, {each.field.name: each for each in columns}, "tar", inline=text)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@given(st.lists(st.tuples(st.integers(0, 700), st.integers(-1, 60)), max_size=20))
+def test_every_extent_gets_the_checksum_of_its_bytes(
+    mapped: bool, tmp_path_factory: pytest.TempPathFactory, extents: list[tuple[int, int]]
+) -> None:
+    files = files_in(tmp_path_factory.mktemp("files"), mapped=mapped)
+    second = [(4, 6), (0, MISSING), (0, 15)]
+    found = with_checksums(index_of(column("a", 0, extents), column("b", 1, second)), files)
+    for name, data, rows in (("a", CONTENT[0], extents), ("b", CONTENT[1], second)):
+        wanted = [0 if length < 0 else zlib.crc32(data[offset : offset + length]) for offset, length in rows]
+        crc32 = found.columns[name].crc32
+        assert crc32 is not None
+        assert crc32.dtype == np.uint32
+        assert crc32.tolist() == wanted
+
+
+def test_checksums_that_are_there_stay(tmp_path: Path) -> None:
+    known = np.array([1, 2, 3], np.uint32)
+    index = index_of(column("a", 0, [(0, 1)] * 3, crc32=known), column("b", 1, [(0, 1)] * 3))
+    found = with_checksums(index, files_in(tmp_path, mapped=True))
+    assert found.columns["a"] is index.columns["a"]
+    assert found.columns["b"].crc32 is not None
+    assert found.columns["b"].crc32.tolist() == [zlib.crc32(b"t")] * 3
+
+
+def test_extents_in_the_index_itself(tmp_path: Path) -> None:
+    index = index_of(column("meta", INLINE, [(0, 2), (0, MISSING), (2, 4)]), inline=b"{}[12]")
+    crc32 = with_checksums(index, files_in(tmp_path, mapped=True)).columns["meta"].crc32
+    assert crc32 is not None
+    assert crc32.tolist() == [zlib.crc32(b"{}"), 0, zlib.crc32(b"[12]")]
+
+
+def test_records_in_pieces_are_joined_first(tmp_path: Path) -> None:
+    magic = (0xCED7230A).to_bytes(4, "little")
+    payload = b"HEAD" + magic + b"body" + magic
+    raw = split_recordio(payload)
+    (tmp_path / "x.rec").write_bytes(raw)
+    pieces = Fragments(np.array([1]), np.array([4]), np.array([12]))
+    extents = column("data", 0, [(0, 8), (0, len(raw)), (8, 4)], fragments=pieces)
+    index = index_of(extents)
+    files: list[File] = [MappedFile(tmp_path / "x.rec")]
+    crc32 = with_checksums(index, files, join=join_recordio).columns["data"].crc32
+    assert crc32 is not None
+    assert crc32.tolist() == [zlib.crc32(raw[:8]), zlib.crc32(payload[4:16]), zlib.crc32(raw[8:12])]
+    with pytest.raises(TypeError, match="join"):
+        with_checksums(index, files)
+    (tmp_path / "y.rec").write_bytes(bytes(len(raw)))
+    with pytest.raises(FormatError, match="cannot be joined"):
+        with_checksums(index, [MappedFile(tmp_path / "y.rec")], join=join_recordio)
+
+
+def test_progress_counts_the_bytes_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checksums, "_BATCH", 100)
+    seen: list[int] = []
+    extents = [(n * 30, 30) for n in range(20)] + [(0, 0), (0, MISSING), (600, 150)]
+    found = with_checksums(index_of(column("a", 0, extents)), files_in(tmp_path, mapped=True), report=seen.append)
+    assert sum(seen) == 20 * 30 + 150
+    assert max(seen) <= 150
+    crc32 = found.columns["a"].crc32
+    assert crc32 is not None
+    assert crc32.tolist() == [zlib.crc32(CONTENT[0][o : o + n]) if n >= 0 else 0 for o, n in extents]
+
+
+def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
+    files = files_in(tmp_path, mapped=True)
+    (tmp_path / "0").write_bytes(b"short")
+    with pytest.raises(FormatError, match="shrunk"):
+        with_checksums(index_of(column("a", 0, [(0, 700)])), files)
