@@ -1,0 +1,251 @@
+"""FFRecord: a header with the CRC-32 and the offset of every record, then the records back to back.
+
+Samples of one field are records as they are. With keys they are a packed folder (`packed_folder`), and samples of
+several fields are maps (`packed_map`). Layout, rules and an example are in docs/format-ffrecord.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel.containers.base import Column as StoredColumn
+from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.ffrecord_writer import TABLE_ROW, FFRecordWriter, Form, staged_names
+from bushel.containers.packed_folder import MAGIC, parse_folder
+from bushel.containers.packed_index import Record, index_records
+from bushel.containers.packed_map import is_packed_map
+from bushel.errors import CorruptError, FormatError, SpecError
+from bushel.shardindex import Column, FileStamp, IndexBuilder, Keys, ShardIndex
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, ExtentError, Extents, File, Staging, open_file, read_many
+
+__all__ = ["CONTAINER", "empty_folders"]
+
+_DATA = Field("data", "bytes")
+_BATCH = 1 << 24
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """The header of a file, checked.
+
+    Attributes:
+        offset: int64[N], where each record begins.
+        length: int64[N].
+        crc32: uint32[N].
+        form: What the records are.
+    """
+
+    offset: I64
+    length: I64
+    crc32: npt.NDArray[np.uint32]
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class _FFRecord:
+    name: str = "ffrecord"
+    suffix: str = ".ffr"
+    scanned: bool = False
+    needs_keys: bool = False
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """One `.ffr` file, or all in a folder, sorted by name as FFRecord does."""
+        if not path.is_dir():
+            return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffix) else None
+        names = sorted(entry.name for entry in path.iterdir() if entry.name.endswith(self.suffix))
+        return [Shard(path, name, (name,)) for name in names] or None
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """The table of one file, from its header; of a file of maps, by a pass over it that checks every CRC."""
+        file = open_file(shard.path(0))
+        header = _read_header(file)
+        stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+        if header.form == "maps":
+            records = _records(file, header, options)
+            columns, keys = index_records(records, options.spec, file=file.path, checksums=True)
+            return ShardIndex(len(header.offset), (stamp,), columns, self.name, keys).check(file.path)
+        keys = None
+        if header.form == "folder":
+            keys = _keys(_folder(file, header)[0], file)
+            header = _without_last(header)
+        if options.report is not None:
+            options.report(file.size)
+        field = _only_field(options.spec, file)
+        column = Column(field, field.codec, 0, header.offset, header.length, header.crc32)
+        return ShardIndex(len(header.offset), (stamp,), {field.name: column}, self.name, keys).check(file.path)
+
+    def generation(self, shard: Shard) -> str | None:
+        """None: there is only one."""
+        return None
+
+    def join(self, raw: bytes) -> bytes:
+        """Every record of an ffrecord file is in one piece."""
+        return raw
+
+    def layout(self, spec: Spec, options: WriteOptions) -> Layout:
+        """One field without keys: plain records; with keys: a packed folder; several fields or a sequence: maps."""
+        if not spec:
+            raise SpecError("a spec needs at least one field")
+        columns = tuple(StoredColumn(field, field.codec, 0) for field in spec.values())
+        single = len(columns) == 1 and not columns[0].field.sequence
+        kept = "the name and the type of the field are" if single else "the types of the fields are"
+        limit = f"{kept} kept in Bushel's index only: without it, give open the spec"
+        return Layout(columns, options, sparse=not single, limits=(limit,))
+
+    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
+        """`<number>.ffr`, six digits, or the file that the user named."""
+        name = f"{number:06d}{self.suffix}" if name is None else name
+        return Shard(root, name, (name,))
+
+    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+        """Copy a file into staging, without the table of a packed folder; the header is written anew in the end."""
+        file = open_file(shard.path(0))
+        header = _read_header(file)
+        form = FFRecordWriter.form(layout)
+        if header.form != form and len(header.offset):
+            kinds = {"plain": "records of one field without keys", "folder": "a packed folder", "maps": "packed maps"}
+            raise SpecError(f"{file.path} holds {kinds[header.form]}, and these samples would be {kinds[form]}")
+        end = file.size
+        if header.form == "folder":
+            end = int(header.offset[-1])
+            header = _without_last(header)
+        data, table = staged_names(shard)
+        rows = np.empty(len(header.offset), TABLE_ROW)
+        rows["crc32"], rows["offset"] = header.crc32, header.offset
+        rows.tofile(staging.place / table)
+        with shard.path(0).open("rb") as source, open(staging.place / data, "wb") as sink:
+            shutil.copyfileobj(source, sink, 1 << 22)
+        return {data: end, table: rows.nbytes}
+
+    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
+        """Start a file, or go on with one."""
+        return FFRecordWriter(layout, shard, staging, builder)
+
+
+def empty_folders(path: AnyPath) -> list[str]:
+    """The folders in a packed folder that hold nothing: no sample tells of them.
+
+    Raises:
+        FormatError: The file is damaged.
+    """
+    file = open_file(path)
+    header = _read_header(file)
+    return _folder(file, header)[1] if header.form == "folder" else []
+
+
+def _hint(file: File) -> str:
+    return f"run `bushel verify {file.path}`"
+
+
+def _read_header(file: File) -> _Header:
+    """Read and check the header: its size against the file before anything is allocated, its CRC, its offsets."""
+
+    def refuse(message: str, offset: int) -> FormatError:
+        return FormatError(message, file=file.path, offset=offset, hint=_hint(file))
+
+    if file.size < 12:
+        raise refuse(f"an ffrecord file has at least 12 bytes, this one has {file.size}", 0)
+    start = file.read(0, 12)
+    checksum, samples = int.from_bytes(start[:4], "little"), int.from_bytes(start[4:], "little", signed=True)
+    if not 0 <= samples <= (file.size - 12) // 12:
+        raise refuse(f"the header counts {samples} records, whose tables do not fit into {file.size} bytes", 4)
+    tables = file.read(4, 8 + 12 * samples)
+    if checksum not in (0, found := kernels.crc32(tables)):  # the first releases of FFRecord wrote 0
+        raise refuse(f"the header has the CRC {found:#010x}, and {checksum:#010x} is on record", 0)
+    crc32 = np.frombuffer(tables, "<u4", samples, 8).astype(np.uint32)
+    offset = np.frombuffer(tables, "<i8", samples, 8 + 4 * samples).astype(np.int64)
+    if samples == 0 and file.size != 12:
+        raise refuse(f"the header counts no records, and {file.size - 12} bytes follow: its writer was interrupted", 4)
+    if samples and int(offset[0]) < 12 + 12 * samples:
+        raise refuse(f"records begin behind the tables, at {12 + 12 * samples}, not at {offset[0]}", 12 + 4 * samples)
+    if samples and int(offset[-1]) > file.size:
+        raise refuse(f"record {samples - 1} begins at {offset[-1]}: the file was cut", file.size)
+    if (bad := offset[1:] < offset[:-1]).any():
+        row = int(bad.argmax()) + 1
+        raise refuse(f"record {row} begins before record {row - 1}", 12 + 4 * samples + 8 * row)
+    length = np.diff(offset, append=np.int64(file.size))
+    return _Header(offset, length, crc32, _form(file, offset, length))
+
+
+def _form(file: File, offset: I64, length: I64) -> Form:
+    if not len(offset):
+        return "plain"
+    if file.read(int(offset[-1]), min(len(MAGIC), int(length[-1]))) == MAGIC:
+        return "folder"
+    return "maps" if is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))) else "plain"
+
+
+def _without_last(header: _Header) -> _Header:
+    return replace(header, offset=header.offset[:-1], length=header.length[:-1], crc32=header.crc32[:-1])
+
+
+def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
+    """Paths of the files and of the empty folders in a packed folder."""
+    start = int(header.offset[-1])
+    record = file.read(start, int(header.length[-1]))
+    if (found := kernels.crc32(record)) != header.crc32[-1]:
+        raise _corrupt(file, start, "the table of the packed folder", int(header.crc32[-1]), found)
+    try:
+        paths, empty = parse_folder(record)
+    except FormatError as error:
+        raise FormatError(
+            error.message, file=file.path, offset=start + (error.offset or 0), hint=_hint(file)
+        ) from error
+    if len(paths) != len(header.offset) - 1:
+        raise FormatError(
+            f"the packed folder lists {len(paths)} files, and the file has {len(header.offset) - 1} other records",
+            file=file.path,
+            offset=start,
+            hint=_hint(file),
+        )
+    return paths, empty
+
+
+def _keys(paths: list[str], file: File) -> Keys:
+    try:
+        return Keys.of(paths)
+    except UnicodeEncodeError as error:
+        raise FormatError(f"the path {error.object!r} is not text", file=file.path, hint=_hint(file)) from error
+
+
+def _only_field(spec: Spec | None, file: File) -> Field:
+    fields = list((spec or {"data": _DATA}).values())
+    if len(fields) != 1 or fields[0].sequence:
+        raise SpecError(f"{file.path} holds records of one field: give open a spec of one field, not of {len(fields)}")
+    return fields[0]
+
+
+def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Record]:
+    """All records, checked against their CRCs, a few MiB at a time."""
+    batch = np.cumsum(header.length) // _BATCH
+    borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
+    for first, last in zip(borders[:-1], borders[1:], strict=True):
+        rows = slice(first, last)
+        extents = Extents(0, header.offset[rows], header.length[rows], header.crc32[rows])
+        try:
+            payloads = read_many([file], extents)
+        except ExtentError as error:
+            if error.reason != "checksum":
+                raise
+            row = first + error.row
+            raise _corrupt(file, int(header.offset[row]), f"record {row}", error.expected, error.found) from error
+        for payload, offset in zip(payloads, header.offset[rows].tolist(), strict=True):
+            yield Record(payload or b"", offset)
+        if options.report is not None:
+            options.report(int(header.length[rows].sum()))
+
+
+def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> CorruptError:
+    message = f"{what} has the CRC {found:#010x}, and {expected:#010x} is on record"
+    return CorruptError(message, file=file.path, offset=offset, expected=expected, found=found, hint=_hint(file))
+
+
+CONTAINER = _FFRecord()

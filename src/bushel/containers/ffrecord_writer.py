@@ -1,0 +1,172 @@
+"""Writing FFRecord files.
+
+The header comes first and has 12 bytes per record, whose number is only known in the end. So a file is staged in two:
+`NAME.part`, the records behind as much room as the expected number needs, and `NAME.table`, a row per record. `finish`
+makes the file out of them. Neither is changed by that, so a process that is killed meanwhile can go on with them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+from bushel import kernels
+from bushel.containers.base import Layout, Shard, Stored
+from bushel.containers.packed_folder import MAGIC, FolderTree
+from bushel.containers.packed_map import encode, is_packed_map
+from bushel.errors import SpecError
+from bushel.shardindex import IndexBuilder
+from bushel.storage import Staging
+
+__all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "staged_names"]
+
+Form: TypeAlias = Literal["plain", "folder", "maps"]
+"""What the records of a file are: values, the files of a packed folder, or maps of several fields."""
+
+TABLE_ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")])
+_ROOM = 1 << 26  # records for which room is left at most, however many are expected
+
+
+def staged_names(shard: Shard) -> tuple[str, str]:
+    """The two files in which a shard is staged: records, and table."""
+    return f"{shard.files[0]}.part", f"{shard.files[0]}.table"
+
+
+class FFRecordWriter:
+    """Writes one file: see `ShardWriter`."""
+
+    def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
+        self._shard, self._staging, self._builder = shard, staging, builder
+        self._form = self.form(layout)
+        self._fields = [column.field for column in layout.columns]
+        self._data, self._table = (staging.open(name) for name in staged_names(shard))
+        self._folder = FolderTree(_keys(builder)) if self._form == "folder" else None
+        if self._data.position == 0:
+            expected = min(layout.options.expected or 0, _ROOM)
+            self._data.truncate(_header_size(expected + (expected > 0 and self._form == "folder")))
+
+    @staticmethod
+    def form(layout: Layout) -> Form:
+        """How samples of a layout are stored."""
+        if len(layout.columns) > 1 or layout.columns[0].field.sequence:
+            return "maps"
+        return "folder" if layout.options.keyed else "plain"
+
+    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        """Write one sample as one record."""
+        if self._form == "maps":
+            self._append_map(key, values)
+        else:
+            [field] = self._fields
+            if field.name not in values:
+                raise SpecError(f"field {field.name!r} is missing: only ffrecord files of several fields allow that")
+            if self._folder is not None:
+                self._folder.check(key or "")
+            value = cast("Buffer", values[field.name])
+            if self._folder is None:
+                self._check_plain(bytes(memoryview(value)[:16]))
+            crc32 = kernels.crc32(value)
+            offset = self._record([value], crc32)
+            self._builder.columns[field.name].add(offset, self._data.position - offset, crc32)
+            if self._folder is not None:
+                self._folder.add(key or "")
+        self._builder.close_sample(key)
+
+    def finish(self) -> Sequence[str]:
+        """Write the table of a packed folder, then make the file."""
+        if self._form == "folder":
+            table = FolderTree(_keys(self._builder)).record()
+            self._record([table], kernels.crc32(table))
+        self._data.flush()
+        self._table.flush()
+        rows = np.fromfile(self._table.path, TABLE_ROW)
+        room = int(rows["offset"][0]) if len(rows) else self._data.position
+        shift = _header_size(len(rows)) - room
+        target = self._staging.place / self._shard.files[0]
+        target.unlink(missing_ok=True)
+        header = _header(rows["crc32"], rows["offset"] + shift)
+        if shift or not _link_with_header(self._data.path, target, header):
+            _copy_behind(self._data.path, room, target, header, sync=self._staging.sync)
+        for column in self._builder.columns.values():
+            offsets = np.frombuffer(column.offset, np.int64)
+            offsets += shift * (np.frombuffer(column.length, np.int64) >= 0)
+        return self._shard.files
+
+    def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        packed = encode(key, self._fields, values)
+        crc32 = 0
+        for piece in packed.pieces:
+            crc32 = kernels.crc32(piece, crc32)
+        offset = self._record(packed.pieces, crc32)
+        for name, start, value in packed.values:
+            self._builder.columns[name].add(offset + start, memoryview(value).nbytes, kernels.crc32(value))
+        for field in self._fields:
+            if field.name not in values:
+                self._builder.columns[field.name].mark_absent()
+
+    def _check_plain(self, head: bytes) -> None:
+        """Refuse what would make a reader take a file of plain records for one of another form."""
+        if head.startswith(MAGIC):
+            raise SpecError(
+                f"a value that begins with {MAGIC!r} is the table of a packed folder to readers of ffrecord"
+            )
+        if self._builder.samples == 0 and is_packed_map(head):
+            raise SpecError("the first value begins like a packed sample: declare its fields in the spec instead")
+
+    def _record(self, pieces: Sequence[Buffer], crc32: int) -> int:
+        offset = self._data.position
+        for piece in pieces:
+            self._data.write(piece)
+        self._table.write(crc32.to_bytes(4, "little") + offset.to_bytes(8, "little"))
+        return offset
+
+
+def _keys(builder: IndexBuilder) -> list[str]:
+    text, ends = builder.key_text(0, builder.samples)
+    borders = pairwise([0, *ends])
+    return [text[start:end].decode("utf-8", "surrogateescape") for start, end in borders]
+
+
+def _header_size(records: int) -> int:
+    return 12 + 12 * records
+
+
+def _header(crc32: npt.NDArray[np.uint32], offset: npt.NDArray[np.int64]) -> bytes:
+    tables = len(crc32).to_bytes(8, "little") + crc32.tobytes() + offset.astype("<i8").tobytes()
+    return kernels.crc32(tables).to_bytes(4, "little") + tables
+
+
+def _link_with_header(data: Path, target: Path, header: bytes) -> bool:
+    """Write the header into the room left for it and give the file a second name; False where that is impossible."""
+    try:
+        os.link(data, target)
+    except OSError:
+        return False
+    with open(data, "r+b") as file:
+        file.write(header)
+    return True
+
+
+def _copy_behind(data: Path, start: int, target: Path, header: bytes, *, sync: bool) -> None:
+    """Make a file of the header and of what lies behind `start` in another one, inside the kernel where it can."""
+    with open(data, "rb") as source, open(target, "wb") as sink:
+        sink.write(header)
+        sink.flush()
+        at, end = start, os.fstat(source.fileno()).st_size
+        try:
+            while at < end:
+                at += os.copy_file_range(source.fileno(), sink.fileno(), end - at, at)
+        except (AttributeError, OSError):  # not on this system, or not on this file system
+            source.seek(at)
+            shutil.copyfileobj(source, sink, 1 << 22)
+            sink.flush()
+        if sync:
+            os.fsync(sink.fileno())

@@ -1,0 +1,228 @@
+"""The table of FFRecord's packed folders: which record is which file.
+
+It is the last record: nine magic bytes and a pickle of nested ordered dicts, name to record number for a file, name
+to dict for a folder. Pickles are programs, so this one is never given to `pickle.load`: `parse_folder` understands
+the few opcodes that such a pickle consists of, refuses all others, and calls nothing.
+"""
+
+from __future__ import annotations
+
+import pickle
+import pickletools
+import struct
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, TypeAlias, cast
+
+from bushel.errors import FormatError, SpecError
+
+__all__ = ["MAGIC", "FolderTree", "parse_folder"]
+
+MAGIC = b"piouhjgbr"
+
+_DEPTH = 100
+_EXPANSION = 64  # characters of paths per byte of the table: beyond, nested names were made to fill the memory
+_OP: dict[str, int] = {op.name: ord(op.code) for op in pickletools.opcodes}
+_TEXT = {_OP["SHORT_BINUNICODE"]: 1, _OP["BINUNICODE"]: 4, _OP["BINUNICODE8"]: 8}
+_INTEGER = {_OP["BININT1"]: "<B", _OP["BININT2"]: "<H", _OP["BININT"]: "<i"}
+_PUT = {_OP["BINPUT"]: 1, _OP["LONG_BINPUT"]: 4}
+_GET = {_OP["BINGET"]: 1, _OP["LONG_BINGET"]: 4}
+_ORDERED_DICT, _NOTHING = object(), object()
+_Tree: TypeAlias = "dict[str, int | _Tree]"
+
+
+def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
+    """Read the table.
+
+    Args:
+        record: The last record, magic included.
+
+    Returns:
+        The files' paths by record number, and the paths of folders without any file or folder in them.
+
+    Raises:
+        FormatError: It is not such a table; the offset is that in the record.
+    """
+    root = _Parser(record).run()
+    files: dict[int, str] = {}
+    empty: list[str] = []
+    waiting: list[tuple[str, dict[str, Any]]] = [("", root)]
+    seen: set[int] = set()
+    room = _EXPANSION * len(record) + (1 << 20)
+    while waiting:
+        prefix, folder = waiting.pop()
+        if id(folder) in seen:
+            raise FormatError(f"the folder {prefix!r} stands in two places of the packed folder's table", offset=0)
+        seen.add(id(folder))
+        if not folder and prefix:
+            empty.append(prefix[:-1])
+        for name, entry in folder.items():
+            path = prefix + name
+            if (room := room - len(path)) < 0:
+                raise FormatError("the paths of a packed folder are far longer than its table", offset=0)
+            if isinstance(entry, dict):
+                waiting.append((f"{path}/", entry))
+            elif not isinstance(entry, int) or entry in files:
+                raise FormatError(f"the file {path!r} has no record number of its own", offset=0)
+            else:
+                files[entry] = path
+    if files and not (min(files) == 0 and max(files) == len(files) - 1):
+        raise FormatError(f"the record numbers of {len(files)} files are not 0 to {len(files) - 1}", offset=0)
+    return [files[number] for number in range(len(files))], sorted(empty)
+
+
+class FolderTree:
+    """Paths of files that can lie in one folder together."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._root: _Tree = {}
+        self._files = 0
+        for path in paths:
+            self.add(path)
+
+    def check(self, path: str) -> list[str]:
+        """The parts of a path that can be added.
+
+        Raises:
+            SpecError: It cannot: why.
+        """
+        parts = path.split("/")
+        if "" in parts or "." in parts or ".." in parts or "\0" in path or len(parts) > _DEPTH:
+            raise SpecError(
+                f"the key {path!r} is no path in a folder: ffrecord keeps samples under relative paths such as"
+                f" 'cats/12.jpg', of at most {_DEPTH} parts, none of which is empty, '.' or '..'"
+            )
+        folder = self._root
+        for part in parts[:-1]:
+            entry = folder.get(part)
+            if isinstance(entry, int):
+                raise SpecError(f"the key {path!r} needs a folder where another key is a file: {part!r} cannot be both")
+            if entry is None:
+                return parts
+            folder = entry
+        if parts[-1] in folder:
+            kind = "a file" if isinstance(folder[parts[-1]], int) else "the folder of other keys"
+            raise SpecError(f"the key {path!r} is {kind} already")
+        return parts
+
+    def add(self, path: str) -> None:
+        """Add the file of the next record.
+
+        Raises:
+            SpecError: As `check`.
+        """
+        *folders, name = self.check(path)
+        folder = self._root
+        for part in folders:
+            folder = cast("_Tree", folder.setdefault(part, {}))
+        folder[name] = self._files
+        self._files += 1
+
+    def record(self) -> bytes:
+        """The table as FFRecord's own `pack_folder` writes it: sorted by name, protocol 4."""
+        return MAGIC + pickle.dumps(_ordered(self._root), protocol=4)
+
+
+def _ordered(tree: _Tree) -> OrderedDict[str, Any]:
+    entries = sorted(tree.items())
+    return OrderedDict((name, _ordered(entry) if isinstance(entry, dict) else entry) for name, entry in entries)
+
+
+class _Parser:
+    """Runs the opcodes that build ordered dicts of text and integers."""
+
+    def __init__(self, record: bytes) -> None:
+        self.data = record
+        self.at = len(MAGIC)
+        self.stack: list[Any] = []
+        self.marks: list[int] = []
+        self.memo: dict[int, Any] = {}
+
+    def run(self) -> dict[str, Any]:
+        start = self.at
+        if not self.data.startswith(MAGIC):
+            raise FormatError(f"a packed folder's table begins with {MAGIC!r}", offset=0)
+        stack, memo = self.stack, self.memo
+        try:
+            while (op := self._number(1)) != _OP["STOP"]:
+                start = self.at - 1
+                if op in _TEXT:
+                    stack.append(self._take(self._number(_TEXT[op])).decode("utf-8", "surrogatepass"))
+                elif op == _OP["MEMOIZE"]:
+                    memo[len(memo)] = stack[-1]
+                elif op in _INTEGER:
+                    layout = _INTEGER[op]
+                    stack.append(struct.unpack(layout, self._take(struct.calcsize(layout)))[0])
+                elif op in _PUT:
+                    memo[self._number(_PUT[op])] = stack[-1]
+                elif op in _GET:
+                    stack.append(memo[self._number(_GET[op])])
+                elif not self._build(op):
+                    raise FormatError("this pickle does more than list files, and is not run", offset=start)
+            [root] = stack
+            if self.marks or self.at != len(self.data):
+                raise FormatError("the pickle of a packed folder ends early", offset=self.at)
+        except (IndexError, KeyError, ValueError, TypeError) as error:
+            raise FormatError("the pickle of a packed folder is malformed", offset=start) from error
+        if not isinstance(root, dict):
+            raise FormatError("the pickle of a packed folder holds no dict", offset=start)
+        return root
+
+    def _build(self, op: int) -> bool:
+        """The opcodes that make and fill dicts; False for any other."""
+        stack = self.stack
+        if op == _OP["MARK"]:
+            self.marks.append(len(stack))
+        elif op == _OP["EMPTY_TUPLE"]:
+            stack.append(_NOTHING)
+        elif op == _OP["EMPTY_DICT"]:
+            stack.append({})
+        elif op == _OP["SETITEM"]:
+            value, name = stack.pop(), stack.pop()
+            self._set(stack[-1], [name, value])
+        elif op == _OP["SETITEMS"]:
+            mark = self.marks.pop()
+            items = stack[mark:]
+            del stack[mark:]
+            self._set(stack[-1], items)
+        elif op == _OP["STACK_GLOBAL"]:
+            name, module = stack.pop(), stack.pop()
+            stack.append(_ORDERED_DICT)
+            return bool((module, name) == ("collections", "OrderedDict"))
+        elif op == _OP["GLOBAL"]:
+            stack.append(_ORDERED_DICT)
+            return self._line() == b"collections" and self._line() == b"OrderedDict"
+        elif op == _OP["REDUCE"]:
+            arguments, function = stack.pop(), stack.pop()
+            stack.append({})
+            return function is _ORDERED_DICT and arguments is _NOTHING
+        elif op == _OP["LONG1"]:
+            stack.append(int.from_bytes(self._take(self._number(1)), "little", signed=True))
+        elif op == _OP["PROTO"]:
+            return self._number(1) <= 5
+        elif op == _OP["FRAME"]:
+            self._number(8)
+        else:
+            return False
+        return True
+
+    @staticmethod
+    def _set(target: Any, items: list[Any]) -> None:
+        if not isinstance(target, dict) or len(items) % 2 or any(not isinstance(name, str) for name in items[::2]):
+            raise ValueError
+        target.update(zip(items[::2], items[1::2], strict=True))
+
+    def _take(self, length: int) -> bytes:
+        self.at += length
+        if self.at > len(self.data):
+            raise ValueError
+        return self.data[self.at - length : self.at]
+
+    def _number(self, width: int) -> int:
+        return int.from_bytes(self._take(width), "little")
+
+    def _line(self) -> bytes:
+        end = self.data.index(b"\n", self.at)
+        line = self.data[self.at : end]
+        self.at = end + 1
+        return line

@@ -1,0 +1,251 @@
+"""MXNet RecordIO: framed records in a `.rec`, and a `.idx` of keys and offsets that may be missing.
+
+Image records have the fields of their header. Other records are samples of one field as they are, or maps of several
+(`packed_map`). Layout, rules and an example are in docs/format-recordio.md.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel.containers.base import Column as StoredColumn
+from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.checksums import with_checksums
+from bushel.containers.packed_index import Record, index_records
+from bushel.containers.packed_map import is_packed_map
+from bushel.containers.recordio_idx import Table, idx_name, parse_idx
+from bushel.containers.recordio_scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan
+from bushel.containers.recordio_writer import RecordIOWriter, form_of, stored_codec
+from bushel.errors import FormatError, SpecError
+from bushel.shardindex import Column, FileStamp, Fragments, IndexBuilder, Keys, ShardIndex
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, Extents, File, Staging, open_file, read_many
+
+__all__ = ["CONTAINER"]
+
+_DATA = Field("data", "bytes")
+_NAME = re.compile(r".+\.rec(\.part[0-9]+)?")  # im2rec calls its parts x.rec.part000
+_BATCH = 1 << 24
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordIO:
+    name: str = "recordio"
+    suffix: str = ".rec"
+    scanned: bool = True
+    needs_keys: bool = False
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """One `.rec` file, or all in a folder, sorted by name; each with its `.idx` if that is there."""
+        if not path.is_dir():
+            if not _NAME.fullmatch(path.name):
+                return None
+            table = idx_name(path.name)
+            return [_shard(path.parent, path.name, has_idx=(path.parent / table).is_file())]
+        names = {entry.name for entry in path.iterdir()}
+        found = sorted(name for name in names if _NAME.fullmatch(name))
+        return [_shard(path, name, has_idx=idx_name(name) in names) for name in found] or None
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """The table of one file: the records that its `.idx` lists, in that order; without one, all records."""
+        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+        data = files[0]
+        records, keys = _find(files, options)
+        columns, own_keys = _columns(data, records, options)
+        stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)]
+        index = ShardIndex(len(records.offset), tuple(stamps), columns, self.name, own_keys or keys).check(data.path)
+        return with_checksums(index, files, join=self.join, report=options.report) if options.checksums else index
+
+    def faults(self, shard: Shard) -> list[FormatError]:
+        """Damage with which a dataset can be read all the same: what a scan finds and the `.idx` does not tell.
+
+        Returns:
+            A fault for the first record that the `.idx` leaves out, for every key that it has twice, and for bytes
+            at the end that are no whole record.
+        """
+        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+        found, _, fault = scan(files[0])
+        faults = [] if fault is None else [fault]
+        if len(files) > 1:
+            table = _table(files[1])
+            missing = np.setdiff1d(found.offset, table.offset)
+            if len(missing):
+                message = f"it leaves out records of {files[0].path}: {len(missing)}, the first at {missing[0]}"
+                faults.append(FormatError(message, file=files[1].path, hint=hint(files[0])))
+            twice = table.keys.duplicates() if table.keys is not None else []
+            faults += [FormatError(f"the key {key!r} comes twice", file=files[1].path) for key in twice]
+        return faults
+
+    def generation(self, shard: Shard) -> str | None:
+        """None: there is only one."""
+        return None
+
+    def join(self, raw: bytes) -> bytes:
+        """The payload of a record in pieces, from its bytes between the first header and the end of the last part."""
+        return kernels.join_recordio(raw)
+
+    def layout(self, spec: Spec, options: WriteOptions) -> Layout:
+        """Image records for `image`, `label`, `id`, `id2`; the bytes of any other single field; else maps."""
+        if not spec:
+            raise SpecError("a spec needs at least one field")
+        form = form_of(spec)
+        kept = "the name and the type of the field are" if form == "raw" else "the types of the fields are"
+        limits = [f"{kept} kept in Bushel's index only: without it, give open the spec"]
+        if form == "image" and "label" in spec:
+            limits.append("labels are 32-bit floats: real numbers are rounded, arrays become flat")
+        if options.keyed:
+            limits.append("MXNet needs key_type=str for keys that are not integers")
+        columns = tuple(
+            StoredColumn(field, stored_codec(field.name, field.codec) if form == "image" else field.codec, 0)
+            for field in spec.values()
+        )
+        return Layout(columns, options, sparse=form == "maps", limits=tuple(limits))
+
+    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
+        """`<number>.rec`, six digits, or the file that the user named, and the `.idx` beside it."""
+        return _shard(root, f"{number:06d}{self.suffix}" if name is None else name, has_idx=True)
+
+    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+        """Copy a file into staging up to the end of its last record; a missing `.idx` is made."""
+        data = open_file(shard.path(0))
+        existing, new = _existing_form(data, index), form_of({one.field.name: one.field for one in layout.columns})
+        if index.samples and existing != new:
+            kinds = {"image": "image records", "raw": "records of one field", "maps": "packed maps"}
+            raise SpecError(f"{data.path} holds {kinds[existing]}, and these samples would be {kinds[new]}")
+        records, end, _ = scan(data)
+        rec, idx = shard.files[0], idx_name(shard.files[0])
+        with shard.path(0).open("rb") as source, open(staging.place / rec, "wb") as sink:
+            shutil.copyfileobj(source, sink, 1 << 22)
+        if len(shard.files) > 1:
+            table = open_file(shard.path(1))
+            text = table.read(0, table.size)
+            text += b"" if text.endswith(b"\n") or not text else b"\n"
+        else:
+            text = b"".join(b"%d\t%d\n" % line for line in enumerate(records.offset.tolist()))
+        (staging.place / idx).write_bytes(text)
+        return {rec: end, idx: len(text)}
+
+    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
+        """Start a file, or go on with one."""
+        return RecordIOWriter(layout, shard, staging, builder)
+
+
+def _shard(root: AnyPath, name: str, *, has_idx: bool) -> Shard:
+    return Shard(root, name, (name, idx_name(name)) if has_idx else (name,))
+
+
+def _table(file: File) -> Table:
+    return parse_idx(file.read(0, file.size), file.path)
+
+
+def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None]:
+    data = files[0]
+    if len(files) == 1:
+        records, end, fault = scan(data)
+        if options.report is not None:
+            options.report(end)
+        if fault is not None:
+            raise fault
+        return records, None
+    table = _table(files[1])
+    if not len(table.offset) and data.size:
+        raise FormatError(
+            f"it lists no record, and {data.path} has {data.size} bytes",
+            file=files[1].path,
+            hint="move the .idx away to find the records by a scan of the .rec",
+        )
+    return follow(data, table.offset, options.report), table.keys
+
+
+def _columns(file: File, records: Records, options: ReadOptions) -> tuple[dict[str, Column], Keys | None]:
+    """The fields of the records, by what they are or by what the user says that they are."""
+    spec = options.spec
+    if _holds_maps(file, records):
+        return index_records(_read(file, records, options), spec, file=file.path, checksums=options.checksums)
+    if spec is None or form_of(spec) == "image":
+        images = find_images(file, records, any_image=spec is not None and len(spec) > 1)
+        if images is not None:
+            return _image_columns(file, records, images, spec or {}), None
+    if spec is not None and (len(spec) != 1 or any(field.sequence for field in spec.values())):
+        raise SpecError(f"{file.path} holds no records of the fields {', '.join(map(repr, spec))}")
+    [field] = (spec or {"data": _DATA}).values()
+    zero = np.zeros(len(records.offset), np.int64)
+    lengths = {row: len(records.payload(file, row)) for row in records.split.tolist()}
+    length = records.span.copy()
+    length[records.split] = list(lengths.values())
+    return {field.name: _column(field, field.codec, records, zero, length)}, None
+
+
+def _holds_maps(file: File, records: Records) -> bool:
+    if not len(records.offset):
+        return False
+    if len(records.split) and records.split[0] == 0:
+        return is_packed_map(records.payload(file, 0))
+    return is_packed_map(file.read(int(records.offset[0]) + 8, min(16, int(records.span[0]))))
+
+
+def _image_columns(file: File, records: Records, images: Images, spec: Spec) -> dict[str, Column]:
+    header = IMAGE_HEADER + 4 * images.flag
+    size = records.span.copy()
+    size[records.split] = [len(records.payload(file, row)) for row in records.split.tolist()]
+    label = "float" if not images.flag.any() else "array"
+    zero, eight = np.zeros_like(header), np.full_like(header, 8)
+    places = {
+        "image": (images.codec, header, size - header),
+        "label": (label, zero, np.where(images.flag > 0, header, 8)),
+        "id": ("u64", eight, eight),
+        "id2": ("u64", 2 * eight, eight),
+    }
+    columns = {}
+    for name, (codec, start, length) in places.items():
+        field = spec.get(name) or Field(name, codec)
+        columns[name] = _column(field, stored_codec(name, field.codec), records, start, length)
+    return columns
+
+
+def _column(field: Field, codec: str, records: Records, start: I64, length: I64) -> Column:
+    """The column of a field that begins at `start` in every payload."""
+    offset, extent, split = records.offset + 8 + start, length.copy(), records.split
+    offset[split], extent[split] = records.offset[split], records.span[split] + 8
+    fragments = Fragments(split, start[split], length[split]) if len(split) else None
+    return Column(field, codec, 0, offset, extent, fragments=fragments)
+
+
+def _read(file: File, records: Records, options: ReadOptions) -> Iterator[Record]:
+    """All records whole, a few MiB at a time."""
+    split = set(records.split.tolist())
+    batch = np.cumsum(records.span) // _BATCH
+    borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
+    for first, last in zip(borders[:-1], borders[1:], strict=True):
+        offset, span = records.offset[first:last], records.span[first:last]
+        payloads = read_many([file], Extents(0, offset + 8, span))
+        for row, payload, start, length in zip(
+            range(first, last), payloads, offset.tolist(), span.tolist(), strict=True
+        ):
+            if row in split:
+                yield Record(records.payload(file, row), start, 8 + length)
+            else:
+                yield Record(payload or b"", start + 8)
+        if options.report is not None:
+            options.report(int(span.sum()))
+
+
+def _existing_form(file: File, index: ShardIndex) -> str:
+    label = index.columns.get("label")
+    if label is not None and label.codec.startswith("recordio-label"):
+        return "image"
+    if "image" in index.columns and len(index.columns) == 1:
+        return form_of({"image": index.columns["image"].field})
+    records, _, _ = scan(file)
+    return "maps" if _holds_maps(file, records) else "raw"
+
+
+CONTAINER = _RecordIO()

@@ -1,0 +1,123 @@
+"""The `.idx` of a RecordIO file: text, a line `key TAB offset` per record, in the order in which they were written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import FormatError, SpecError
+from bushel.shardindex import Keys
+
+__all__ = ["Table", "check_key", "idx_name", "parse_idx"]
+
+_TAB, _LF, _ZERO = b"\t\n0"
+_DIGITS = 18
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What an `.idx` says.
+
+    Attributes:
+        offset: int64[lines], where the record of each line begins.
+        keys: The keys, or None when they are the positions 0, 1, 2… and thus no keys of their own.
+    """
+
+    offset: I64
+    keys: Keys | None
+
+
+def idx_name(name: str) -> str:
+    """Name of the `.idx` that belongs to a file."""
+    return f"{name.removesuffix('.rec')}.idx"
+
+
+def parse_idx(text: bytes, file: str) -> Table:
+    """Parse a whole `.idx`, all lines at once.
+
+    Raises:
+        FormatError: A line is not `key TAB offset`.
+    """
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n")
+    text = text.rstrip(b"\n")
+    if not text:
+        return Table(np.zeros(0, np.int64), None)
+    data = np.frombuffer(text + b"\n", np.uint8)
+    ends = np.flatnonzero(data == _LF)
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+    tabs = np.flatnonzero(data == _TAB)
+    if len(tabs) != len(ends) or np.any(tabs < starts) or np.any(tabs > ends):
+        first = np.searchsorted(tabs, starts)
+        wrong = np.searchsorted(tabs, ends) - first != 1
+        raise _malformed(file, starts, int(wrong.argmax()), text)
+    offset, bad = _decimals(data, tabs + 1, ends)
+    if bad.any():
+        raise _malformed(file, starts, int(bad.argmax()), text)
+    lengths = tabs - starts
+    borders = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=borders[1:])
+    is_key = np.zeros(len(data) + 1, np.int8)
+    is_key[starts] = 1
+    is_key[tabs] -= 1
+    key_text = data[np.cumsum(is_key[:-1], dtype=np.int8) == 1]
+    if _are_positions(key_text, borders):
+        return Table(offset, None)
+    return Table(offset, Keys.build(key_text, borders))
+
+
+def check_key(key: str) -> str:
+    """The key, if MXNet can read it back from a line of an `.idx`.
+
+    Raises:
+        SpecError: It cannot.
+    """
+    if not key or key != key.lstrip() or not {"\t", "\n", "\r"}.isdisjoint(key) or not key.isprintable() and _lone(key):
+        raise SpecError(
+            f"the key {key!r} cannot stand in the .idx of a recordio file: keys there are text without tabs, line"
+            " breaks and leading spaces"
+        )
+    return key
+
+
+def _lone(key: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in key)
+
+
+def _decimals(data: U8, starts: I64, ends: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
+    """The decimal numbers in these ranges, and which of them are none."""
+    width = ends - starts
+    bad = (width < 1) | (width > _DIGITS)
+    value = np.zeros(len(starts), np.int64)
+    for place in range(min(int(width.max()), _DIGITS)):
+        has = place < width
+        digit = data[np.where(has, starts + place, 0)].astype(np.int64) - _ZERO
+        bad |= has & ((digit < 0) | (digit > 9))
+        value = np.where(has, value * 10 + digit, value)
+    return value, bad
+
+
+def _are_positions(text: U8, borders: I64) -> bool:
+    """Whether the keys are 0, 1, 2…, spelled without leading zeros."""
+    count = len(borders) - 1
+    powers = 10 ** np.arange(1, _DIGITS, dtype=np.int64)
+    position = np.arange(count, dtype=np.int64)
+    if not np.array_equal(np.diff(borders), np.searchsorted(powers, position, side="right") + 1):
+        return False
+    value, bad = _decimals(text, borders[:-1], borders[1:])
+    return not bad.any() and np.array_equal(value, position)
+
+
+def _malformed(file: str, starts: I64, line: int, text: bytes) -> FormatError:
+    start = int(starts[line])
+    found = text[start:].split(b"\n", 1)[0][:60].decode("utf-8", "replace")
+    return FormatError(
+        f"line {line + 1} should be `key TAB offset` and is {found!r}",
+        file=file,
+        offset=start,
+        hint="move the .idx away to find the records by a scan of the .rec",
+    )

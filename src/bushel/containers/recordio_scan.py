@@ -1,0 +1,253 @@
+"""Finding the records of a RecordIO file, and what is in them, from their headers.
+
+Nothing here reads whole payloads, except of the few records that are stored in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel.errors import FormatError
+from bushel.kernels import MappedFile
+from bushel.storage import Extents, File, gather
+
+__all__ = ["IMAGE_HEADER", "Images", "Records", "find_images", "follow", "hint", "scan"]
+
+MAGIC = 0xCED7230A
+IMAGE_HEADER = 24
+"""Bytes of the header of an image record: flag u32, label f32, id u64, id2 u64."""
+
+_ROWS = 1 << 16
+_WINDOW = 1 << 26
+_LENGTH = (1 << 29) - 1
+_SIGNATURE = 12
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+Report = Callable[[int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where records are.
+
+    Attributes:
+        offset: int64[n], where the header of the first part begins.
+        span: int64[n], bytes from the first of the payload, at `offset + 8`, to the last of the last part.
+        split: int64[k], ascending: the records of more than one part.
+    """
+
+    offset: I64
+    span: I64
+    split: I64
+
+    def payload(self, file: File, row: int) -> bytes:
+        """The whole payload of a record in pieces.
+
+        Raises:
+            FormatError: Its parts do not fit together.
+        """
+        offset = int(self.offset[row])
+        try:
+            return kernels.join_recordio(file.read(offset, 8 + int(self.span[row])))
+        except ValueError as error:
+            raise FormatError(f"record {row}: {error}", file=file.path, offset=offset, hint=hint(file)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """What is in image records.
+
+    Attributes:
+        flag: int64[n], number of values of the label vector, 0 for a single label.
+        codec: Codec of the images: `jpg` when all are JPEG, and so on; `image` when they differ.
+    """
+
+    flag: I64
+    codec: str
+
+
+def hint(file: File) -> str:
+    """What to do about a damaged file."""
+    return f"run `bushel verify {file.path}`"
+
+
+def scan(file: File, start: int = 0) -> tuple[Records, int, FormatError | None]:
+    """Find all records from `start` on by their headers.
+
+    Returns:
+        The records, where the last one ends, and the fault that ended the scan before the end of the file.
+    """
+    offsets, spans, parts = [], [], []
+    window = _WINDOW
+    while True:
+        whole = isinstance(file, MappedFile) or start + window >= file.size
+        if isinstance(file, MappedFile):
+            found = kernels.scan_recordio(file, start)
+            base = 0
+        else:
+            found = kernels.scan_recordio(file.read(start, min(window, file.size - start)))
+            base = start
+        offsets.append(found.offset + base)
+        spans.append(found.span)
+        parts.append(found.parts)
+        start = found.end + base
+        if whole:
+            break
+        if found.end == 0:
+            window *= 2  # a record that is larger than the window
+    fault = None
+    if found.problem is not None:
+        fault = FormatError(found.problem, file=file.path, offset=found.problem_offset + base, hint=hint(file))
+    split = np.flatnonzero(np.concatenate(parts) > 1).astype(np.int64)
+    return Records(np.concatenate(offsets), np.concatenate(spans), split), start, fault
+
+
+def follow(file: File, offset: I64, report: Report) -> Records:
+    """The records that begin at these offsets, in this order, checked against each other and the file.
+
+    What follows a record must be another one, or the end of the file. Records that no offset belongs to are left out.
+
+    Raises:
+        FormatError: There is no record at an offset, or its length cannot be right.
+    """
+    if (bad := (offset < 0) | (offset > file.size - 8) | (offset % 4 != 0)).any():
+        at = int(offset[int(bad.argmax())])
+        raise _fault(file, at, f"the .idx puts a record here, where none can begin in {file.size} bytes")
+    flag, span = np.empty(len(offset), np.uint8), np.empty(len(offset), np.int64)
+    for rows, heads in _heads(file, offset, 0, 8, report):
+        magic, word = heads.view("<u4").T
+        if (bad := magic != MAGIC).any():
+            raise _fault(file, int(offset[rows][int(bad.argmax())]), "the .idx puts a record here, and there is none")
+        flag[rows], span[rows] = word >> 29, word & _LENGTH
+    if (bad := flag > 1).any():
+        raise _fault(file, int(offset[int(bad.argmax())]), "the .idx puts a record here, and this is its later part")
+    split = np.flatnonzero(flag == 1).astype(np.int64)
+    _join_parts(file, offset, span, split)
+    if (bad := span > file.size - 8 - offset).any():
+        row = int(bad.argmax())
+        raise _fault(file, int(offset[row]), f"{int(span[row])} bytes of a record are cut off by the end of the file")
+    _check_borders(file, offset, span)
+    return Records(offset, span, split)
+
+
+def find_images(file: File, records: Records, *, any_image: bool) -> Images | None:
+    """Look whether all records are image records: a header whose flag fits, and then a known kind of image.
+
+    Args:
+        file: The file.
+        records: All of its records.
+        any_image: Whether the header suffices, because the user says that these are images.
+    """
+    count = len(records.offset)
+    if not count:
+        return None
+    flag, kind = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    for rows, heads in _heads(file, records.offset, 8, IMAGE_HEADER + _SIGNATURE, None):
+        flag[rows] = np.ascontiguousarray(heads[:, :4]).view("<u4")[:, 0]
+        room = records.span[rows] - IMAGE_HEADER - 4 * flag[rows]
+        kind[rows] = _kinds(heads[:, IMAGE_HEADER:])
+        whole = np.ones(count, np.bool_)[rows]
+        whole[(split := _within(records.split, rows)) - rows.start] = False
+        vector = rows.start + np.flatnonzero((flag[rows] > 0) & (room > 0) & whole)
+        behind_vector = records.offset[vector] + 4 * flag[vector]
+        for inner, signatures in _heads(file, behind_vector, 8 + IMAGE_HEADER, _SIGNATURE, None):
+            kind[vector[inner]] = _kinds(signatures)
+        for row in split.tolist():
+            payload = records.payload(file, row)
+            flag[row] = int.from_bytes(payload[:4], "little")
+            start = IMAGE_HEADER + 4 * int(flag[row])
+            room[row - rows.start] = len(payload) - start
+            signature = payload[start : start + _SIGNATURE].ljust(_SIGNATURE, b"\0")
+            kind[row] = _kinds(np.frombuffer(signature, np.uint8)[None])[0]
+        fits = room >= 0
+        if not any_image:
+            fits &= (kind[rows] > 0) & (room > 0)
+        if not fits.all():
+            return None
+    names = {1: "jpg", 2: "png", 3: "webp"}
+    return Images(flag, names.get(int(kind[0]), "image") if (kind == kind[0]).all() else "image")
+
+
+def _within(ascending: I64, rows: slice) -> I64:
+    first, last = np.searchsorted(ascending, [rows.start, rows.stop])
+    return ascending[first:last]
+
+
+def _kinds(head: U8) -> U8:
+    """1 for JPEG, 2 for PNG, 3 for WebP, 4 for GIF, BMP and TIFF, 0 for anything else; by the first 12 bytes."""
+
+    def begins(signature: bytes, at: int = 0) -> npt.NDArray[np.bool_]:
+        same: npt.NDArray[np.bool_] = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(1)
+        return same
+
+    others = [begins(b"GIF8"), begins(b"BM"), begins(b"II*\0"), begins(b"MM\0*")]
+    cases = [begins(b"\xff\xd8\xff"), begins(b"\x89PNG\r\n\x1a\n"), begins(b"RIFF") & begins(b"WEBP", 8), *others]
+    return np.select(cases, [1, 2, 3, 4, 4, 4, 4], 0).astype(np.uint8)
+
+
+def _heads(file: File, offset: I64, skip: int, width: int, report: Report) -> Iterator[tuple[slice, U8]]:
+    """The `width` bytes that lie `skip` behind each offset, zeros behind the end of the file: uint8[rows, width]."""
+    reported = 0
+    for first in range(0, len(offset), _ROWS):
+        rows = slice(first, min(first + _ROWS, len(offset)))
+        start = np.minimum(offset[rows] + skip, file.size)
+        length = np.minimum(file.size - start, width)
+        data, _ = gather([file], Extents(0, start, length))
+        if (length == width).all():
+            heads = data.reshape(-1, width)
+        else:
+            heads = np.zeros((len(start), width), np.uint8)
+            heads[np.arange(width) < length[:, None]] = data
+        yield rows, heads
+        if report is not None:
+            upto = file.size * rows.stop // len(offset)
+            report(upto - reported)
+            reported = upto
+
+
+def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
+    """Complete the span of records that go on in later parts."""
+    known: dict[int, int] = {}
+    walked = 0
+    for row in split.tolist():
+        first = int(offset[row])
+        if first in known:
+            span[row] = known[first]
+            continue
+        at, length, flag = first, int(span[row]), 1
+        while flag != 3:
+            at += 8 + -(-length // 4) * 4
+            head = file.read(at, 8) if at <= file.size - 8 else b""
+            word = int.from_bytes(head[4:], "little")
+            flag, length = word >> 29, word & _LENGTH
+            if head[:4] != MAGIC.to_bytes(4, "little") or flag not in (2, 3):
+                raise _fault(file, at, f"the record at {first} goes on here, and its next part is missing")
+            walked += 8 + length
+            if walked > file.size:
+                raise _fault(file, first, "records overlap")
+        span[row] = known[first] = at + length - first
+
+
+def _check_borders(file: File, offset: I64, span: I64) -> None:
+    order = np.argsort(offset, kind="stable")
+    order = order[np.diff(offset[order], prepend=np.int64(-1)) > 0]
+    start = offset[order]
+    end = np.minimum(start + 8 + (span[order] + 3) // 4 * 4, file.size)
+    begin, following = np.append(np.zeros(1, np.int64), end), np.append(start, file.size)
+    if (bad := begin > following).any():
+        at = int(following[int(bad.argmax())])
+        raise _fault(file, at, "the .idx puts a record here, inside of another one")
+    gaps = begin[begin < following]
+    for rows, heads in _heads(file, gaps, 0, 8, None):
+        magic, word = heads.view("<u4").T
+        if (bad := (magic != MAGIC) | (word >> 29 > 1)).any():
+            raise _fault(file, int(gaps[rows][int(bad.argmax())]), "neither a record nor the end of the file")
+
+
+def _fault(file: File, offset: int, message: str) -> FormatError:
+    return FormatError(message, file=file.path, offset=offset, hint=hint(file))

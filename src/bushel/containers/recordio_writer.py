@@ -1,0 +1,144 @@
+"""Writing RecordIO files: the `.rec`, and beside it the `.idx`, a line per record."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, cast
+
+from typing_extensions import Buffer
+
+from bushel import kernels
+from bushel.containers.base import Layout, Shard, Stored
+from bushel.containers.packed_map import encode, is_packed_map
+from bushel.containers.recordio_idx import check_key, idx_name
+from bushel.containers.recordio_scan import IMAGE_HEADER
+from bushel.errors import SpecError
+from bushel.shardindex import IndexBuilder
+from bushel.spec import Spec
+from bushel.storage import Staging
+
+__all__ = ["INTEGERS", "Form", "RecordIOWriter", "form_of", "stored_codec"]
+
+Form: TypeAlias = Literal["image", "raw", "maps"]
+"""What the records of a file are: MXNet's image records, values, or maps of several fields."""
+
+INTEGERS = ("int", "uint", "i64", "u64", "cls")
+_NUMBERS = (*INTEGERS, "float", "f32", "array", "recordio-label", "recordio-label-int")
+_IMAGES = ("jpg", "jpeg", "png", "webp", "image", "bytes")
+_LIMIT = (1 << 29) - 1
+_IDS = struct.Struct("<QQ")
+_U64 = 1 << 64
+
+_Value: TypeAlias = tuple[str, int, Buffer]
+"""A value in a record: field, start, bytes."""
+
+
+def form_of(spec: Spec) -> Form:
+    """How samples of a spec are stored: image records where `image`, `label`, `id` and `id2` are all that they have."""
+    held = {"image": _IMAGES, "label": _NUMBERS, "id": INTEGERS, "id2": INTEGERS}
+    if "image" in spec and all(
+        name in held and not field.sequence and _base(field.codec, name) in held[name] for name, field in spec.items()
+    ):
+        return "image"
+    return "raw" if len(spec) == 1 and not any(field.sequence for field in spec.values()) else "maps"
+
+
+def stored_codec(name: str, codec: str) -> str:
+    """The codec in which an image record holds a field."""
+    if name == "image":
+        return codec
+    if name != "label":
+        return "u64"
+    return "recordio-label-int" if codec in (*INTEGERS, "recordio-label-int") else "recordio-label"
+
+
+def _base(codec: str, name: str) -> str:
+    return codec.partition("(")[0] if name == "image" else codec
+
+
+class RecordIOWriter:
+    """Writes one file and its `.idx`: see `ShardWriter`."""
+
+    def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
+        self._names = (shard.files[0], idx_name(shard.files[0]))  # a shard that is continued may have had no .idx
+        self._builder = builder
+        self._fields = [column.field for column in layout.columns]
+        self._form = form_of({field.name: field for field in self._fields})
+        self._data, self._idx = (staging.open(name) for name in self._names)
+
+    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        """Write one sample as one record, and its line of the `.idx`."""
+        name = check_key(key) if key is not None else str(self._builder.samples)
+        if self._form != "maps" and (missing := [field.name for field in self._fields if field.name not in values]):
+            raise SpecError(f"field {missing[0]!r} is missing: only packed maps of several fields allow that")
+        make = {"image": self._image, "raw": self._raw, "maps": self._map}[self._form]
+        pieces, placed = make(key, values)
+        offset = self._record(pieces, placed)
+        self._idx.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
+        self._builder.close_sample(key)
+
+    def finish(self) -> Sequence[str]:
+        """All is written."""
+        return self._names
+
+    def _raw(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
+        [field] = self._fields
+        value = cast("Buffer", values[field.name])
+        if self._builder.samples == 0 and is_packed_map(bytes(memoryview(value)[:16])):
+            raise SpecError("the first value begins like a packed sample: declare its fields in the spec instead")
+        return [value], [(field.name, 0, value)]
+
+    def _map(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
+        packed = encode(key, self._fields, values)
+        for field in self._fields:
+            if field.name not in values:
+                self._builder.columns[field.name].mark_absent()
+        return packed.pieces, packed.values
+
+    def _image(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
+        label = bytes(cast("Buffer", values.get("label", bytes(8))))
+        ids = {
+            "id": bytes(cast("Buffer", values.get("id") or self._number(key).to_bytes(8, "little"))),
+            "id2": bytes(cast("Buffer", values.get("id2") or bytes(8))),
+        }
+        flag = int.from_bytes(label[:4], "little")
+        if len(label) != (IMAGE_HEADER + 4 * flag if flag else 8):
+            raise SpecError(f"field 'label': these {len(label)} bytes are no label of an image record")
+        if any(len(raw) != 8 for raw in ids.values()):
+            raise SpecError("fields 'id' and 'id2' of an image record have 8 bytes")
+        header = label[:8] + ids["id"] + ids["id2"] + label[IMAGE_HEADER:]
+        image = cast("Buffer", values["image"])
+        every: dict[str, _Value] = {
+            "image": ("image", len(header), image),
+            "label": ("label", 0, header if flag else label),
+            "id": ("id", 8, ids["id"]),
+            "id2": ("id2", 16, ids["id2"]),
+        }
+        return [header, image], [every[field.name] for field in self._fields]
+
+    def _number(self, key: str | None) -> int:
+        """MXNet's id of a sample: its key where that is a number, else its position in the file."""
+        if key is not None and key.isdecimal() and key.isascii() and len(key) < 21 and int(key) < _U64:
+            return int(key)
+        return self._builder.samples
+
+    def _record(self, pieces: list[Buffer], placed: list[_Value]) -> int:
+        size = sum(memoryview(piece).nbytes for piece in pieces)
+        if size > _LIMIT:
+            raise SpecError(
+                f"a record of {size} bytes: recordio holds at most {_LIMIT}; bag, tar and ffrecord hold larger ones"
+            )
+        framed = kernels.split_recordio(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        raw = len(framed) - -size % 4
+        split = raw != 8 + size
+        offset = self._data.write(framed)
+        for name, start, value in placed:
+            column, length = self._builder.columns[name], memoryview(value).nbytes
+            if split:
+                fragment = (len(column.offset), start, length)
+                self._builder.fragments.setdefault(name, []).append(fragment)
+                column.add(offset, raw, kernels.crc32(value))
+            else:
+                column.add(offset + 8 + start, length, kernels.crc32(value))
+        return offset
