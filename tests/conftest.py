@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,13 @@ def _folder(name: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def golden() -> Path:
-    """Datasets written by the original packages."""
-    return _folder("golden")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the datasets written by the original packages, since opening one may leave an index beside it."""
+    copy = tmp_path_factory.mktemp("shared") / "golden"
+    shutil.copytree(_folder("golden"), copy)
+    for folder in (copy, *copy.rglob("*/")):
+        folder.chmod(0o755)
+    return copy
 
 
 @pytest.fixture(scope="session")

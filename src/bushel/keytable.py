@@ -57,21 +57,37 @@ class KeyTable:
 
     def find(self, key: str) -> Iterator[int]:
         """Positions of the samples with this key, in ascending order."""
-        if key.isdecimal() and key.isascii() and str(int(key)) == key:
+        own = None
+        if len(key) < 19 and key.isdecimal() and key.isascii() and str(int(key)) == key:
             position = int(key)
             shard = int(np.searchsorted(self.starts, position, side="right")) - 1
             if position < self.starts[-1] and not self.shards[shard].keyed:
-                yield position
-        encoded = key.encode("utf-8", "surrogateescape")
+                own = position
+        for position in self._keyed(key):
+            if own is not None and own < position:
+                yield own
+                own = None
+            yield position
+        if own is not None:
+            yield own
+
+    def _keyed(self, key: str) -> Iterator[int]:
+        """Positions of the samples that have this key of their own."""
+        try:
+            encoded = key.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return  # half of a surrogate pair is in no stored key
         [wanted] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
         at = int(np.searchsorted(self.hashes, wanted))
         while at < len(self.hashes) and self.hashes[at] == wanted:
             position = int(self.positions[at])
+            at += 1
+            if not 0 <= position < self.starts[-1]:
+                continue  # a damaged table: what it points to would be compared with the key, were it there
             shard = int(np.searchsorted(self.starts, position, side="right")) - 1
             keys = self.shards[shard].index.keys
             if keys is not None and keys[position - int(self.starts[shard])] == key:
                 yield position
-            at += 1
 
 
 class KeyView(Sequence[str]):

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -181,9 +182,7 @@ class Writer:
             if self._keys is not None and key is not None:
                 self._keys.add(key)
             self._samples += 1
-            if (self._limit_samples and shard.samples >= self._limit_samples) or (
-                self._limit_bytes and shard.bytes >= self._limit_bytes
-            ):
+            if self._full(shard):
                 self._finish()
             elif time.monotonic() - self._checkpointed > _CHECKPOINT_SECONDS:
                 self._checkpoint(shard)
@@ -254,6 +253,8 @@ class Writer:
                 f"{self._target} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
             )
         self._samples = sum(shard.samples for shard in self._shards) + (self._current.samples if self._current else 0)
+        if self._current is not None and self._full(self._current):  # it was killed just before it was finished
+            self._finish()
 
     def _take_up(self, folder: Path) -> ShardInProgress | None:
         """Go on with a shard that a killed writer left; one that was whole gets its final names now."""
@@ -355,13 +356,25 @@ class Writer:
             self._current = ShardInProgress.reopen(last, self._root, self._container, layout, sync=self._sync)
         else:
             number = len(self._shards)
+            layout = replace(layout, options=replace(layout.options, expected=self._expected_here()))
             shard = self._container.shard(self._root, layout, number, name)
             self._current = ShardInProgress.create(shard, self._container, layout, sync=self._sync)
         return self._current
 
+    def _expected_here(self) -> int | None:
+        """Samples that the next shard will probably get."""
+        if self._expected is None or self._limit_bytes is not None:
+            return None
+        return min(max(self._expected - self._samples, 0), self._limit_samples or self._expected)
+
     def _appends_in_place(self) -> bool:
         """Whether the dataset is one file or one plain folder, to which no shard can be added."""
         return self._single or not self._shards[0].shard.name
+
+    def _full(self, shard: ShardInProgress) -> bool:
+        """Whether the next sample belongs into another shard."""
+        by_samples = self._limit_samples is not None and shard.samples >= self._limit_samples
+        return by_samples or (self._limit_bytes is not None and shard.bytes >= self._limit_bytes)
 
     def _checkpoint(self, shard: ShardInProgress) -> None:
         shard.checkpoint()

@@ -16,8 +16,8 @@ from bushel.codecs import get_codec
 from bushel.containers.bag_tables import encode_refs, encode_table, gapless
 from bushel.containers.base import Column, Layout, Shard, Stored, WriteOptions
 from bushel.errors import SpecError
-from bushel.shardindex import I64, ColumnBuilder, IndexBuilder, ShardIndex
 from bushel.kernels import crc32
+from bushel.shardindex import I64, ColumnBuilder, IndexBuilder, ShardIndex
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath, Sink, Staging, is_local
 

@@ -1,13 +1,12 @@
-"""Open files by path, not more at once than the process may have."""
+"""Open files, not more at once than the process may have."""
 
 from __future__ import annotations
 
 import errno
 import resource
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable
 
-from bushel.storage.base import AnyPath, File
-from bushel.storage.reading import open_file
+from bushel.storage.base import File
 
 __all__ = ["FilePool"]
 
@@ -25,37 +24,29 @@ class FilePool:
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit if limit is not None else max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-        self._files: dict[str, File] = {}
+        self._files: dict[Hashable, File] = {}
 
     def __reduce__(self) -> tuple[type[FilePool], tuple[int]]:
         return FilePool, (self._limit,)
 
-    def get(self, paths: Iterable[AnyPath]) -> list[File]:
-        """The open files at these paths.
+    def get(self, name: Hashable, opener: Callable[[], File]) -> File:
+        """The open file of this name, opened by `opener` if it is not open yet."""
+        file = self._files.get(name)
+        if file is None:
+            self._files[name] = file = self._open(opener)
+            if len(self._files) > self._limit:
+                for old in list(self._files)[: len(self._files) - self._limit]:
+                    self._files.pop(old, None)
+        return file
 
-        Raises:
-            FileNotFoundError: One is not there.
-        """
-        files = []
-        for path in paths:
-            name = str(path)
-            file = self._files.get(name)
-            if file is None:
-                self._files[name] = file = self._open(path)
-                if len(self._files) > self._limit:
-                    for old in list(self._files)[: len(self._files) - self._limit]:
-                        self._files.pop(old, None)
-            files.append(file)
-        return files
-
-    def _open(self, path: AnyPath) -> File:
+    def _open(self, opener: Callable[[], File]) -> File:
         try:
-            return open_file(path)
+            return opener()
         except OSError as error:
             if error.errno != errno.EMFILE or not self._files:
                 raise
             self.close()  # others hold most of what the process may open
-            return open_file(path)
+            return opener()
 
     def close(self) -> None:
         """Let go of all files."""

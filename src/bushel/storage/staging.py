@@ -6,6 +6,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from io import FileIO
 from pathlib import Path
 
 from typing_extensions import Buffer
@@ -15,17 +17,21 @@ from bushel.storage.base import AnyPath
 __all__ = ["Sink", "Staging"]
 
 _BUFFER = 1 << 20
+_MOST = 1 << 30  # one system call writes 2 GiB at most
 
 
 class Sink:
     """A file under construction: bytes are only ever added at its end, or taken away from there.
+
+    What was written last waits in memory. A write that fails, on a full disk say, leaves the sink where it was: the
+    same bytes, and others after them, can be written again.
 
     Attributes:
         path: Where the file is staged.
         position: Bytes written so far.
     """
 
-    __slots__ = ("_file", "path", "position")
+    __slots__ = ("_handle", "_waiting", "path", "position")
 
     def __init__(self, path: Path, position: int = 0) -> None:
         """Open the file, keeping its first `position` bytes (0: a new file).
@@ -36,13 +42,12 @@ class Sink:
         """
         self.path = path
         self.position = position
-        if position == 0 and not path.exists():
-            self._file = open(path, "xb", buffering=_BUFFER)  # noqa: SIM115 - closed by close()
-            return
-        if path.stat().st_size < position:
+        self._waiting = bytearray()
+        new = position == 0 and not path.exists()
+        if not new and path.stat().st_size < position:
             raise OSError(f"{path} has {path.stat().st_size} bytes where {position} were written before")
-        self._file = open(path, "r+b", buffering=_BUFFER)  # noqa: SIM115 - closed by close()
-        self.truncate(position)
+        self._handle: FileIO | None = open(path, "xb" if new else "r+b", buffering=0)  # noqa: SIM115 - see close()
+        self._handle.truncate(position)
 
     def write(self, data: Buffer) -> int:
         """Add bytes at the end.
@@ -51,28 +56,59 @@ class Sink:
             The offset at which they begin.
         """
         start = self.position
-        self.position = start + self._file.write(data)
+        size = len(data) if type(data) is bytes else memoryview(data).nbytes
+        if len(self._waiting) + size < _BUFFER:
+            self._waiting += data
+        else:
+            self.flush()
+            self._put(data if type(data) is bytes else memoryview(data).cast("B"), start)
+        self.position = start + size
         return start
 
     def truncate(self, position: int) -> None:
         """Take away everything from `position` on."""
-        self._file.flush()
-        self._file.truncate(position)
-        self._file.seek(position)
+        flushed = self.position - len(self._waiting)
+        if position < flushed:
+            self._waiting.clear()
+            self._open.truncate(position)
+        elif position <= self.position:
+            del self._waiting[position - flushed :]
+        else:
+            self.flush()
+            self._open.truncate(position)
         self.position = position
 
     def flush(self) -> None:
         """Hand everything written so far to the operating system."""
-        self._file.flush()
+        if self._waiting:
+            self._put(self._waiting, self.position - len(self._waiting))
+            self._waiting.clear()
 
     def close(self, *, sync: bool = True) -> None:
         """Close the file, on disk if `sync`."""
-        if self._file.closed:
+        if self._handle is None:
             return
-        self._file.flush()
-        if sync:
-            os.fsync(self._file.fileno())
-        self._file.close()
+        try:
+            self.flush()
+            self._handle.truncate(self.position)  # behind it may lie part of what could not be written
+            if sync:
+                os.fsync(self._handle.fileno())
+        finally:
+            self._handle.close()
+            self._handle = None
+
+    @property
+    def _open(self) -> FileIO:
+        if self._handle is None:
+            raise ValueError(f"{self.path} is closed")
+        return self._handle
+
+    def _put(self, data: bytes | bytearray | memoryview, start: int) -> None:
+        handle = self._open.fileno()
+        with memoryview(data) as view:
+            done = 0
+            while done < len(view):
+                done += os.pwrite(handle, view[done : done + _MOST], start + done)
 
 
 class Staging:
@@ -160,10 +196,15 @@ class Staging:
             sync_folder(self.root)
         self.discard()
 
+    def close(self) -> None:
+        """Close the files, and leave them."""
+        with ExitStack() as stack:
+            for sink in self.sinks.values():
+                stack.callback(sink.close, sync=False)
+
     def discard(self) -> None:
         """Remove what is staged; what has its final name stays."""
-        for sink in self.sinks.values():
-            sink.close(sync=False)
+        self.close()
         shutil.rmtree(self._temporary or self.place, ignore_errors=True)
         if self._temporary is None:
             for folder in (self.place.parent, self.place.parent.parent):
