@@ -1,0 +1,329 @@
+"""GulpIO and GulpIO2: folders of chunks, each a `.gulp` file of JPEG frames and a `.gmeta` file that is its table.
+
+A frame is followed by zeros up to a multiple of four. What a `.gmeta` looks like is told in `bushel.containers.gmeta`;
+layout, rules and an example are in docs/format-gulp.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+from bushel import kernels
+from bushel.codecs import get_codec
+from bushel.containers.base import Column as StoredColumn
+from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WriteOptions
+from bushel.containers.checksums import with_checksums
+from bushel.containers.gmeta import parse_gmeta
+from bushel.errors import FormatError, SpecError, UnsupportedError
+from bushel.shardindex import INLINE, Column, FileStamp, IndexBuilder, Keys, ShardIndex
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, File, Staging, open_file
+
+__all__ = ["CONTAINER"]
+
+_FRAMES, _META = Field("frames", "jpg", sequence=True), Field("meta", "json")
+_DATA, _TABLE = 0, 1
+_JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"})
+"""The codecs whose values JSON can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gulp:
+    name: str = "gulp"
+    suffix: str = ".gulp"
+    scanned: bool = True  # not the data, but a table of a million items takes seconds to parse
+    needs_keys: bool = True
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """One shard per chunk, in the order of GulpIO2: names sorted as text, so chunk 10 comes before chunk 2."""
+        if not path.is_dir():
+            if not _is_data(path.name):
+                return None
+            found = _pair(path.parent, *_names(path.parent))
+            return [shard for shard in found if shard.name == path.name]
+        data, tables = _names(path)
+        return _pair(path, data, tables) if data or tables else None
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """The table of one chunk, from its `.gmeta`."""
+        data, table = open_file(shard.path(_DATA)), open_file(shard.path(_TABLE))
+        text = table.read(0, table.size)
+        parsed = parse_gmeta(text, table.path, unpickle=options.pickle)
+        if options.report is not None:
+            options.report(len(text))
+        counts = np.fromiter((len(item.frame_info) for item in parsed.items.values()), np.int64, len(parsed.items))
+        starts = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=starts[1:])
+        rows = np.fromiter(
+            chain.from_iterable(chain.from_iterable(item.frame_info for item in parsed.items.values())),
+            np.int64,
+            3 * int(starts[-1]),
+        )
+        frames = rows.reshape(-1, 3)
+        offset = np.ascontiguousarray(frames[:, 0])
+        _check_frames(frames, starts, list(parsed.items), data, table)
+        try:
+            keys = Keys.of(parsed.items)
+        except UnicodeEncodeError as error:
+            raise FormatError(f"the id {error.object!r} is not text", file=table.path, hint=_hint(table)) from error
+        meta = Column(_META, "json", _TABLE if parsed.inline is None else INLINE, parsed.offset, parsed.length)
+        index = ShardIndex(
+            samples=len(parsed.items),
+            files=tuple(
+                FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, (data, table), strict=True)
+            ),
+            columns={
+                "frames": Column(_FRAMES, "jpg", _DATA, offset, frames[:, 2] - frames[:, 1], starts=starts),
+                "meta": meta,
+            },
+            container=self.name,
+            keys=keys,
+            inline=None if parsed.inline is None else np.frombuffer(parsed.inline, np.uint8),
+        ).check(table.path)
+        return with_checksums(index, [data, table], report=options.report) if options.checksums else index
+
+    def generation(self, shard: Shard) -> str | None:
+        """None: there is only one."""
+        return None
+
+    def join(self, raw: bytes) -> bytes:
+        """Every frame of a gulp file is in one piece."""
+        return raw
+
+    def layout(self, spec: Spec, options: WriteOptions) -> Layout:
+        """JPEG frames go into the `.gulp`, everything else into the item's meta dict."""
+        frames = [field for field in spec.values() if _base(field) in ("jpg", "jpeg")]
+        if len(frames) != 1:
+            found = ", ".join(repr(field.name) for field in frames) or "none"
+            raise SpecError(
+                f"a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), this spec has {found};"
+                " bag, tar, ffrecord and recordio can hold these samples"
+            )
+        others = [field for field in spec.values() if field is not frames[0]]
+        for field in others:
+            if _base(field) not in _JSON:
+                raise SpecError(
+                    f"field {field.name!r}: gulp keeps all but the frames as JSON, which cannot hold {field.type};"
+                    " tar, ffrecord and recordio can, and so can bag"
+                )
+        limits = ("JSON is written anew, with the spaces and escapes that GulpIO2 writes",) if others else ()
+        columns = tuple(
+            StoredColumn(field, field.codec, _DATA) if field is frames[0] else StoredColumn(field, "json", _TABLE)
+            for field in spec.values()
+        )
+        return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)
+
+    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
+        """`data_<number>.gulp` and its `.gmeta`, or the pair of the file that the user named.
+
+        In a folder that has chunks the number is one more than any of theirs, as GulpIO2 counts.
+        """
+        if name is None:
+            taken = chain.from_iterable(_names(root)) if root.exists() else ()
+            number = max((number, *(_number(root, other) + 1 for other in taken)))
+            return Shard(root, f"data_{number}.gulp", (f"data_{number}.gulp", f"meta_{number}.gmeta"))
+        if not _is_data(name) or re.search(r"\d", name) is None:
+            raise SpecError(f"{name}: a gulp chunk is called data_<number>.gulp; or name the folder for its chunks")
+        return Shard(root, name, (name, f"meta_{_number(root, name)}.gmeta"))
+
+    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+        """Copy a chunk into staging, its `.gmeta` without the closing brace."""
+        if index.inline is not None:
+            raise UnsupportedError(f"{shard.path(_TABLE)} is no plain JSON and cannot be continued; add chunks")
+        positions = {}
+        for number, name in enumerate(shard.files):
+            with shard.path(number).open("rb") as source, open(staging.place / name, "wb") as sink:
+                shutil.copyfileobj(source, sink, 1 << 22)
+            positions[name] = index.files[number].size
+        table = staging.place / shard.files[_TABLE]
+        text = table.read_bytes().rstrip()
+        positions[table.name] = len(text[:-1].rstrip()) if index.samples else 0
+        return positions
+
+    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> _ChunkWriter:
+        """Start a chunk, or go on with one."""
+        return _ChunkWriter(layout, shard, staging, builder)
+
+
+class _ChunkWriter:
+    """Frames go to the `.gulp` as they come; an item's entry follows into the `.gmeta`, closed by `finish`."""
+
+    def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
+        self._names, self._builder = shard.files, builder
+        self._data, self._table = (staging.open(name) for name in shard.files)
+        [self._frames] = (column.field for column in layout.columns if column.file == _DATA)
+        self._others = [column.field for column in layout.columns if column.file == _TABLE]
+        self._labels = {field.name: json.dumps(field.name) + ": " for field in self._others}
+        self._whole = [(field.type, field.name) for field in self._others] == [("json", "meta")]
+
+    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        """Write one item."""
+        if key is None:
+            raise SpecError("a gulp item needs an id: give append a key")
+        info = self._append_frames(values)
+        opening = "{" if self._builder.samples == 0 else ", "
+        text = f'{opening}{json.dumps(key)}: {{"frame_info": {info}, "meta_data": ['
+        text += self._whole_meta(values, text) if self._whole else self._meta(values, text)
+        self._table.write((text + "]}").encode("ascii"))
+        self._builder.close_sample(key)
+
+    def finish(self) -> Sequence[str]:
+        """Close the JSON object."""
+        self._table.write(b"}" if self._builder.samples else b"{}")
+        return self._names
+
+    def _append_frames(self, values: Mapping[str, Stored]) -> list[list[int]]:
+        name = self._frames.name
+        if name not in values:
+            if self._frames.sequence:
+                raise SpecError(f"field {name!r} is missing: a gulp item without frames has an empty list")
+            return []
+        stored = values[name]
+        column, info = self._builder.columns[name], []
+        for frame in cast("Iterator[Buffer]", stored if self._frames.sequence else (stored,)):
+            length = memoryview(frame).nbytes
+            pad = -length % 4
+            offset = self._data.write(frame)
+            self._data.write(bytes(pad))
+            column.add(offset, length, kernels.crc32(frame))
+            info.append([offset, pad, length + pad])
+        return info
+
+    def _whole_meta(self, values: Mapping[str, Stored], before: str) -> str:
+        if "meta" not in values:
+            raise SpecError("field 'meta' is missing: a gulp item without metadata has an empty dict")
+        text = _json_text(_META, cast("Buffer", values["meta"]))
+        if not text.startswith("{"):
+            raise SpecError(f"field 'meta' of a gulp item is a dict, not {text[:40]}")
+        self._add("meta", self._table.position + len(before), text)
+        return text
+
+    def _meta(self, values: Mapping[str, Stored], before: str) -> str:
+        text, start = "{", self._table.position + len(before)
+        for field in self._others:
+            if field.name not in values:
+                self._builder.columns[field.name].mark_absent()
+                continue
+            stored = values[field.name]
+            text += (", " if len(text) > 1 else "") + self._labels[field.name]
+            if not field.sequence:
+                value = _json_text(field, cast("Buffer", stored))
+                self._add(field.name, start + len(text), value)
+                text += value
+                continue
+            parts, at = [], start + len(text) + 1
+            for element in cast("Iterator[Buffer]", stored):
+                value = _json_text(field, element)
+                self._add(field.name, at, value)
+                parts.append(value)
+                at += len(value) + 2
+            text += f"[{', '.join(parts)}]"
+        return text + "}"
+
+    def _add(self, name: str, offset: int, text: str) -> None:
+        self._builder.columns[name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
+
+
+def _json_text(field: Field, stored: Buffer) -> str:
+    """A value's JSON in the spelling of GulpIO2, which is that of `json.dumps`: ASCII, so characters are bytes."""
+    try:
+        value = json.loads(str(stored, "utf-8"))
+        text = json.dumps(value)
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"field {field.name!r}: gulp keeps it as JSON, and these bytes are not: {error}") from error
+    if field.codec != "json":
+        get_codec(field.codec).encode(value)  # refuses the JSON of anything else
+    return text
+
+
+def _base(field: Field) -> str:
+    return field.codec.partition("(")[0]
+
+
+def _hint(file: File) -> str:
+    return f"run `bushel verify` on {file.path.rpartition('/')[0] or '.'}"
+
+
+def _is_data(name: str) -> bool:
+    return name.startswith("data") and name.endswith(".gulp")
+
+
+def _names(folder: AnyPath) -> tuple[list[str], list[str]]:
+    names = sorted(path.name for path in folder.iterdir())
+    tables = [name for name in names if name.startswith("meta") and name.endswith(".gmeta")]
+    return [name for name in names if _is_data(name)], tables
+
+
+def _number(folder: AnyPath, name: str) -> int:
+    digits = re.search(r"\d+", name)
+    if digits is None:
+        raise FormatError("the name of a gulp file holds the chunk's number: data_0.gulp", file=str(folder / name))
+    return int(digits[0])
+
+
+def _pair(folder: AnyPath, data: list[str], tables: list[str]) -> list[Shard]:
+    """Data and meta files belong together by position in the sorted lists, and must have the same number."""
+    numbers = [_number(folder, name) for name in data]
+    partners = [_number(folder, name) for name in tables]
+    for mine, name, others, kind in (
+        *((number, name, partners, ".gmeta") for number, name in zip(numbers, data, strict=True)),
+        *((number, name, numbers, ".gulp") for number, name in zip(partners, tables, strict=True)),
+    ):
+        if mine not in others:
+            raise FormatError(
+                f"no {kind} file with the number {mine} belongs to it",
+                file=str(folder / name),
+                hint="restore its partner, or move it away to read the other chunks",
+            )
+    if numbers != partners:
+        at = next((i for i, pair in enumerate(zip(numbers, partners, strict=False)) if pair[0] != pair[1]), None)
+        name = data[at] if at is not None else (data + tables)[-1]
+        raise FormatError(
+            "sorted by name, the .gulp and .gmeta files of this folder do not have the same numbers",
+            file=str(folder / name),
+            hint="rename them as data_<number>.gulp and meta_<number>.gmeta",
+        )
+    return [Shard(folder, one, (one, other)) for one, other in zip(data, tables, strict=True)]
+
+
+def _check_frames(
+    frames: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], keys: list[str], data: File, table: File
+) -> None:
+    """Refuse frames that reach out of the data file, overlap, or leave bytes at its end that none covers."""
+
+    def refuse(row: int, what: str) -> None:
+        key = keys[int(np.searchsorted(starts, row, side="right")) - 1]
+        raise FormatError(f"{what} of item {key!r}", file=data.path, offset=int(frames[row, 0]), hint=_hint(data))
+
+    offset, pad, length = frames.T
+    if (bad := (length > data.size) | (offset > data.size - np.minimum(length, data.size))).any():
+        row = int(bad.argmax())
+        refuse(row, f"the file has {data.size} bytes and cannot hold the {int(length[row])} bytes here")
+    if (bad := pad > length).any():
+        row = int(bad.argmax())
+        refuse(row, f"a padding of {int(pad[row])} in {int(length[row])} bytes is given in {table.path} for a frame")
+    order = np.lexsort((length, offset))
+    ends = (offset + length)[order]
+    if (bad := offset[order][1:] < ends[:-1]).any():
+        refuse(int(order[int(bad.argmax()) + 1]), f"by {table.path}, the frame before overlaps a frame")
+    end = int(ends[-1]) if len(ends) else 0
+    if end != data.size:
+        raise FormatError(
+            f"{data.size - end} bytes at the end belong to no frame of {table.path}",
+            file=data.path,
+            offset=end,
+            hint=_hint(data),
+        )
+
+
+CONTAINER = _Gulp()
