@@ -1,0 +1,85 @@
+"""What every codec must hold."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs import Codec, get_codec
+from bushel.errors import CodecError
+from bushel.testing.expect import expect, expect_equal, same
+
+__all__ = ["check_codec"]
+
+_MUTATIONS = 200
+
+
+def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = True, seed: int = 0) -> None:
+    """Check a codec with some values: round trip, kinds of buffers, pickling, and damaged bytes.
+
+    Args:
+        codec: A codec, or the name of one (`register_codec` makes it known).
+        values: Values that it encodes.
+        lossless: Whether decoding gives the value again; else it must give a value of the same kind (of arrays,
+            the same dtype and shape).
+        seed: Of the damage.
+
+    Raises:
+        ConformanceError: It does not hold what it must.
+    """
+    each = get_codec(codec) if isinstance(codec, str) else codec
+    copy = pickle.loads(pickle.dumps(each))  # noqa: S301 - pickled in the same line
+    rng = random.Random(seed)
+    for value in values:
+        what = f"codec {each.name!r}, value {str(value)[:60]}"
+        stored = each.encode(value)
+        expect(isinstance(stored, bytes | bytearray | memoryview), f"{what}: encoded as a {type(stored).__name__}")
+        data = bytes(stored)
+        found = each.decode(data)
+        _expect_like(found, value, what, lossless=lossless)
+        expect_equal(copy.decode(bytes(copy.encode(value))), found, f"{what}, pickled codec")
+        _check_buffers(each, data, found, what)
+        _check_damage(each, data, what, rng)
+
+
+def _expect_like(found: Any, value: Any, what: str, *, lossless: bool) -> None:
+    if lossless:
+        expect_equal(found, value, what)
+    elif isinstance(value, np.ndarray):
+        expect_equal((found.dtype, found.shape), (value.dtype, value.shape), f"{what}: dtype and shape")
+    else:
+        expect(isinstance(found, type(value)), f"{what}: decoded as a {type(found).__name__}")
+
+
+def _check_buffers(codec: Codec, data: bytes, value: Any, what: str) -> None:
+    """Any buffer will do, and the value does not change with it afterwards."""
+    buffer = bytearray(data)
+    for view in (memoryview(buffer), memoryview(buffer).toreadonly(), buffer):
+        found = codec.decode(view)
+        expect_equal(found, value, f"{what}, decoded from a {type(view).__name__}")
+    buffer[:] = bytes(len(buffer))
+    expect(same(found, value), f"{what}: the decoded value borrows the memory of its bytes")
+
+
+def _check_damage(codec: Codec, data: bytes, what: str, rng: random.Random) -> None:
+    """Damaged bytes decode to something or raise a CodecError."""
+    for _ in range(_MUTATIONS if data else 0):
+        damaged = bytearray(data)
+        kind = rng.randrange(3)
+        at = rng.randrange(len(damaged))
+        if kind == 0:
+            damaged[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            del damaged[at:]
+        else:
+            damaged[at:at] = rng.randbytes(rng.randrange(1, 9))
+        try:
+            codec.decode(bytes(damaged))
+        except CodecError:
+            continue
+        except Exception as error:
+            expect(False, f"{what}: damaged bytes {bytes(damaged[:40])!r} raise {error!r}, not a CodecError")

@@ -1,0 +1,107 @@
+"""What must hold when files are damaged or lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bushel.errors import BushelError, CorruptError
+from bushel.shardindex import INLINE
+from bushel.testing.expect import expect, expect_equal, expect_raises, same
+from bushel.testing.samples import make_samples
+from bushel.testing.target import Target, forget, numbered
+
+__all__ = ["check_damage", "check_lost_sidecar", "check_stale_index"]
+
+
+def check_lost_sidecar(target: Target) -> None:
+    """The data files alone give every sample back: its key, and each value under some name."""
+    spec = target.fit()
+    samples = make_samples(spec, target.seed, 7)
+    keys = numbered(7)
+    path = target.write("lost", spec, samples, keys, shard_samples=3)
+    forget(path)
+    dataset = target.open(path)
+    expect_equal(list(dataset.keys), keys, "keys without sidecars")
+    forget(path)
+    dataset = target.open(path, spec=spec)
+    for number, sample in enumerate(samples):
+        leaves = list(_leaves([dataset[number], dataset.read([number], decode=False)[0]]))
+        for name, value in sample.items():
+            for each in value if spec[name].endswith("[]") else [value]:
+                known = any(same(leaf, each) for leaf in leaves)
+                expect(known, f"{name}={each!r} of sample {number} is nowhere in {dataset.spec} without the sidecar")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    yield value
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _leaves(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _leaves(each)
+
+
+def check_damage(target: Target) -> None:
+    """One flipped bit of any field is found by a verifying read, which names the sample, and by `bushel.verify`."""
+    import bushel
+
+    spec = target.fit()
+    samples = make_samples(spec, target.seed, 5)
+    path = target.write("damage", spec, samples, numbered(5))
+    expect(bushel.verify(path).ok, "verify reports problems in a dataset that has none")
+    with target.open(path) as dataset:
+        [shard] = dataset.shards
+        places = []
+        for name, column in shard.index.columns.items():
+            expect(column.crc32 is not None, f"the index of a written dataset has no checksums for {name!r}")
+            rows = np.flatnonzero(column.length > 0)
+            if column.file != INLINE and len(rows):
+                row = int(rows[len(rows) // 2])
+                starts = column.starts
+                sample = row if starts is None else int(np.searchsorted(starts, row, side="right")) - 1
+                at = int(column.offset[row]) + int(column.length[row]) // 2
+                places.append((name, sample, shard.shard.path(column.file), at))
+    expect(places, "no field has bytes in a file")
+    for name, sample, file, at in places:
+        flip(file, at)
+        with target.open(path, verify=True) as dataset:
+            try:
+                dataset.read([sample], [name], decode=False)
+            except CorruptError as error:
+                expect_equal((error.key, error.field), (f"key{sample:03d}", name), "what the CorruptError names")
+            else:
+                expect(False, f"a flipped bit in {name!r} of sample {sample} was read without an error")
+            others = [number for number in range(5) if number != sample]
+            dataset.read(others, [name])
+        expect(not bushel.verify(path).ok, f"verify does not see a flipped bit in {name!r} of sample {sample}")
+        flip(file, at)
+    expect(bushel.verify(path).ok, "verify reports problems after the damage was undone")
+
+
+def flip(file: Path, at: int) -> None:
+    """Flip a bit as a failing disk does: size and time stay the same."""
+    stat = file.stat()
+    with open(file, "r+b") as handle:
+        handle.seek(at)
+        [byte] = handle.read(1)
+        handle.seek(at)
+        handle.write(bytes([byte ^ 0x10]))
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def check_stale_index(target: Target) -> None:
+    """An index that is older than the data is not used: new samples are seen, cut files are refused."""
+    spec = target.fit(limit=3)
+    path = target.write("stale", spec, make_samples(spec, target.seed, 4), numbered(4))
+    with target.open(path) as dataset:
+        file = dataset.shards[0].shard.path(0)
+    os.truncate(file, file.stat().st_size // 2 - 1)
+    with expect_raises(BushelError, what="a data file that lost its second half"), target.open(path) as dataset:
+        for sample in dataset:
+            expect(sample, "a sample")

@@ -1,0 +1,70 @@
+"""How the suite says what is wrong, with and without pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ConformanceError", "InapplicableError", "expect", "expect_equal", "expect_raises", "same"]
+
+
+class ConformanceError(AssertionError):
+    """Something does not hold what it must; the message says what, and with which values."""
+
+
+class InapplicableError(Exception):
+    """A check asks for something that this container does not have (sequence fields, say)."""
+
+
+def expect(condition: object, message: str) -> None:
+    """Fail with a message unless the condition is true."""
+    if not condition:
+        raise ConformanceError(message)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two decoded values are equal, arrays by dtype, shape and content."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return (
+            isinstance(one, np.ndarray)
+            and isinstance(other, np.ndarray)
+            and one.dtype == other.dtype
+            and one.shape == other.shape
+            and bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
+        )
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
+    if isinstance(one, Sequence) and isinstance(other, Sequence) and not isinstance(one, str | bytes):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other) or (one != one and other != other)  # noqa: PLR0124 - NaN is not equal to itself
+
+
+def expect_equal(found: Any, expected: Any, what: str) -> None:
+    """Fail unless two values are the same.
+
+    Args:
+        found: What came out.
+        expected: What should have.
+        what: Where, for the message.
+    """
+    if not same(found, expected):
+        raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(found)}")
+
+
+@contextmanager
+def expect_raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
+    """Fail unless the block raises one of these errors."""
+    try:
+        yield
+    except kinds:
+        return
+    names = " or ".join(kind.__name__ for kind in kinds)
+    raise ConformanceError(f"{what}: expected {names}, and nothing was raised")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:200]} ... ({len(text)} characters)"

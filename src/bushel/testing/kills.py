@@ -1,0 +1,117 @@
+"""What must hold when a writer is killed: a real process, a real SIGKILL, and `mode="resume"` after it.
+
+The processes (`bushel.testing.victim`) write samples that the parent can make too, and kill themselves at a chosen
+moment: after a number of samples, in the middle of one, or before one of the renames that name finished files.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bushel.testing.expect import expect, expect_equal
+from bushel.testing.samples import make_sample, make_samples
+from bushel.testing.target import Target, compare, numbered
+
+__all__ = ["COUNT", "Plan", "check_kill_and_resume", "check_kill_while_finishing"]
+
+COUNT = 17
+"""Samples of the dataset that is to come out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one writer dies.
+
+    Attributes:
+        name: Of its dataset.
+        samples: Complete samples that it appends.
+        flushed: How many of them it has flushed.
+        within: The sequence field in the middle of which it dies, or None.
+        renames: The number of renames after which it dies, or None.
+        shard_samples: As for the writer.
+    """
+
+    name: str
+    samples: int
+    flushed: int = 0
+    within: str | None = None
+    renames: int | None = None
+    shard_samples: int | None = None
+
+
+def check_kill_and_resume(target: Target) -> None:
+    """After a kill at any moment nothing is lost that was flushed, and nothing is there twice."""
+    spec = target.fit()
+    sequence = next((name for name, kind in spec.items() if kind.endswith("[]")), None)
+    plans = [
+        Plan(f"killed-{shard}-{samples}-{within}", samples, flushed, within, None, shard)
+        for shard in (None, 5)
+        for samples, flushed, within in (
+            (0, 0, None),
+            (1, 0, None),
+            (3, 3, None),
+            (5, 5, None),
+            (7, 6, None),
+            (7, 6, sequence),
+            (16, 12, None),
+        )
+    ]
+    _check(target, spec, list(dict.fromkeys(plans)))
+
+
+def check_kill_while_finishing(target: Target) -> None:
+    """A kill between the renames of a finished shard's files is made good, too."""
+    plans = [Plan(f"renamed-{renames}", COUNT, renames=renames, shard_samples=5) for renames in range(8)]
+    _check(target, target.fit(), plans)
+
+
+def _check(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
+    _kill(target, spec, plans)
+    samples, keys = make_samples(spec, target.seed, COUNT), numbered(COUNT)
+    for plan in plans:
+        whole = target.folder / f"whole-{plan.shard_samples}"
+        if not whole.exists():
+            target.write(whole.name, spec, samples, keys, shard_samples=plan.shard_samples)
+        with target.writer(plan.name, spec, mode="resume", shard_samples=plan.shard_samples) as writer:
+            kept = len(writer)
+            expect(plan.flushed <= kept <= plan.samples, f"{plan}: {kept} samples are kept")
+            for number in range(kept, COUNT):
+                writer.append(make_sample(spec, target.seed, number), key=keys[number])
+        with target.open(target.folder / plan.name, verify=True) as dataset:
+            compare(dataset, samples, spec, keys, f"after {plan} and a resume")
+        _expect_same_files(target.folder / plan.name, whole, str(plan))
+
+
+def _kill(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
+    work = {
+        "target": {**asdict(target), "folder": str(target.folder)},
+        "spec": spec,
+        "plans": [asdict(plan) for plan in plans],
+    }
+    command = [sys.executable, "-m", "bushel.testing.victim"]
+    done = subprocess.run(command, input=json.dumps(work), capture_output=True, text=True, check=False)
+    expect(done.returncode == 0, f"{' '.join(command)} failed: {done.stderr}")
+    for plan, code in zip(plans, json.loads(done.stdout), strict=True):
+        expect(code == -signal.SIGKILL, f"{plan}: the writer ended by itself ({code}): {done.stderr}")
+
+
+def _expect_same_files(path: Path, whole: Path, what: str) -> None:
+    """A dataset that was resumed has the files of one that was written without a break, and no others."""
+    expect_equal(_files(path), _files(whole), f"{what}: names of files")
+    for name in _files(whole):
+        equal = (path / name).read_bytes() == (whole / name).read_bytes()
+        expect(equal, f"{what}: {name} differs from that of an unbroken write")
+    left: list[Any] = [*path.glob(".bushel/staging/*")]
+    expect(not left, f"{what}: staged files are left: {left}")
+
+
+def _files(path: Path) -> list[str]:
+    names = (each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file())
+    return sorted(name for name in names if ".bushel/" not in name)

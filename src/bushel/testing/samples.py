@@ -1,0 +1,131 @@
+"""Specs and samples for the suite: random, but the same for the same seed in every process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs import get_codec
+from bushel.containers import get_container
+from bushel.containers.base import WriteOptions
+from bushel.errors import SpecError
+from bushel.spec import parse_spec
+from bushel.testing.expect import ConformanceError
+
+__all__ = ["POOL", "Sample", "fit", "make_sample", "make_samples"]
+
+Sample = dict[str, Any]
+
+_TEXTS = ("", "plain", "déjà vu", "☕ \U0001f600", "line\nbreak\ttab\0nul", "'\"\\/", "x" * 700)
+
+
+@cache
+def _jpegs() -> tuple[bytes, ...]:
+    """A few small photos' worth of noise, colour and grey."""
+    noise = np.random.default_rng(20)
+    shapes = [(5, 7, 3), (16, 16, 3), (1, 1, 3), (9, 4), (23, 11, 3), (8, 8)]
+    encode = get_codec("jpg").encode
+    return tuple(bytes(encode(noise.integers(0, 256, shape, np.uint8))) for shape in shapes)
+
+
+def _tree(rng: random.Random) -> dict[str, Any]:
+    return {
+        rng.choice(_TEXTS[1:]): rng.choice([None, True, False, -(2**40), 0.125, "été", "", [], {}]),
+        "list": [rng.randrange(-9, 9) for _ in range(rng.randrange(4))],
+        "inner": {"a": [{"b": [rng.choice(_TEXTS)]}]},
+    }
+
+
+def _array(rng: random.Random) -> Any:
+    shape = rng.choice([(), (0,), (3,), (2, 3), (1, 0, 2), (4, 1, 2)])
+    kind = rng.choice(["uint8", "int64", "float32", "float64", "bool"])
+    return np.asarray(np.random.default_rng(rng.randrange(2**32)).random(shape) * 9, kind)
+
+
+def _list(rng: random.Random, make: Callable[[random.Random], Any]) -> list[Any]:
+    return [make(rng) for _ in range(rng.choice([0, 1, 2, 5, 9]))]
+
+
+_MAKERS: dict[str, Callable[[random.Random], Any]] = {
+    "jpg": lambda rng: rng.choice(_jpegs()),
+    "int": lambda rng: rng.choice([0, 1, 127, 128, 255, 256, 65535, rng.randrange(2**20)]),
+    "utf8": lambda rng: rng.choice(_TEXTS),
+    "float": lambda rng: rng.randrange(-(2**16), 2**16) / 8,
+    "bytes": lambda rng: rng.randbytes(rng.choice([0, 1, 3, 4, 5, 511, 512, 513, 2000])),
+    "array": _array,
+    "json": _tree,
+    "msgpack": _tree,
+}
+
+POOL: Mapping[str, str] = {
+    "image": "jpg",
+    "label": "int",
+    "text": "utf8",
+    "score": "float",
+    "raw": "bytes",
+    "array": "array",
+    "notes": "json",
+    "pack": "msgpack",
+    "frames": "jpg[]",
+    "words": "utf8[]",
+    "parts": "bytes[]",
+    "times": "int[]",
+}
+"""The fields that the suite's specs are made of. Integers and floats fit the 32-bit floats of RecordIO's header."""
+
+
+def fit(
+    container: str, generation: str | None, rng: random.Random, pool: Mapping[str, str] = POOL, limit: int = 99
+) -> dict[str, str]:
+    """A random spec of fields from a pool that the container can hold: it is asked, and what it refuses is dropped.
+
+    Args:
+        container: Its name.
+        generation: Of a bag.
+        rng: Decides which fields are tried first.
+        pool: Names and types to choose from.
+        limit: The most fields.
+
+    Raises:
+        ConformanceError: The container takes no field at all.
+    """
+    names = list(pool)
+    rng.shuffle(names)
+    spec: dict[str, str] = {}
+    for first in names:
+        if _holds(container, generation, {first: pool[first]}):
+            spec[first] = pool[first]
+            break
+    else:
+        raise ConformanceError(f"{container} takes none of the specs {[{name: pool[name]} for name in names]}")
+    for name in names:
+        if len(spec) < limit and name not in spec and _holds(container, generation, {**spec, name: pool[name]}):
+            spec[name] = pool[name]
+    return spec
+
+
+def _holds(container: str, generation: str | None, spec: Mapping[str, str]) -> bool:
+    try:
+        get_container(container).layout(parse_spec(spec), WriteOptions(keyed=True, generation=generation))
+    except SpecError:
+        return False
+    return True
+
+
+def make_sample(spec: Mapping[str, str], seed: int, number: int) -> Sample:
+    """Sample `number` of a dataset that nobody has to keep."""
+    rng = random.Random(f"{seed}/{number}")
+    sample: Sample = {}
+    for name, kind in spec.items():
+        codec = kind.removesuffix("[]").partition("(")[0]
+        sample[name] = _list(rng, _MAKERS[codec]) if kind.endswith("[]") else _MAKERS[codec](rng)
+    return sample
+
+
+def make_samples(spec: Mapping[str, str], seed: int, count: int) -> Sequence[Sample]:
+    """The first `count` samples of that dataset."""
+    return [make_sample(spec, seed, number) for number in range(count)]

@@ -1,0 +1,99 @@
+"""A container under test, and how datasets of it are written and compared."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bushel.codecs import get_codec
+from bushel.testing.expect import expect_equal
+from bushel.testing.samples import POOL, Sample, fit
+
+__all__ = ["Target", "compare", "decoded", "forget", "numbered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A container to check.
+
+    Attributes:
+        container: Its name.
+        folder: An empty folder for what is written.
+        generation: Of a bag.
+        seed: Another seed checks with other specs and samples.
+    """
+
+    container: str
+    folder: Path
+    generation: Any = None
+    seed: int = 0
+
+    @property
+    def random(self) -> random.Random:
+        """A fresh generator of random numbers, the same every time."""
+        return random.Random(f"{self.container}/{self.generation}/{self.seed}")
+
+    def fit(self, pool: Mapping[str, str] = POOL, limit: int = 99, again: int = 0) -> dict[str, str]:
+        """A spec that the container holds; `again` gives others."""
+        return fit(self.container, self.generation, random.Random(f"{self.seed}/{again}"), pool, limit)
+
+    def writer(self, name: str, spec: Mapping[str, str], **options: Any) -> Any:
+        """A writer for the dataset of this name."""
+        import bushel
+
+        options = {"container": self.container, "generation": self.generation, "sync": False, **options}
+        return bushel.Writer(self.folder / name, spec, **options)
+
+    def write(
+        self,
+        name: str,
+        spec: Mapping[str, str],
+        samples: Sequence[Sample],
+        keys: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Path:
+        """Write a dataset and return its folder."""
+        with self.writer(name, spec, **options) as writer:
+            for number, sample in enumerate(samples):
+                writer.append(sample, key=None if keys is None else keys[number])
+        return self.folder / name
+
+    def open(self, path: Path, **options: Any) -> Any:
+        """Open a dataset."""
+        import bushel
+
+        return bushel.open(path, **options)
+
+
+def compare(dataset: Any, samples: Sequence[Sample], spec: Mapping[str, str], keys: Sequence[str], what: str) -> None:
+    """Fail unless a dataset has exactly these samples under these keys, in this order."""
+    expect_equal(len(dataset), len(samples), f"{what}: number of samples")
+    expect_equal(list(dataset.keys), list(keys), f"{what}: keys")
+    for number, (found, sample) in enumerate(zip(dataset, samples, strict=True)):
+        expect_equal(found.pop("__key__"), keys[number], f"{what}: __key__ of sample {number}")
+        expect_equal(sorted(found), sorted(sample), f"{what}: fields of sample {number}")
+        for name, value in sample.items():
+            expect_equal(found[name], decoded(spec[name], value), f"{what}: field {name!r} of sample {number}")
+
+
+def decoded(kind: str, value: Any) -> Any:
+    """What reading gives for a value that was written: bytes given for a codec field are its encoding."""
+    if kind.endswith("[]"):
+        return [decoded(kind[:-2], each) for each in value]
+    encoded = kind != "bytes" and isinstance(value, bytes)
+    return get_codec(kind).decode(value) if encoded else value
+
+
+def numbered(count: int) -> list[str]:
+    """Keys that every container takes."""
+    return [f"key{number:03d}" for number in range(count)]
+
+
+def forget(path: Path) -> None:
+    """Remove everything that Bushel put beside the data."""
+    for sidecars in list(path.rglob(".bushel")):
+        shutil.rmtree(sidecars)

@@ -1,0 +1,215 @@
+"""What must hold when samples are written and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bushel.errors import BushelError, SpecError
+from bushel.testing.expect import expect, expect_equal, expect_raises, same
+from bushel.testing.samples import POOL, Sample, make_sample, make_samples
+from bushel.testing.target import Target, compare, forget, numbered
+
+__all__ = [
+    "check_append",
+    "check_empty_values",
+    "check_huge_values",
+    "check_keys",
+    "check_keys_of_their_own",
+    "check_missing_fields",
+    "check_no_samples",
+    "check_refused_values",
+    "check_round_trip",
+]
+
+HUGE = (16 << 20) + 5
+"""Bytes of a huge value: more than 16 MiB, and no multiple of anything."""
+
+KEYS = (
+    "0",
+    "42",
+    "a b",
+    "été/фильм 1",
+    "☕",
+    "dir/sub/name",
+    "a.b",
+    ".hidden",
+    "trailing ",
+    "tab\tkey",
+    "new\nline",
+    "x" * 99,
+    "long/" * 60 + "key",
+    "\U0001f600" * 40,
+    "a'b\"c\\d",
+    "-1",
+)
+"""Keys that some container or other finds hard. A container may refuse one; it may not change one."""
+
+
+def check_round_trip(target: Target) -> None:
+    """Random specs and samples come back the same, in one shard and in several."""
+    for again in range(6):
+        spec = target.fit(limit=[99, 1, 2, 3, 5, 99][again], again=again)
+        samples = make_samples(spec, target.seed + again, 13)
+        keys = numbered(13)
+        options = {} if again % 2 else {"shard_samples": 5}
+        path = target.write(f"round-{again}", spec, samples, keys, **options)
+        with target.open(path) as dataset:
+            expect_equal(dataset.spec, spec, "spec")
+            compare(dataset, samples, spec, keys, f"spec {spec}")
+
+
+def check_no_samples(target: Target) -> None:
+    """A dataset without samples is a dataset."""
+    path = target.write("none", target.fit(), [])
+    with target.open(path) as dataset:
+        expect_equal(len(dataset), 0, "number of samples")
+        expect_equal(list(dataset), [], "samples")
+        with expect_raises(IndexError, what="the first of no samples"):
+            dataset[0]
+
+
+def check_keys(target: Target) -> None:
+    """A key is kept exactly, or refused without a trace; it is found again; none is there twice."""
+    spec = target.fit(limit=3)
+    kept: list[str] = []
+    samples = []
+    with target.writer("keys", spec) as writer:
+        for number, key in enumerate(KEYS):
+            sample = make_sample(spec, target.seed, number)
+            try:
+                writer.append(sample, key=key)
+            except (SpecError, ValueError):
+                continue
+            kept.append(key)
+            samples.append(sample)
+        with expect_raises(ValueError, SpecError, what=f"the key {kept[0]!r} a second time"):
+            writer.append(samples[0], key=kept[0])
+        expect_equal(len(writer), len(kept), "len(writer) after refused samples")
+    expect(len(kept) >= 3, f"only the keys {kept} were taken, of {KEYS}")
+    for place in ("with its sidecar", "without its sidecar"):
+        dataset = target.open(target.folder / "keys")
+        expect_equal(list(dataset.keys), kept, f"keys, {place}")
+        for number, key in enumerate(kept):
+            expect(key in dataset, f"{key!r} is not in the dataset {place}")
+            expect_equal(dataset[key]["__key__"], key, f"ds[{key!r}], {place}")
+            expect_equal(dataset.position(key), number, f"position of {key!r}, {place}")
+        expect("no such key" not in dataset, "a key that was never written is in the dataset")
+        with expect_raises(KeyError, what="an unknown key"):
+            dataset["no such key"]
+        dataset.close()
+        forget(target.folder / "keys")
+
+
+def check_keys_of_their_own(target: Target) -> None:
+    """Samples written without keys get keys, all different, by which they are found."""
+    spec = target.fit(limit=2)
+    dataset = target.open(target.write("no-keys", spec, make_samples(spec, target.seed, 5)))
+    keys = list(dataset.keys)
+    expect_equal(len(set(keys)), 5, "number of different keys")
+    for number, key in enumerate(keys):
+        expect(same(dataset[key], dataset[number]), f"ds[{key!r}] is not ds[{number}]")
+
+
+def check_empty_values(target: Target) -> None:
+    """Empty text, empty bytes, empty lists and lists of empty values are values."""
+    empty: dict[str, Any] = {"utf8": "", "bytes": b"", "json": {}, "msgpack": [], "int": 0, "float": 0.0}
+    pool = {name: kind for name, kind in POOL.items() if kind.removesuffix("[]") in empty or kind == "jpg[]"}
+    if target.container == "gulp":
+        pool["image"] = "jpg"
+    spec = target.fit(pool)
+    samples: list[Sample] = []
+    for length in (0, 1, 3, 0):
+        sample = make_sample(spec, target.seed, length)
+        for name, kind in spec.items():
+            codec = kind.removesuffix("[]")
+            if codec in empty:
+                sample[name] = [empty[codec]] * length if kind.endswith("[]") else empty[codec]
+            elif kind == "jpg[]":
+                sample[name] = []
+        samples.append(sample)
+    keys = numbered(len(samples))
+    path = target.write("empty", spec, samples, keys)
+    compare(target.open(path, verify=True), samples, spec, keys, f"empty values of {spec}")
+
+
+def check_missing_fields(target: Target) -> None:
+    """A sample may lack a field, or is refused without a trace."""
+    spec = target.fit()
+    keys: list[str] = []
+    samples: list[Sample] = []
+    with target.writer("missing", spec) as writer:
+        for number, name in enumerate([None, *spec, None]):
+            sample = make_sample(spec, target.seed, number)
+            sample.pop(str(name), None)
+            try:
+                writer.append(sample, key=f"key{number}")
+            except SpecError:
+                continue
+            keys.append(f"key{number}")
+            samples.append(sample)
+    expect(len(keys) >= 2, "samples with all fields were refused")
+    dataset = target.open(target.folder / "missing")
+    compare(dataset, samples, spec, keys, "samples that lack fields")
+    for number, sample in enumerate(samples):
+        expect_equal(sorted(dataset.available(number)), sorted(sample), f"available({number})")
+
+
+def check_refused_values(target: Target) -> None:
+    """A value that does not encode leaves nothing behind."""
+    spec = target.fit()
+    samples = make_samples(spec, target.seed, 4)
+    with target.writer("refused", spec) as writer:
+        for number, sample in enumerate(samples):
+            for name, kind in spec.items():
+                bad = (_broken() if kind.endswith("[]") else object()) if name != "image" else 3
+                with expect_raises(BushelError, TypeError, ZeroDivisionError, what=f"an impossible {name}"):
+                    writer.append({**sample, name: bad}, key=f"bad{number}{name}")
+            with expect_raises(SpecError, what="a field that is not in the spec"):
+                writer.append({**sample, "surplus": 1}, key=f"surplus{number}")
+            writer.append(sample, key=f"key{number:03d}")
+    compare(target.open(target.folder / "refused"), samples, spec, numbered(4), "after refused samples")
+
+
+def _broken() -> Iterator[Any]:
+    """A sequence whose second element cannot be had."""
+    yield b"\0\0"
+    raise ZeroDivisionError
+
+
+def check_huge_values(target: Target) -> None:
+    """A value of more than 16 MiB is stored and read like any other."""
+    spec = target.fit({"raw": "bytes", "image": "jpg", "label": "int"}, limit=2)
+    name = "raw" if "raw" in spec else "image"
+    huge = np.random.default_rng(target.seed).integers(0, 256, HUGE, np.uint8).tobytes()
+    samples = make_samples(spec, target.seed, 3)
+    samples[1][name] = huge
+    path = target.write("huge", spec, samples, numbered(3))
+    with target.open(path, verify=True) as dataset:
+        for number in (1, 0, 2):
+            found = dataset.read([number], [name], decode=False)[0][name]
+            expect(bytes(found) == samples[number][name], f"field {name!r} of sample {number} is not what was written")
+
+
+def check_append(target: Target) -> None:
+    """Samples are added to a dataset that is there, which no other mode touches."""
+    for again, options in enumerate([{}, {"shard_samples": 2}]):
+        spec = target.fit(again=again)
+        samples = make_samples(spec, target.seed, 9)
+        keys = numbered(9)
+        name = f"append-{again}"
+        path = target.write(name, spec, samples[:4], keys[:4], **options)
+        with expect_raises(FileExistsError, what="mode='create' on a dataset that is there"):
+            target.writer(name, spec)
+        for first, last in ((4, 5), (5, 9)):
+            with target.writer(name, spec, mode="append", **options) as writer:
+                expect_equal(len(writer), first, "len(writer) in mode='append'")
+                with expect_raises(ValueError, SpecError, what="a key that is there already"):
+                    writer.append(samples[0], key=keys[1])
+                for number in range(first, last):
+                    expect_equal(writer.append(samples[number], key=keys[number]), number, "position of a new sample")
+        compare(target.open(path, verify=True), samples, spec, keys, "after appending")
+        forget(path)
+        expect_equal(list(target.open(path).keys), keys, "keys after appending, without sidecars")

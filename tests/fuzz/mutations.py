@@ -1,0 +1,104 @@
+"""Ways to damage a file: each is a pure function of its bytes and a random generator."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+
+HUGE = (2**63, 2**63 - 1, 2**64 - 1, 2**62, 2**32, 2**32 - 1, 2**31, 2**31 - 1, 2**40, 0, 1, 2**63 + 8)
+"""What a length or an offset should never be believed to be."""
+
+
+def flip_bits(data: bytearray, rng: random.Random) -> None:
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+
+
+def truncate(data: bytearray, rng: random.Random) -> None:
+    del data[rng.randrange(len(data)) :]
+
+
+def insert(data: bytearray, rng: random.Random) -> None:
+    at = rng.randrange(len(data) + 1)
+    data[at:at] = rng.randbytes(rng.choice([1, 3, 4, 8, 512]))
+
+
+def remove(data: bytearray, rng: random.Random) -> None:
+    at = rng.randrange(len(data))
+    del data[at : at + rng.choice([1, 3, 4, 8, 512])]
+
+
+def zero(data: bytearray, rng: random.Random) -> None:
+    at = rng.randrange(len(data))
+    stop = min(len(data), at + rng.choice([1, 4, 8, 512]))
+    data[at:stop] = bytes(stop - at)
+
+
+def repeat(data: bytearray, rng: random.Random) -> None:
+    first = rng.randrange(len(data))
+    part = data[first : first + rng.choice([8, 16, 512, 1024])]
+    at = rng.randrange(len(data) + 1)
+    data[at:at] = part
+
+
+def huge_word(data: bytearray, rng: random.Random) -> None:
+    """Overwrite a number of 4 or 8 bytes, as tables have them."""
+    size = rng.choice([4, 8])
+    at = rng.randrange(max(1, len(data) - size + 1))
+    at -= at % rng.choice([1, 4, 8])
+    value = rng.choice(HUGE) % 256**size
+    data[at : at + size] = value.to_bytes(size, rng.choice(["little", "little", "big"]))
+
+
+def huge_digits(data: bytearray, rng: random.Random) -> None:
+    """Put a large number where there are digits: JSON, `.idx` lines, the octal fields of a tar."""
+    runs = list(re.finditer(rb"\d+", data))
+    if not runs:
+        return
+    run = rng.choice(runs)
+    value = rng.choice([*map(str, HUGE), "-1", "9" * 30, "9" * 5000]).encode()
+    if rng.random() < 0.5:  # in place, so that a header keeps its form
+        width = len(run[0])
+        value = b"7" * width if rng.random() < 0.5 else value[:width].ljust(width, b"0")
+    data[run.start() : run.end()] = value
+
+
+def head(data: bytearray, rng: random.Random) -> None:
+    """Change the beginning, where formats say what they are."""
+    at = rng.randrange(min(len(data), 64))
+    data[at] = rng.randrange(256)
+
+
+def tail(data: bytearray, rng: random.Random) -> None:
+    """Change the end, where formats keep their tables."""
+    at = len(data) - 1 - rng.randrange(min(len(data), 64))
+    data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+
+
+MUTATIONS: tuple[Callable[[bytearray, random.Random], None], ...] = (
+    flip_bits,
+    truncate,
+    insert,
+    remove,
+    zero,
+    repeat,
+    huge_word,
+    huge_word,
+    huge_digits,
+    head,
+    tail,
+)
+
+
+def mutate(data: bytes, rng: random.Random) -> tuple[bytes, list[str]]:
+    """Damage some bytes in one or more ways; also says which."""
+    damaged = bytearray(data)
+    done = []
+    for _ in range(rng.choice([1, 1, 1, 2, 4])):
+        if not damaged:
+            break
+        change = rng.choice(MUTATIONS)
+        change(damaged, rng)
+        done.append(change.__name__)
+    return bytes(damaged), done

@@ -1,0 +1,137 @@
+"""Damaged files of every container: only Bushel's own errors come out, in bounded time and memory.
+
+Each batch runs in a process of its own, with a limit on its memory and its time, so that a crash, a hang or a huge
+allocation is a failed test with the damage that caused it.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.fuzz.mutations import mutate
+
+from bushel.testing.samples import make_samples
+from bushel.testing.target import Target, numbered
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT.parent / "shared" / "data" / "golden"
+
+ORIGINALS = {
+    "bag": [
+        "bags-0.5.1/plain/data",
+        "granular-A-0.16.4/sharded/data",
+        "granular-B-0.20.3/plain/data",
+        "granular-C-0.24.2/plain/data",
+    ],
+    "tar": [
+        "webdataset-1.0.2/shards/data",
+        "webdataset-1.0.2/encoders/data",
+        "webdataset-1.0.2/float-mtime/data",
+        "webdataset-1.0.2/pax-long/data",
+        "gnu-tar-1.34/gnu-longname/data",
+        "gnu-tar-1.34/ustar-prefix/data",
+        "gnu-tar-1.34/posix/data",
+    ],
+    "ffrecord": [
+        "ffrecord-1.4.0/plain/data",
+        "ffrecord-1.4.0/golden-56-bytes/data",
+        "ffrecord-1.4.0/packed-folder/data",
+        "ffrecord-1.4.0/several-files/data",
+    ],
+    "gulp": ["gulpio2-0.0.4/videos/data", "gulpio2-0.0.4/appended/data"],
+    "recordio": [
+        "recordio-mxnet-1.9.1/magic/data",
+        "recordio-mxnet-1.9.1/no-index/data",
+        "recordio-mxnet-1.9.1/images/data",
+        "recordio-mxnet-1.9.1/string-keys/data",
+    ],
+}
+STREAMS = ["gnu-tar-1.34/gz/data", "webdataset-1.0.2/compressed/data", "gnu-tar-1.34/sort-name/data"]
+
+TARGETS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
+
+
+def written(folder: Path, container: str) -> list[Path]:
+    """Small datasets of a container, made here, so that something is fuzzed without the sample data."""
+    paths = []
+    for name, generation in TARGETS:
+        target = Target(name, folder, generation)
+        for keyed in (True, False) if name == container else ():
+            spec = target.fit(limit=4 if keyed else 1)
+            samples = make_samples(spec, 0, 6)
+            place = f"{name}{generation or ''}{'-keys' if keyed else ''}"
+            paths.append(target.write(place, spec, samples, numbered(6) if keyed else None, shard_samples=3))
+    return paths
+
+
+def originals(names: list[str]) -> list[Path]:
+    return [GOLDEN / name for name in names if (GOLDEN / name).exists()]
+
+
+def fuzz(way: str, folder: Path, datasets: list[Path], *, seed: int, count: int) -> None:
+    """Run one batch."""
+    folder.mkdir()
+    command = [sys.executable, "-m", "tests.fuzz.worker", way, str(folder), str(seed), str(count), *map(str, datasets)]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=60 + count * len(datasets), check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        pytest.fail(f"hangs; it has finished {(error.stdout or b'').decode()!r}")
+    assert done.returncode == 0, f"ended with {done.returncode} after\n{done.stdout}\n{done.stderr}"
+    refused = [int(line) for line in done.stdout.splitlines()[1::2]]
+    assert len(refused) == len(datasets)
+    assert sum(refused) > 0
+
+
+def batch(way: str, container: str, tmp_path: Path, *, seed: int, count: int) -> None:
+    if container == "stream":
+        datasets = [*written(tmp_path, "tar"), *originals(STREAMS)]
+    else:
+        datasets = [*written(tmp_path, container), *originals(ORIGINALS[container])]
+    fuzz(way, tmp_path / "work", datasets, seed=seed, count=count)
+
+
+@pytest.mark.parametrize("container", ORIGINALS)
+def test_damaged_files(container: str, tmp_path: Path) -> None:
+    batch("data", container, tmp_path, seed=0, count=60)
+
+
+def test_damaged_streams(tmp_path: Path) -> None:
+    batch("stream", "stream", tmp_path, seed=0, count=60)
+
+
+def test_damaged_sidecars(tmp_path: Path) -> None:
+    batch("sidecars", "tar", tmp_path, seed=0, count=40)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1, 11))
+@pytest.mark.parametrize("container", ORIGINALS)
+def test_damaged_files_at_length(container: str, seed: int, tmp_path: Path) -> None:
+    batch("data", container, tmp_path, seed=seed, count=1000)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("container", ORIGINALS)
+def test_damaged_sidecars_at_length(container: str, seed: int, tmp_path: Path) -> None:
+    batch("sidecars", container, tmp_path, seed=seed, count=500)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_damaged_streams_at_length(seed: int, tmp_path: Path) -> None:
+    batch("stream", "stream", tmp_path, seed=seed, count=1000)
+
+
+def test_mutations_change_something_and_can_be_repeated() -> None:
+    data = bytes(range(256)) * 4 + b'{"n": 123}'
+    damaged = [mutate(data, random.Random(seed))[0] for seed in range(200)]
+    assert damaged == [mutate(data, random.Random(seed))[0] for seed in range(200)]
+    assert sum(each != data for each in damaged) > 190
+    assert len(set(damaged)) > 190

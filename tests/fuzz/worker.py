@@ -1,0 +1,121 @@
+"""Reads damaged datasets: `python -m tests.fuzz.worker WAY FOLDER SEED COUNT DATASET...`, with little memory.
+
+It copies each dataset into the folder, damages one file of it at a time, and opens and reads the result in every way.
+What is not a `BushelError` ends the process, and says how it came about.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import shutil
+import sys
+from pathlib import Path
+from typing import cast
+
+from tests.fuzz.mutations import mutate
+
+import bushel
+from bushel.access import index
+from bushel.codecs import get_codec
+from bushel.errors import BushelError
+from bushel.stream import StreamDataset
+
+MEMORY = 1 << 30
+"""Bytes that reading a damaged dataset of a few kilobytes may take, at most."""
+
+_SOME = 40
+
+
+def read_all(folder: Path) -> None:
+    """Open and read a dataset in every way."""
+    with cast("bushel.Dataset", bushel.open(folder, index="memory", pickle=True)) as dataset:
+        positions = [*range(min(len(dataset), _SOME)), *range(-min(len(dataset), 3), 0)]
+        for position in positions:
+            try:
+                sample = dataset[position]
+                assert dataset.position(sample["__key__"]) >= 0
+                dataset.available(position)
+            except BushelError:
+                continue
+        list(dataset.keys[:_SOME])
+        dataset.read(positions, decode=False)
+    with cast("bushel.Dataset", bushel.open(folder, index="memory", verify=True)) as dataset:
+        for _, sample in zip(range(_SOME), dataset, strict=False):
+            assert "__key__" in sample
+
+
+def read_stream(folder: Path) -> None:
+    """Read every file as a stream."""
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as handle:
+            for sample in StreamDataset(handle, decode=False):
+                assert "__key__" in sample
+        for sample in StreamDataset(path):
+            assert "__key__" in sample
+
+
+def read_sidecars(folder: Path) -> None:
+    """Read with what lies in `.bushel`."""
+    with cast("bushel.Dataset", bushel.open(folder)) as dataset:
+        dataset.read(range(min(len(dataset), _SOME)), decode=False)
+        list(dataset.keys[:_SOME])
+
+
+WAYS = {"data": read_all, "stream": read_stream, "sidecars": read_sidecars}
+
+
+def limit_memory() -> None:
+    """Let the process have not much more than it has now."""
+    for codec in ("jpg", "json", "msgpack", "npy"):
+        get_codec(codec)
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
+
+
+def victims(folder: Path, way: str) -> list[Path]:
+    """The files to damage."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json")
+    if way == "sidecars":
+        return [path for path in folder.rglob("*") if ".bushel" in path.parts and path.is_file()]
+    return [path for path in files if ".bushel" not in path.parts]
+
+
+def fuzz(source: Path, folder: Path, way: str, seed: int, count: int) -> int:
+    """Damage one dataset in many ways; the number of times that it was refused."""
+    rng = random.Random(f"{source.parent.name}/{source.name}/{seed}")
+    shutil.copytree(source, folder, ignore=None if way == "sidecars" else shutil.ignore_patterns(".bushel"))
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    if way == "sidecars":
+        index(folder)
+    files = victims(folder, way)
+    refused = 0
+    for number in range(count):
+        path = rng.choice(files)
+        original = path.read_bytes()
+        damaged, done = mutate(original, rng)
+        path.write_bytes(damaged)
+        try:
+            WAYS[way](folder)
+        except BushelError:
+            refused += 1
+        except BaseException:
+            print(f"mutation {number} of {source}, seed {seed}: {path.name} by {', '.join(done)}", file=sys.stderr)
+            raise
+        path.write_bytes(original)
+    WAYS[way](folder)
+    return refused
+
+
+def main(arguments: list[str]) -> None:
+    """Fuzz all datasets named on the command line."""
+    way, folder, seed, count, *sources = arguments
+    limit_memory()
+    for number, source in enumerate(sources):
+        print(source, flush=True)
+        print(fuzz(Path(source), Path(folder) / str(number), way, int(seed), int(count)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
