@@ -11,8 +11,8 @@ from bushel.dataset import Dataset
 from bushel.opening import expand_braces, expand_paths
 
 
-def write(path: Path, count: int = 6, **options: int) -> None:
-    with bushel.Writer(path, {"txt": "utf8"}, container="tar", sync=False, **options) as writer:
+def write(path: Path, count: int = 6, shard_samples: int | None = None) -> None:
+    with bushel.Writer(path, {"txt": "utf8"}, container="tar", sync=False, shard_samples=shard_samples) as writer:
         for number in range(count):
             writer.append({"txt": f"{number}"}, key=f"{number:03d}")
 
@@ -62,7 +62,8 @@ def test_a_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    for source in (tmp_path / "no", str(tmp_path / "*.tar"), str(tmp_path / "{1..2}.tar"), []):
+    sources: list[object] = [tmp_path / "no", str(tmp_path / "*.tar"), str(tmp_path / "{1..2}.tar"), []]
+    for source in sources:
         with pytest.raises(FileNotFoundError):
             bushel.open(source)
     with pytest.raises(TypeError):

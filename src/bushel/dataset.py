@@ -7,7 +7,7 @@ import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -171,20 +171,23 @@ class Dataset:
     def _find(self, key: str) -> int | None:
         if self._table is None:
             self._table = KeyTable.of(self._reader.shards)
+        found: list[int] = []
         for position in self._table.find(key):
             if isinstance(self._positions, range):
-                if position in self._positions:
-                    return self._positions.index(position)
-            elif len(found := np.flatnonzero(self._positions == position)):
-                return int(found[0])
-        return None
+                found += [self._positions.index(position)] if position in self._positions else []
+            else:
+                found += np.flatnonzero(self._positions == position)[:1].tolist()
+        return min(found, default=None)
 
     # Views
 
+    # An array has __index__ too, which only one of a single number answers to.
     @overload
-    def __getitem__(self, item: int | str | tuple[int | str, Mask]) -> Sample: ...
+    def __getitem__(  # type: ignore[overload-overlap]
+        self, item: slice | list[int] | list[bool] | range | npt.NDArray[Any]
+    ) -> Dataset: ...
     @overload
-    def __getitem__(self, item: slice | list[int] | npt.NDArray[Any] | range) -> Dataset: ...
+    def __getitem__(self, item: SupportsIndex | str | tuple[SupportsIndex | str, Mask]) -> Sample: ...
 
     def __getitem__(self, item: Any) -> Any:
         """A sample by position or key, optionally with a mask; or a view of several samples.
@@ -203,11 +206,13 @@ class Dataset:
                 raise TypeError("ds[position, fields] takes one position and one mask of fields")
             item, mask = item
         if isinstance(item, str):
-            return self.read([self.position(item)], mask)[0]
+            return self._reader.sample(self._at(self.position(item)), self._wanted(mask))
+        if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
+            return self._reader.sample(self._at(operator.index(item)), self._wanted(mask))
+        if mask is not None:
+            raise TypeError("a mask goes with one sample: choose fields of several with ds[...].fields(names)")
         if isinstance(item, slice):
             return self._view(self._positions[item])
-        if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
-            return self.read([operator.index(item)], mask)[0]
         return self._view(self._absolute(self._numbers(item)))
 
     def fields(self, names: Iterable[str]) -> Dataset:
@@ -311,7 +316,7 @@ class Dataset:
     def available(self, item: int | str) -> dict[str, bool | range]:
         """The fields that a sample has, without reading them: True, or the range of a sequence field's elements."""
         position = self.position(item) if isinstance(item, str) else operator.index(item)
-        [group] = self._reader.groups(self._absolute(np.array([position], np.int64)))
+        [group] = self._reader.groups(np.array([self._at(position)], np.int64))
         row = int(group.rows[0])
         found: dict[str, bool | range] = {}
         for name in self._fields:
@@ -320,7 +325,7 @@ class Dataset:
                 continue
             if column.starts is not None:
                 if column.absent is None or not column.absent[row]:
-                    found[name] = range(int(column.starts[row + 1] - column.starts[row]))
+                    found[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
             elif column.length[row] >= 0:
                 found[name] = True
         return found
@@ -337,11 +342,15 @@ class Dataset:
 
     def where(self, position: int, field: str) -> tuple[str, int]:
         """Path of the file and offset in bytes at which a field of a sample begins."""
-        return self._reader.where(int(self._absolute(np.array([position], np.int64))[0]), field)
+        if field not in self._fields:
+            raise KeyError(f"there is no field {field!r}: the fields are {', '.join(self._fields) or 'none'}")
+        return self._reader.where(self._at(position), field)
 
     # Positions
 
     def _wanted(self, mask: Mask) -> dict[str, Elements]:
+        if mask is None:
+            return dict.fromkeys(self._fields)
         return normalise_mask(
             mask, list(self._fields), [field.name for field in self._fields.values() if field.sequence]
         )
@@ -349,15 +358,31 @@ class Dataset:
     def _numbers(self, positions: Any) -> npt.NDArray[np.int64]:
         """Positions as users give them, as int64[n] that may be negative."""
         if isinstance(positions, range):
+            for end in (positions[0], positions[-1]) if positions else ():
+                self._checked(end)
             return np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
         array = np.asarray(positions if hasattr(positions, "__array__") else list(positions))
         if array.dtype == np.bool_:
             if array.shape != (len(self),):
                 raise IndexError(f"a boolean mask of shape {array.shape} for {len(self)} samples")
             return np.flatnonzero(array).astype(np.int64)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iuO"):
             raise TypeError(f"positions are a one-dimensional list of integers, not {positions!r}")
+        if array.dtype.kind == "O":  # some do not fit into int64, or are no integers at all
+            return np.array([self._checked(operator.index(position)) for position in array], np.int64)
+        if array.dtype == np.uint64 and array.size:
+            self._checked(int(array.max()))
         return array.astype(np.int64)
+
+    def _checked(self, position: int) -> int:
+        size = len(self._positions)
+        if not -size <= position < size:
+            raise IndexError(f"position {position} of a dataset of {size} samples")
+        return position
+
+    def _at(self, position: int) -> int:
+        """A position in this view as a position in the whole dataset."""
+        return int(self._positions[self._checked(position)])
 
     def _absolute(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Positions in this view as positions in the whole dataset."""

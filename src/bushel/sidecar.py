@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import map_array
 from bushel.shardindex import Column, FileStamp, Fragments, Keys, ShardIndex
-from bushel.spec import parse_spec
+from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath
 
 __all__ = ["FOLDER", "Manifest", "ManifestShard", "load_index", "load_manifest", "save_index", "save_manifest"]
@@ -35,6 +35,10 @@ _HINT = "delete it: the index will be built again"
 _DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "U32": np.uint32, "I64": np.int64, "U64": np.uint64}
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
+"""Room for as many shards as any dataset has before their sum leaves int64."""
+
+
 class _Field(msgspec.Struct):
     name: str
     type: str
@@ -45,7 +49,7 @@ class _Field(msgspec.Struct):
 class _Header(msgspec.Struct):
     version: int
     container: str
-    samples: int
+    samples: _Count
     files: list[tuple[str, int, int]]
     fields: list[_Field]
 
@@ -62,7 +66,7 @@ class ManifestShard(msgspec.Struct, frozen=True):
     """
 
     name: str
-    samples: int
+    samples: _Count
     files: list[tuple[str, int, int]]
     checksums: bool
     keyed: bool
@@ -138,43 +142,58 @@ def load_index(path: AnyPath) -> ShardIndex:
     data = _bytes_of(path)
     arrays, header = _parse(data, str(path))
     samples = header.samples
-    keys = inline = None
+    keys = None
     if "__key__.offsets" in arrays:
-        keys = Keys(*(_array(arrays, f"__key__.{part}", path) for part in ("text", "offsets", "hashes", "order")))
-        if not len(keys) == len(keys.hashes) == len(keys.order) == samples:
-            raise FormatError(f"the keys are not those of {samples} samples", file=str(path), hint=_HINT)
-    if "__inline__" in arrays:
-        inline = arrays["__inline__"]
+        keys = Keys(
+            _array(arrays, "__key__.text", np.uint8, None, path),
+            _array(arrays, "__key__.offsets", np.int64, samples + 1, path),
+            _array(arrays, "__key__.hashes", np.uint64, samples, path),
+            _array(arrays, "__key__.order", np.int64, samples, path),
+        )
+    inline = _array(arrays, "__inline__", np.uint8, None, path) if "__inline__" in arrays else None
+    if samples and keys is None and not header.fields:
+        raise FormatError(f"{samples} samples without a field or a key", file=str(path), offset=8, hint=_HINT)
     try:
         fields = parse_spec({field.name: field.type for field in header.fields})
     except SpecError as error:
         raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
-    columns = {}
-    for entry in header.fields:
-        name, field = entry.name, fields[entry.name]
-        pieces = arrays.get(f"{name}.fragments")
-        column = Column(
-            field,
-            entry.codec,
-            entry.file,
-            _array(arrays, f"{name}.offset", path),
-            _array(arrays, f"{name}.length", path),
-            arrays.get(f"{name}.crc32"),
-            arrays.get(f"{name}.starts"),
-            arrays.get(f"{name}.absent"),
-            None if pieces is None else Fragments(*pieces),
-        )
-        rows = samples if column.starts is None else column.rows
-        sizes_agree = rows == len(column.offset) == len(column.length)
-        if column.crc32 is not None:
-            sizes_agree &= len(column.crc32) == rows
-        if field.sequence:
-            sizes_agree &= column.starts is not None and len(column.starts) == samples + 1
-        if not sizes_agree or not -1 <= entry.file < len(header.files):
-            raise FormatError(f"the arrays of field {name!r} do not belong together", file=str(path), hint=_HINT)
-        columns[name] = column
+    columns = {entry.name: _column(arrays, entry, fields[entry.name], samples, path) for entry in header.fields}
+    if any(not -1 <= entry.file < len(header.files) for entry in header.fields):
+        raise FormatError(f"a field in a file that is none of {len(header.files)}", file=str(path), hint=_HINT)
     files = tuple(FileStamp(*file) for file in header.files)
     return ShardIndex(samples, files, columns, header.container, keys, inline)
+
+
+def _column(
+    arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, samples: int, path: AnyPath
+) -> Column:
+    name, starts, absent = entry.name, None, None
+    rows = samples
+    if field.sequence:
+        starts = _array(arrays, f"{name}.starts", np.int64, samples + 1, path)
+        rows = len(_array(arrays, f"{name}.offset", np.int64, None, path))
+        if f"{name}.absent" in arrays:
+            absent = _array(arrays, f"{name}.absent", np.bool_, samples, path)
+    return Column(
+        field,
+        entry.codec,
+        entry.file,
+        _array(arrays, f"{name}.offset", np.int64, rows, path),
+        _array(arrays, f"{name}.length", np.int64, rows, path),
+        _array(arrays, f"{name}.crc32", np.uint32, rows, path) if f"{name}.crc32" in arrays else None,
+        starts,
+        absent,
+        _fragments(arrays.get(f"{name}.fragments"), name, rows, path),
+    )
+
+
+def _fragments(pieces: npt.NDArray[Any] | None, name: str, rows: int, path: AnyPath) -> Fragments | None:
+    if pieces is None:
+        return None
+    known = pieces.dtype == np.int64 and pieces.ndim == 2 and len(pieces) == 3
+    if not known or (np.diff(pieces[0], prepend=-1, append=rows) <= 0).any():
+        raise FormatError(f"array '{name}.fragments' is none of rows in order", file=str(path), hint=_HINT)
+    return Fragments(*pieces)
 
 
 def save_manifest(manifest: Manifest, path: Path) -> None:
@@ -194,7 +213,7 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         data = file.read()
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
     if manifest.version != _VERSION:
         raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {_VERSION}", file=str(path))
@@ -220,7 +239,7 @@ def _bytes_of(path: AnyPath) -> memoryview:
     if not isinstance(path, Path):
         with path.open("rb") as file:
             return memoryview(file.read())
-    return memoryview(map_array(str(path)))
+    return map_array(str(path)).data
 
 
 def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _Header]:
@@ -240,14 +259,22 @@ def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _H
             dtype = np.dtype(_DTYPES[entry["dtype"]])
             first, last = (int(at) for at in entry["data_offsets"])
             shape = [int(size) for size in entry["shape"]]
-            inside = 0 <= first <= last <= len(body) and min(shape, default=0) >= 0
-            arrays[name] = np.frombuffer(body[first:last] if inside else b"\0", dtype).reshape(shape)
+            if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:
+                raise ValueError(f"bytes {first} to {last} of {len(body)}")  # noqa: TRY301 - one of several ways to fail
+            arrays[name] = np.frombuffer(body[first:last], dtype).reshape(shape)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise FormatError(f"array {name!r}: {error}", file=path, offset=8, hint=_HINT) from error
     return arrays, header
 
 
-def _array(arrays: dict[str, npt.NDArray[Any]], name: str, path: AnyPath) -> npt.NDArray[Any]:
-    if name not in arrays:
+def _array(
+    arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type[np.generic], size: int | None, path: AnyPath
+) -> npt.NDArray[Any]:
+    """The one-dimensional array of a name, dtype and, unless None, size."""
+    array = arrays.get(name)
+    if array is None:
         raise FormatError(f"array {name!r} is missing", file=str(path), hint=_HINT)
-    return arrays[name]
+    if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
+        found = f"{array.dtype}{list(array.shape)}, not {np.dtype(dtype)}[{'n' if size is None else size}]"
+        raise FormatError(f"the arrays do not belong together: {name!r} is {found}", file=str(path), hint=_HINT)
+    return array

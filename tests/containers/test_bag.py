@@ -32,7 +32,7 @@ from tests.containers.writing import ShardInProgress, same_table, stored_samples
 
 from bushel.codecs import get_codec
 from bushel.containers.bag import CONTAINER
-from bushel.containers.bag_tables import decode_refs
+from bushel.containers.bag.tables import decode_refs
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.errors import SpecError
 from bushel.spec import Field, parse_spec

@@ -28,7 +28,7 @@ from tests.containers.bag_samples import (
 from tests.containers.writing import write_shard
 
 from bushel.containers.bag import CONTAINER
-from bushel.containers.bag_tables import decode_refs
+from bushel.containers.bag.tables import decode_refs
 from bushel.errors import BushelError, FormatError
 
 

@@ -17,7 +17,7 @@ from tests.containers.writing import stored_samples, write_shard
 
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.ffrecord import CONTAINER, empty_folders
-from bushel.containers.packed_folder import MAGIC
+from bushel.containers.ffrecord.packed_folder import MAGIC
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
 from bushel.spec import parse_spec
 

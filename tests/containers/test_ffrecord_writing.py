@@ -19,7 +19,7 @@ from tests.containers.writing import Sample, ShardInProgress, same_table, stored
 
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.ffrecord import CONTAINER
-from bushel.containers.packed_folder import MAGIC
+from bushel.containers.ffrecord.packed_folder import MAGIC
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import parse_spec

@@ -22,8 +22,8 @@ from tests.containers.writing import ShardInProgress, stored_samples
 
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Stored, WriteOptions
-from bushel.containers.gmeta import parse_gmeta
 from bushel.containers.gulp import CONTAINER
+from bushel.containers.gulp.gmeta import parse_gmeta
 from bushel.errors import BushelError, CodecError, FormatError, SpecError, UnsupportedError
 from bushel.kernels import crc32
 from bushel.shardindex import ShardIndex

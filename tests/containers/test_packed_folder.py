@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.containers.packed_folder import MAGIC, FolderTree, parse_folder
+from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.errors import FormatError, SpecError
 
 TREE: Any = OrderedDict(

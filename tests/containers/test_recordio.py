@@ -36,10 +36,10 @@ from tests.containers.recordio_bytes import (
 from tests.containers.writing import Sample, stored_samples, write_shard
 
 from bushel.codecs import get_codec
-from bushel.containers import recordio_scan
 from bushel.containers.base import ReadOptions, Shard, WriteOptions
 from bushel.containers.recordio import CONTAINER
-from bushel.containers.recordio_idx import parse_idx
+from bushel.containers.recordio import scan as recordio_scan
+from bushel.containers.recordio.idx import parse_idx
 from bushel.errors import BushelError, FormatError, SpecError
 from bushel.spec import parse_spec
 

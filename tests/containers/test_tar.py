@@ -20,7 +20,7 @@ from tests.containers.writing import ShardInProgress, same_table, stored_samples
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.tar import CONTAINER
-from bushel.containers.tar_writer import end_of_archive, header_of
+from bushel.containers.tar.writer import end_of_archive, header_of
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32
 from bushel.shardindex import MISSING

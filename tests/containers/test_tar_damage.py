@@ -16,8 +16,8 @@ from tests.containers.writing import stored_samples
 
 from bushel.containers.base import ReadOptions
 from bushel.containers.tar import CONTAINER
-from bushel.containers.tar_members import ForwardReader, members
-from bushel.containers.tar_samples import Members, tabulate
+from bushel.containers.tar.members import ForwardReader, members
+from bushel.containers.tar.samples import Members, tabulate
 from bushel.errors import BushelError, FormatError
 from bushel.kernels import MappedFile, scan_tar, slice_keys
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.containers.tar_names import Naming, check_key, extension_of, split_name, split_names
+from bushel.containers.tar.names import Naming, check_key, extension_of, split_name, split_names
 from bushel.errors import SpecError
 from bushel.spec import Field
 

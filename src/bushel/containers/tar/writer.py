@@ -11,8 +11,8 @@ from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel.containers.base import Layout, Stored
-from bushel.containers.tar_members import BLOCK
-from bushel.containers.tar_names import check_key, extension_of
+from bushel.containers.tar.members import BLOCK
+from bushel.containers.tar.names import check_key, extension_of
 from bushel.errors import SpecError
 from bushel.shardindex import ColumnBuilder, IndexBuilder
 from bushel.spec import Field

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from bushel.codecs import get_codec
-from bushel.containers.bag_tables import Refs, Table, decode_refs, gapless, inline_table, separate_table
-from bushel.containers.bag_writer import (
+from bushel.containers.bag.tables import Refs, Table, decode_refs, gapless, inline_table, separate_table
+from bushel.containers.bag.writer import (
     BagWriter,
     copy_records,
     file_names,

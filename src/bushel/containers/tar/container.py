@@ -17,9 +17,9 @@ from bushel import kernels
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.checksums import with_checksums
-from bushel.containers.tar_names import extension_of, field_name, split_name
-from bushel.containers.tar_samples import Members, tabulate
-from bushel.containers.tar_writer import TarShardWriter
+from bushel.containers.tar.names import extension_of, field_name, split_name
+from bushel.containers.tar.samples import Members, tabulate
+from bushel.containers.tar.writer import TarShardWriter
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import MappedFile, TarMembers
 from bushel.shardindex import FileStamp, IndexBuilder, ShardIndex

@@ -20,9 +20,9 @@ from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, Writ
 from bushel.containers.checksums import with_checksums
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
-from bushel.containers.recordio_idx import Table, idx_name, parse_idx
-from bushel.containers.recordio_scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan
-from bushel.containers.recordio_writer import RecordIOWriter, form_of, stored_codec
+from bushel.containers.recordio.idx import Table, idx_name, parse_idx
+from bushel.containers.recordio.scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan
+from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
 from bushel.errors import FormatError, SpecError
 from bushel.shardindex import Column, FileStamp, Fragments, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec

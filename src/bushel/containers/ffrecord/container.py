@@ -16,8 +16,8 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
-from bushel.containers.ffrecord_writer import TABLE_ROW, FFRecordWriter, Form, staged_names
-from bushel.containers.packed_folder import MAGIC, parse_folder
+from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
+from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, staged_names
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.errors import CorruptError, FormatError, SpecError

@@ -20,7 +20,7 @@ from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel.containers.base import Layout, Shard, Stored
-from bushel.containers.packed_folder import MAGIC, FolderTree
+from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.errors import SpecError
 from bushel.shardindex import IndexBuilder

@@ -11,8 +11,8 @@ from typing_extensions import Buffer
 from bushel import kernels
 from bushel.containers.base import Layout, Shard, Stored
 from bushel.containers.packed_map import encode, is_packed_map
-from bushel.containers.recordio_idx import check_key, idx_name
-from bushel.containers.recordio_scan import IMAGE_HEADER
+from bushel.containers.recordio.idx import check_key, idx_name
+from bushel.containers.recordio.scan import IMAGE_HEADER
 from bushel.errors import SpecError
 from bushel.shardindex import IndexBuilder
 from bushel.spec import Spec

@@ -13,7 +13,7 @@ import numpy as np
 from typing_extensions import Buffer
 
 from bushel.codecs import get_codec
-from bushel.containers.bag_tables import encode_refs, encode_table, gapless
+from bushel.containers.bag.tables import encode_refs, encode_table, gapless
 from bushel.containers.base import Column, Layout, Shard, Stored, WriteOptions
 from bushel.errors import SpecError
 from bushel.kernels import crc32

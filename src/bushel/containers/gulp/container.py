@@ -1,6 +1,6 @@
 """GulpIO and GulpIO2: folders of chunks, each a `.gulp` file of JPEG frames and a `.gmeta` file that is its table.
 
-A frame is followed by zeros up to a multiple of four. What a `.gmeta` looks like is told in `bushel.containers.gmeta`;
+A frame is followed by zeros up to a multiple of four. What a `.gmeta` looks like is told in `bushel.containers.gulp.gmeta`;
 layout, rules and an example are in docs/format-gulp.md.
 """
 
@@ -23,7 +23,7 @@ from bushel.codecs import get_codec
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WriteOptions
 from bushel.containers.checksums import with_checksums
-from bushel.containers.gmeta import parse_gmeta
+from bushel.containers.gulp.gmeta import parse_gmeta
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.shardindex import INLINE, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec

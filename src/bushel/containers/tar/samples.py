@@ -10,7 +10,7 @@ from operator import ne
 
 import numpy as np
 
-from bushel.containers.tar_names import Naming, Place, extension_of, field_name, split_names
+from bushel.containers.tar.names import Naming, Place, extension_of, field_name, split_names
 from bushel.errors import FormatError
 from bushel.shardindex import I64, MISSING, U8, Column, Keys
 from bushel.spec import KEY, Spec
