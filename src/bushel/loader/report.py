@@ -1,0 +1,108 @@
+"""Bad samples: what could not be read, decoded or transformed, each listed once."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from bushel.errors import FormatError, TooManyErrors
+
+__all__ = ["BadSample", "ErrorReport", "OnError", "read_errors", "write_errors"]
+
+OnError = Literal["raise", "skip", "replace"]
+
+
+@dataclass(frozen=True, slots=True)
+class BadSample:
+    """One bad sample.
+
+    Attributes:
+        sample: Its position in the dataset.
+        key: Its key.
+        field: The field at fault, or None when that is not known.
+        file: The file that holds it, or None.
+        offset: Where in that file, in bytes, or None.
+        cause: The exception's type and message.
+    """
+
+    sample: int
+    key: str
+    field: str | None
+    file: str | None
+    offset: int | None
+    cause: str
+
+    def __str__(self) -> str:
+        where = "" if self.file is None else f" ({self.file}@{self.offset})"
+        field = "" if self.field is None else f", field {self.field!r}"
+        return f"sample {self.key!r}{field}{where}: {self.cause}"
+
+
+class ErrorReport:
+    """The bad samples that a loader has met. Threads add to it.
+
+    Attributes:
+        max_errors: Number of bad samples that are put up with, or None for any number.
+    """
+
+    def __init__(self, max_errors: int | None) -> None:
+        if max_errors is not None and max_errors < 0:
+            raise ValueError(f"max_errors is 0 or more, or None: {max_errors}")
+        self.max_errors = max_errors
+        self._bad: dict[int, BadSample] = {}
+        self._lock = threading.Lock()
+
+    def add(self, bad: BadSample, error: Exception | None = None) -> None:
+        """Note a bad sample, unless it is in the report already.
+
+        Raises:
+            TooManyErrors: It is one too many.
+        """
+        with self._lock:
+            self._bad.setdefault(bad.sample, bad)
+            count = len(self._bad)
+        if self.max_errors is not None and count > self.max_errors:
+            raise TooManyErrors(
+                f"{count} bad samples, and max_errors={self.max_errors} allows no more; the last is {bad}"
+            ) from error
+
+    def merge(self, bad: Iterable[BadSample]) -> None:
+        """Note what another report has."""
+        for one in bad:
+            self.add(one)
+
+    def bad_samples(self) -> list[BadSample]:
+        """What is in the report, by position in the dataset."""
+        with self._lock:
+            return [self._bad[sample] for sample in sorted(self._bad)]
+
+
+def write_errors(path: str | os.PathLike[str], bad: Iterable[BadSample]) -> None:
+    """Write a list of bad samples, one JSON object a line: what `Loader(exclude=path)` takes."""
+    Path(path).write_text("".join(json.dumps(asdict(one)) + "\n" for one in bad))
+
+
+def read_errors(path: str | os.PathLike[str]) -> list[str]:
+    """The keys in a list that `write_errors` wrote. Lines that are not JSON objects with a key are refused.
+
+    Raises:
+        FormatError: A line is not what it should be.
+    """
+    keys, offset = [], 0
+    for line in Path(path).read_bytes().splitlines(keepends=True):
+        try:
+            keys.append(str(json.loads(line)["key"]))
+        except (ValueError, TypeError, KeyError):
+            raise FormatError(
+                "a list of bad samples has a JSON object with a `key` on every line",
+                file=os.fspath(path),
+                offset=offset,
+                hint="write it with Loader.write_errors",
+            ) from None
+        offset += len(line)
+    return keys

@@ -1,0 +1,68 @@
+"""A map-style view of a dataset, for `torch.utils.data.DataLoader` and whatever else asks for samples by position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bushel.loader.collate import Sample
+from bushel.loader.order import Sequential
+from bushel.loader.pipeline import Failure, Pipeline, Readable
+from bushel.loader.plan import BatchPlan
+from bushel.loader.stats import Clock
+from bushel.loader.transforms import SampleTransforms, Transform
+
+__all__ = ["MapView"]
+
+
+class MapView:
+    """Decoded and transformed samples by position. Whole batches are read at once where the caller asks for them so.
+
+    A torch `DataLoader` does (`__getitems__`), with `collate_fn=bushel.loader.collate` for batches like a `Loader`'s.
+    Order, workers, ranks and resuming are then the DataLoader's; the `Loader` needs none of it.
+
+    Args:
+        dataset: What to read from.
+        transforms: As for `Loader`.
+        fields: As for `Loader`.
+        seed: Keys the randomness of transforms.
+
+    Attributes:
+        epoch: Keys the randomness of transforms too: set it before every epoch. DataLoader workers that outlive an
+            epoch (`persistent_workers`) do not see the change.
+    """
+
+    def __init__(
+        self,
+        dataset: Readable,
+        *,
+        transforms: Mapping[str, Sequence[Transform]] | None = None,
+        fields: Any = None,
+        seed: int = 0,
+    ) -> None:
+        checked = SampleTransforms.of(transforms or {}, dataset.spec)
+        self._pipeline = Pipeline(dataset, Sequential(len(dataset), seed), fields, transforms=checked)
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self._pipeline.dataset)
+
+    def __getitem__(self, position: int) -> Sample:
+        return self.__getitems__([position])[0]
+
+    def __getitems__(self, positions: Sequence[int]) -> list[Sample]:
+        """The samples at these positions, negative ones from the end, in one read.
+
+        Raises:
+            IndexError: A position is out of range.
+        """
+        size = len(self)
+        numbers = np.array(positions, np.int64).reshape(-1)
+        if len(numbers) and not (numbers.min() >= -size and numbers.max() < size):
+            raise IndexError(f"positions {numbers.min()} to {numbers.max()} of a dataset of {size} samples")
+        numbers = np.where(numbers < 0, numbers + size, numbers)
+        plan, clock = BatchPlan(self.epoch, numbers, numbers, 0), Clock()
+        prepared = self._pipeline.prepare(plan, self._pipeline.fetch(plan, clock), clock)
+        return [sample for sample in prepared if not isinstance(sample, Failure)]

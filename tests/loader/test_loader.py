@@ -1,0 +1,298 @@
+"""The loader as the trainer sees it: epochs, batches, determinism, state."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.loader.memory_dataset import MemoryDataset, jitter
+
+from bushel.errors import SpecError, StateError
+from bushel.loader import Blocks, Exact, Loader, Padded, Sequential
+from bushel.loader.order import Shuffle
+
+
+def numbers(loader: Loader) -> list[list[int]]:
+    return [batch["number"].tolist() for batch in loader]
+
+
+def test_a_batch_holds_every_field_of_its_samples() -> None:
+    batches = list(Loader(MemoryDataset(5), 2, workers=2))
+    assert [batch["__key__"] for batch in batches] == [["key 0", "key 1"], ["key 2", "key 3"], ["key 4"]]
+    assert batches[1]["number"].tolist() == [2, 3]
+    assert batches[1]["number"].dtype == np.int64
+    assert batches[1]["name"] == ["name 2", "name 3"]
+    assert batches[1]["vector"].tolist() == [[2, 2, 2], [3, 3, 3]]
+    assert batches[1]["vector"].dtype == np.float32
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("shuffle", "order"),
+    [
+        (True, Exact(50, 4)),
+        ("exact", Exact(50, 4)),
+        (False, Sequential(50)),
+        ("blocks", Blocks(50, 4)),
+        (Blocks(50, 4, 5, 2), Blocks(50, 4, 5, 2)),
+    ],
+)
+def test_batches_come_in_the_order_of_the_epoch(workers: int, shuffle: Shuffle, order: Exact) -> None:
+    loader = Loader(MemoryDataset(50), 7, shuffle=shuffle, seed=4, workers=workers)
+    for epoch in range(3):
+        assert loader.epoch == epoch
+        assert sum(numbers(loader), []) == order.take(epoch, np.arange(50)).tolist()
+
+
+def test_two_epochs_differ_and_two_loaders_do_not() -> None:
+    loader, twin = (Loader(MemoryDataset(100), 10, shuffle=True, seed=1) for _ in range(2))
+    first, second = numbers(loader), numbers(loader)
+    assert first != second
+    assert [numbers(twin), numbers(twin)] == [first, second]
+    assert numbers(Loader(MemoryDataset(100), 10, shuffle=True, seed=2)) != first
+
+
+def test_random_transforms_are_the_same_for_any_number_of_workers() -> None:
+    runs = []
+    for workers, batch_size in ((0, 6), (1, 6), (2, 6), (8, 6), (2, 9)):
+        loader = Loader(
+            MemoryDataset(40), batch_size, shuffle=True, seed=3, workers=workers, transforms={"vector": [jitter]}
+        )
+        runs.append([np.concatenate([batch["vector"] for batch in loader]) for _ in range(2)])
+    for run in runs[1:]:
+        assert np.array_equal(run[0], runs[0][0])
+        assert np.array_equal(run[1], runs[0][1])
+    first = dict(zip(Exact(40, 3).take(0, np.arange(40)).tolist(), runs[0][0] % 1, strict=True))
+    second = dict(zip(Exact(40, 3).take(1, np.arange(40)).tolist(), runs[0][1] % 1, strict=True))
+    assert not any(np.array_equal(first[sample], second[sample]) for sample in range(40))
+    assert len(np.unique(np.concatenate([*first.values()]))) == 120
+
+
+def test_transforms_are_applied_in_turn_to_decoded_values() -> None:
+    transforms = {"number": [lambda n: n + 1, lambda n: n * 10], "name": [str.upper]}
+    [batch] = Loader(MemoryDataset(2), 2, transforms=transforms)
+    assert batch["number"].tolist() == [10, 20]
+    assert batch["name"] == ["NAME 0", "NAME 1"]
+
+
+def test_fields_and_stored_bytes() -> None:
+    [batch] = Loader(MemoryDataset(2), 2, fields=["number"], decode=False)
+    assert batch == {"__key__": ["key 0", "key 1"], "number": [b"0", b"1"]}
+
+
+def test_collation_can_be_chosen() -> None:
+    [batch] = Loader(MemoryDataset(2), 2, collate={"number": "list", "vector": Padded(-1, (4,))})
+    assert batch["number"] == [0, 1]
+    assert batch["vector"].tolist() == [[0, 0, 0, -1], [1, 1, 1, -1]]
+    assert list(Loader(MemoryDataset(3), 2, collate=len)) == [2, 1]
+    assert [b.sum() for b in Loader(MemoryDataset(3), 2, batch_transform=lambda batch: batch["number"])] == [1, 2]
+
+
+def test_lengths() -> None:
+    assert len(Loader(MemoryDataset(10), 4)) == 3
+    assert len(Loader(MemoryDataset(10), 4, drop_last=True)) == 2
+    assert [len(Loader(MemoryDataset(10), 4, rank=rank, world_size=2, pad="wrap")) for rank in (0, 1)] == [2, 2]
+    assert len(Loader(MemoryDataset(0), 4)) == 0
+    assert list(Loader(MemoryDataset(0), 4)) == []
+
+
+def test_break_leaves_the_epoch_and_the_next_for_begins_another() -> None:
+    loader = Loader(MemoryDataset(20), 5, shuffle=True)
+    for _ in loader:
+        break
+    assert loader.state_dict()["epoch"] == 0
+    assert loader.state_dict()["samples"] == 5
+    assert sum(numbers(loader), []) == Exact(20).take(1, np.arange(20)).tolist()
+
+
+def test_state_counts_what_the_trainer_got_and_not_what_is_prefetched() -> None:
+    dataset = MemoryDataset(100)
+    loader = Loader(dataset, 5, shuffle=True, seed=6, prefetch=8, rank=0, world_size=2)
+    states = [loader.state_dict()]
+    states += [loader.state_dict() for _ in loader]
+    assert states[0] == {"version": "exact/1", "fingerprint": "memory", "seed": 6, "epoch": 0, "samples": 0}
+    assert [state["samples"] for state in states[1:-1]] == list(range(10, 100, 10))
+    assert (states[-1]["epoch"], states[-1]["samples"]) == (1, 0)
+    assert loader.state_dict() == states[-1]
+
+
+def test_the_end_of_an_epoch_is_the_start_of_the_next_with_drop_last_too() -> None:
+    loader = Loader(MemoryDataset(11), 5, drop_last=True)
+    states = [loader.state_dict() for _ in loader]
+    assert [(state["epoch"], state["samples"]) for state in states] == [(0, 5), (1, 0)]
+    resumed = Loader(MemoryDataset(11), 5, drop_last=True)
+    resumed.load_state_dict(states[-1])
+    assert resumed.epoch == 1
+    assert len(list(resumed)) == 2
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    samples=st.integers(1, 60),
+    before=st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(0, 5)),
+    after=st.tuples(st.integers(1, 9), st.integers(1, 4)),
+    epoch=st.integers(0, 2),
+)
+def test_resuming_on_other_ranks_and_batches_gives_exactly_the_rest(
+    samples: int, before: tuple[int, int, int], after: tuple[int, int], epoch: int
+) -> None:
+    dataset = MemoryDataset(samples)
+    batch_size, world_size, steps = before
+    states, seen = [], list[int]()
+    for rank in range(world_size):
+        loader = Loader(dataset, batch_size, shuffle=True, seed=8, rank=rank, world_size=world_size, workers=0)
+        loader.load_state_dict({**loader.state_dict(), "epoch": epoch})
+        iterator = iter(loader)
+        for _ in range(steps):
+            seen += [number for batch in [next(iterator, None)] if batch for number in batch["number"].tolist()]
+        states.append(loader.state_dict())
+    if (state := states[-1])["epoch"] != epoch:
+        assert sorted(seen) == list(range(samples))
+        return
+    for rank in range(after[1]):
+        resumed = Loader(dataset, after[0], shuffle=True, rank=rank, world_size=after[1], workers=0)
+        resumed.load_state_dict(state)
+        seen += sum(numbers(resumed), [])
+        assert resumed.epoch == epoch + 1
+    assert sorted(seen) == list(range(samples))
+
+
+def test_a_resumed_loader_goes_on_as_the_first_would_have() -> None:
+    def make(workers: int) -> Loader:
+        return Loader(MemoryDataset(64), 4, shuffle="blocks", seed=2, workers=workers, transforms={"vector": [jitter]})
+
+    whole = make(2)
+    expected = [(batch["number"].tolist(), batch["vector"].tolist()) for _ in range(2) for batch in whole]
+    first, got = make(8), []
+    for batch in first:
+        got.append((batch["number"].tolist(), batch["vector"].tolist()))
+        if len(got) == 5:
+            break
+    second = make(1)
+    second.load_state_dict(first.state_dict())
+    assert second.state_dict() == first.state_dict()
+    got += [(batch["number"].tolist(), batch["vector"].tolist()) for _ in range(2) for batch in second]
+    assert got == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"fingerprint": "other"}, "another dataset .*other.*memory"),
+        ({"version": "exact/2"}, "order 'exact/2'.*'exact/1'"),
+        ({"version": "sequential/1"}, "order 'sequential/1'"),
+        ({"samples": 11}, "has only 10"),
+        ({"samples": -1}, "'samples'"),
+        ({"epoch": "0"}, "'epoch'"),
+        ({"seed": True}, "'seed'"),
+        ({"fingerprint": None}, "'fingerprint'"),
+    ],
+)
+def test_a_state_from_elsewhere_is_refused(change: dict[str, Any], says: str) -> None:
+    loader = Loader(MemoryDataset(10), 2, shuffle=True)
+    with pytest.raises(StateError, match=says):
+        loader.load_state_dict({**loader.state_dict(), **change})
+    assert loader.state_dict()["samples"] == 0
+
+
+def test_the_seed_comes_from_the_state() -> None:
+    saved, loader = Loader(MemoryDataset(30), 5, shuffle=True, seed=5), Loader(MemoryDataset(30), 5, shuffle=True)
+    loader.load_state_dict(saved.state_dict())
+    assert loader.seed == 5
+    assert numbers(loader) == numbers(saved)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3, 4, 5, 11])
+def test_skip_goes_where_iterating_would(steps: int) -> None:
+    dataset = MemoryDataset(10)
+    walked, skipped = Loader(MemoryDataset(10), 3, shuffle=True), Loader(dataset, 3, shuffle=True)
+    batches = [batch["number"].tolist() for _ in range(5) for batch in walked]
+    skipped.skip(steps)
+    assert not dataset.reads
+    assert (skipped.epoch, skipped.state_dict()["samples"]) == (steps // 4, steps % 4 * 3)
+    assert numbers(skipped) + numbers(skipped) == batches[steps : (steps // 4 + 2) * 4]
+
+
+@pytest.mark.parametrize(("workers", "processes"), [(0, 0), (2, 0), (1, 2)])
+def test_samples_one_by_one(workers: int, processes: int) -> None:
+    order = Exact(150, 2).take(0, np.arange(150)).tolist()
+    for world_size in (1, 2):
+        seen = []
+        for rank in range(world_size):
+            loader = Loader(
+                MemoryDataset(150),
+                None,
+                shuffle=True,
+                seed=2,
+                rank=rank,
+                world_size=world_size,
+                workers=workers,
+                processes=processes,
+            )
+            assert len(loader) == 150 // world_size
+            for number, sample in enumerate(loader, 1):
+                assert sample["vector"].shape == (3,)
+                seen.append(sample["number"])
+                state = loader.state_dict()
+                assert (state["epoch"], state["samples"]) in ((0, number * world_size), (1, 0))
+        assert [*seen[::world_size]] == seen if world_size == 1 else sorted(seen) == sorted(order)
+        assert seen == [order[p] for rank in range(world_size) for p in range(rank, 150, world_size)]
+
+
+def test_samples_one_by_one_resume_behind_those_that_were_skipped() -> None:
+    loader = Loader(MemoryDataset(10, unreadable=[1, 2, 6]), None, on_error="skip")
+    iterator = iter(loader)
+    assert [next(iterator)["number"], next(iterator)["number"]] == [0, 3]
+    assert loader.state_dict()["samples"] == 4
+    resumed = Loader(MemoryDataset(10, unreadable=[1, 2, 6]), None, on_error="skip")
+    resumed.load_state_dict(loader.state_dict())
+    assert [sample["number"] for sample in resumed] == [4, 5, 7, 8, 9]
+
+
+def test_skip_in_mid_iteration_applies_to_the_next_for() -> None:
+    loader = Loader(MemoryDataset(20), 5)
+    for _ in loader:
+        loader.skip(1)
+        break
+    assert numbers(loader) == [[10, 11, 12, 13, 14], [15, 16, 17, 18, 19]]
+    with pytest.raises(ValueError, match="forward"):
+        loader.skip(-1)
+
+
+def test_what_comes_is_announced_before_it_is_read() -> None:
+    dataset = MemoryDataset(40)
+    iterator = iter(Loader(dataset, 4, shuffle=True, prefetch=2, workers=1))
+    next(iterator)
+    assert len(dataset.announced) == 4 * 4
+    assert sum(dataset.reads) <= 2 * 4
+    iterator.close()
+    assert dataset.reads[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"transforms": {"nose": [len]}}, SpecError, "'nose'.*number, name, vector"),
+        ({"transforms": {"name": ["upper"]}}, TypeError, "'upper' of field 'name'"),
+        ({"collate": {"nose": "list"}}, SpecError, "nose"),
+        ({"shuffle": "random"}, ValueError, "shuffle"),
+        ({"shuffle": Exact(9)}, ValueError, "9 samples"),
+        ({"shuffle": Exact(10, 3), "seed": 2}, ValueError, "seed 3"),
+        ({"batch_size": None, "collate": len}, ValueError, "batch_size=None"),
+        ({"batch_size": None, "pad": "wrap"}, ValueError, "batch_size=None"),
+        ({"processes": 1, "workers": 0}, ValueError, "workers"),
+        ({"to": "tensorflow"}, ValueError, "numpy, torch, jax"),
+        ({"pin_memory": True}, ValueError, "pin_memory"),
+        ({"device": "cpu"}, ValueError, "device"),
+        ({"exclude": ["no such key"]}, ValueError, "no such key"),
+        ({"on_error": "ignore"}, ValueError, "raise, skip, replace"),
+        ({"workers": -1}, ValueError, "workers"),
+        ({"prefetch": 0}, ValueError, "prefetch"),
+        ({"max_errors": -1}, ValueError, "max_errors"),
+        ({"batch_size": 0}, ValueError, "batch_size"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_once(arguments: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        Loader(MemoryDataset(10), **{"batch_size": 2, **arguments})

@@ -1,0 +1,65 @@
+"""The loader over real datasets in files."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bushel
+from bushel.errors import CorruptError
+from bushel.loader import Exact, Loader
+
+SPEC = {"x": "array", "label": "int", "caption": "utf8"}
+
+
+def write(path: Path, container: str, samples: int = 30) -> bushel.Dataset:
+    with bushel.Writer(path, SPEC, container=container, shard_samples=8) as writer:
+        for i in range(samples):
+            writer.append({"x": np.full(4, i, np.float32), "label": i, "caption": f"no. {i}"}, key=f"k{i:03}")
+    dataset = bushel.open(path)
+    assert isinstance(dataset, bushel.Dataset)
+    return dataset
+
+
+@pytest.mark.parametrize("container", ["tar", "bag", "ffrecord", "recordio"])
+def test_every_container_gives_the_same_epochs(tmp_path: Path, container: str) -> None:
+    dataset = write(tmp_path / "data", container)
+    loader = Loader(dataset, 7, shuffle=True, seed=1, workers=2)
+    for epoch in range(2):
+        order = Exact(30, 1).take(epoch, np.arange(30)).tolist()
+        batches = list(loader)
+        assert sum((batch["__key__"] for batch in batches), []) == [f"k{i:03}" for i in order]
+        assert np.concatenate([batch["label"] for batch in batches]).tolist() == order
+        assert np.concatenate([batch["x"] for batch in batches])[:, 3].tolist() == order
+        assert sum((batch["caption"] for batch in batches), []) == [f"no. {i}" for i in order]
+
+
+def test_views_are_loaded_and_have_a_fingerprint_of_their_own(tmp_path: Path) -> None:
+    dataset = write(tmp_path / "data", "tar")
+    view = dataset[10:20].fields(["label"])
+    loader = Loader(view, 4, workers=2)
+    assert [batch["label"].tolist() for batch in loader] == [[10, 11, 12, 13], [14, 15, 16, 17], [18, 19]]
+    with pytest.raises(bushel.StateError, match="another dataset"):
+        loader.load_state_dict(Loader(dataset, 4).state_dict())
+
+
+def test_damage_is_found_named_and_replaced(tmp_path: Path) -> None:
+    write(tmp_path / "data", "tar").close()
+    dataset = bushel.open(tmp_path / "data", verify=True)
+    assert isinstance(dataset, bushel.Dataset)
+    file, offset = dataset.where(12, "caption")
+    times = os.stat(file)
+    with Path(file).open("r+b") as damaged:
+        damaged.seek(offset)
+        damaged.write(b"N")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # as a disk that fails would leave them
+    with pytest.raises(CorruptError) as caught:
+        list(Loader(dataset, 5))
+    assert caught.value.key == "k012"
+    loader = Loader(dataset, 5, on_error="replace")
+    labels = [batch["label"].tolist() for batch in loader]
+    assert labels[2] == [10, 11, 13, 13, 14]
+    [bad] = loader.errors
+    assert (bad.sample, bad.key, bad.field, bad.file, bad.offset) == (12, "k012", "caption", file, offset)
+    assert "CorruptError" in bad.cause

@@ -1,0 +1,142 @@
+"""Bad samples: raised with their key, skipped, or replaced, and listed once."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.loader.memory_dataset import MemoryDataset, refuse_seven
+
+from bushel.errors import CorruptError, FormatError, SpecError, TooManyErrors
+from bushel.loader import BadSample, Exact, Loader
+from bushel.loader.report import OnError
+
+
+def damaged(samples: int = 30) -> MemoryDataset:
+    return MemoryDataset(samples, unreadable=[3, 12], undecodable=[4])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_unreadable_sample_is_raised_with_its_key(workers: int) -> None:
+    loader = Loader(damaged(), 5, workers=workers)
+    with pytest.raises(CorruptError, match="bad crc") as caught:
+        list(loader)
+    assert caught.value.key == "key 3"
+    assert caught.value.__notes__ == ["sample 'key 3' (position 3 of the dataset)"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_error_in_a_transform_is_raised_with_its_own_traceback(workers: int) -> None:
+    loader = Loader(MemoryDataset(30), 5, workers=workers, transforms={"number": [refuse_seven]})
+    iterator = iter(loader)
+    assert next(iterator)["number"].tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(KeyError, match="seven") as caught:
+        next(iterator)
+    assert caught.traceback[-1].name == "refuse_seven"
+    assert "field 'number'" in caught.value.__notes__[0]
+    assert "'key 7' (position 7" in caught.value.__notes__[1]
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_skip_leaves_bad_samples_out(workers: int) -> None:
+    loader = Loader(damaged(), 5, workers=workers, on_error="skip", transforms={"number": [refuse_seven]})
+    assert [batch["number"].tolist() for batch in loader][:3] == [[0, 1, 2], [5, 6, 8, 9], [10, 11, 13, 14]]
+    assert loader.errors == [
+        BadSample(3, "key 3", "number", "memory.bin", 24, "CorruptError: memory.bin@24: bad crc"),
+        BadSample(4, "key 4", None, "memory.bin", 32, "ValueError: no number"),
+        BadSample(7, "key 7", None, "memory.bin", 56, "KeyError: 'seven'"),
+        BadSample(12, "key 12", "number", "memory.bin", 96, "CorruptError: memory.bin@96: bad crc"),
+    ]
+    list(loader)
+    assert [bad.sample for bad in loader.errors] == [3, 4, 7, 12]
+    assert str(loader.errors[1]) == "sample 'key 4' (memory.bin@32): ValueError: no number"
+
+
+def test_a_batch_of_bad_samples_only_is_passed_over() -> None:
+    loader = Loader(MemoryDataset(6, unreadable=[2, 3]), 2, on_error="skip")
+    assert [batch["number"].tolist() for batch in loader] == [[0, 1], [4, 5]]
+    assert loader.state_dict()["epoch"] == 1
+
+
+@pytest.mark.parametrize("workers", [0, 1, 4])
+def test_replace_takes_the_next_good_sample_of_the_order(workers: int) -> None:
+    order = Exact(30, 2).take(0, np.arange(30)).tolist()
+    bad = {order[4], order[5], order[29], order[0]}
+    loader = Loader(MemoryDataset(30, unreadable=bad), 5, shuffle=True, seed=2, workers=workers, on_error="replace")
+    expected = list(order)
+    expected[4] = expected[5] = order[6]
+    expected[29] = expected[0] = order[1]
+    assert sum((batch["number"].tolist() for batch in loader), []) == expected
+    assert {error.sample for error in loader.errors} == bad
+
+
+def test_replace_keeps_the_steps_of_all_ranks_equal_and_is_the_same_for_any_world_size() -> None:
+    def whole(world_size: int) -> list[int]:
+        ranks = []
+        for rank in range(world_size):
+            loader = Loader(
+                MemoryDataset(48, range(0, 48, 5), [7]),
+                24 // world_size,
+                shuffle=True,
+                rank=rank,
+                world_size=world_size,
+                on_error="replace",
+            )
+            ranks.append([batch["number"].tolist() for batch in loader])
+            assert [len(batch) for batch in ranks[-1]] == [24 // world_size] * 2
+        return [number for step in zip(*ranks, strict=True) for batch in step for number in batch]
+
+    assert whole(4) == whole(2) == whole(1)
+
+
+def test_known_bad_samples_are_not_read_again(tmp_path: Path) -> None:
+    first = Loader(damaged(), 5, shuffle=True, on_error="replace")
+    batches = [batch["number"].tolist() for batch in first]
+    first.write_errors(tmp_path / "bad.jsonl")
+    for exclude in (tmp_path / "bad.jsonl", str(tmp_path / "bad.jsonl"), first.errors, ["key 3", "key 4", "key 12"]):
+        dataset = MemoryDataset(30)
+        again = Loader(dataset, 5, shuffle=True, on_error="replace", exclude=exclude)
+        assert [batch["number"].tolist() for batch in again] == batches
+        assert again.errors == []
+    dataset = MemoryDataset(30)
+    skipping = Loader(dataset, 5, exclude=["key 1"])
+    assert next(iter(skipping))["number"].tolist() == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize("line", ["nonsense", "[]", "{}", '{"name": 1}'])
+def test_a_broken_list_of_bad_samples_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"key": "key 3"}\n' + line + "\n")
+    with pytest.raises(FormatError, match=r"bad.jsonl@17: .*JSON"):
+        Loader(damaged(), 5, exclude=tmp_path / "bad.jsonl")
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_there_is_a_limit(on_error: OnError) -> None:
+    exact = Loader(damaged(), 5, on_error=on_error, max_errors=3)
+    assert len(list(exact)) == len(list(exact)) == 6
+    loader = Loader(damaged(), 5, on_error=on_error, max_errors=2)
+    with pytest.raises(TooManyErrors, match=r"3 bad samples, and max_errors=2 .*the last is sample 'key \d+'"):
+        list(loader)
+
+
+def test_nothing_replaces_when_nothing_is_good() -> None:
+    with pytest.raises(TooManyErrors, match="no sample of the dataset is good"):
+        list(Loader(MemoryDataset(5, range(5)), 2, on_error="replace", max_errors=None))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_errors_in_collation_and_batch_transforms_are_raised(workers: int) -> None:
+    def broken(batch: Any) -> Any:
+        raise ZeroDivisionError("broken")
+
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        list(Loader(MemoryDataset(5), 2, workers=workers, batch_transform=broken, on_error="skip"))
+    ragged = Loader(
+        MemoryDataset(5),
+        2,
+        workers=workers,
+        transforms={"vector": [lambda v: v[: int(v[0])]]},
+        collate={"vector": "stack"},
+    )
+    with pytest.raises(SpecError, match="do not stack"):
+        list(ragged)

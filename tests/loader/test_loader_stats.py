@@ -1,0 +1,71 @@
+"""Statistics: what is counted, and the sentence that follows from it."""
+
+import time
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.loader.memory_dataset import MemoryDataset, slow
+
+from bushel.loader import Loader, LoaderStats
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_counts_and_times(workers: int) -> None:
+    loader = Loader(MemoryDataset(40), 4, workers=workers, transforms={"number": [slow]})
+    assert str(loader.stats()).endswith("nothing was loaded yet")
+    for _ in loader:
+        time.sleep(0.001)
+    stats = loader.stats()
+    assert (stats.samples, stats.batches, stats.errors) == (40, 10, 0)
+    assert stats.stored_bytes == sum(len(b"%d" % i) + len(b"name %d" % i) + 3 for i in range(40))
+    assert stats.transform >= 40 * 0.05
+    assert stats.training >= 10 * 0.001
+    assert stats.seconds == pytest.approx(stats.waiting + stats.training)
+    assert (stats.ready is None) == (workers == 0)
+
+
+def stats(**changes: Any) -> LoaderStats:
+    values: dict[str, Any] = {
+        "samples": 1000,
+        "batches": 10,
+        "stored_bytes": 10**8,
+        "seconds": 10.0,
+        "storage": 1.0,
+        "decode": 1.0,
+        "transform": 1.0,
+        "collate": 1.0,
+        "waiting": 9.0,
+        "training": 1.0,
+        "ready": 0.5,
+        "errors": 2,
+        "threads": 4,
+        "cpus": 4,
+    }
+    return LoaderStats(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"waiting": 0.1}, "keeps up"),
+        ({"storage": 20.0}, "most work is in storage: read fewer fields"),
+        ({"decode": 20.0, "threads": 1}, "1 of 4 CPUs are used, so raise workers"),
+        ({"decode": 34.0}, "most work is in decode: 4.0 of 4 CPUs are busy; store smaller images"),
+        ({"transform": 20.0}, "processes="),
+        ({"collate": 20.0}, "equal shapes"),
+    ],
+)
+def test_advice(changes: dict[str, float], says: str) -> None:
+    assert says in stats(**changes).advice
+
+
+def test_it_prints() -> None:
+    text = str(stats())
+    assert "1000 samples in 10 batches, 10.00 s: 100 samples/s, 10.0 MB/s, 2 bad" in text
+    console = Console(width=150, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(stats())
+    printed = console.export_text()
+    assert "storage" in printed
+    assert "1.000" in printed

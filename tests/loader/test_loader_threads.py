@@ -1,0 +1,167 @@
+"""Threads: bounded work ahead, and nothing left behind however an iteration ends."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.loader.memory_dataset import MemoryDataset
+
+from bushel.loader import Loader
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    gc.collect()
+    assert set(threading.enumerate()) <= before
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("bushel")]
+
+
+def test_an_iteration_has_threads_and_its_end_joins_them() -> None:
+    loader = Loader(MemoryDataset(40), 4, workers=2)
+    assert not threads()
+    iterator = iter(loader)
+    assert not threads()
+    next(iterator)
+    assert threads()
+    list(iterator)
+    assert not threads()
+
+
+def test_break_joins_them() -> None:
+    for _ in Loader(MemoryDataset(400), 4, workers=3):
+        assert threads()
+        break
+    assert not threads()
+
+
+def test_an_exception_in_the_loop_joins_them() -> None:
+    def train() -> None:
+        for _ in Loader(MemoryDataset(400), 4, workers=3):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert not threads()
+
+
+def test_an_exception_in_a_worker_joins_them() -> None:
+    with pytest.raises(ValueError, match="no number"):
+        list(Loader(MemoryDataset(400, undecodable=[40]), 4, workers=3))
+    assert not threads()
+
+
+def test_garbage_collection_joins_them() -> None:
+    iterator = iter(Loader(MemoryDataset(400), 4, workers=2))
+    next(iterator)
+    cycle: list[Any] = [iterator]
+    cycle.append(cycle)
+    del iterator, cycle
+    gc.collect()
+    assert not threads()
+
+
+def test_garbage_collection_in_a_worker_ends_them_too() -> None:
+    dropped = threading.Event()
+
+    def collect(number: int) -> int:
+        if number >= 8:
+            assert dropped.wait(30)
+            gc.collect()
+        return number
+
+    iterator = iter(Loader(MemoryDataset(400), 4, workers=2, prefetch=4, transforms={"number": [collect]}))
+    next(iterator)
+    cycle: list[Any] = [iterator]
+    cycle.append(cycle)
+    gc.disable()
+    try:
+        del iterator, cycle
+        dropped.set()
+        for _ in range(3000):
+            if not threads():
+                break
+            time.sleep(0.01)
+        assert not threads()
+    finally:
+        gc.enable()
+
+
+def test_no_more_batches_are_ahead_than_prefetch() -> None:
+    dataset = MemoryDataset(4000)
+    loader = Loader(dataset, 10, workers=4, prefetch=3)
+    for consumed, _ in enumerate(loader, 1):
+        assert len(dataset.reads) <= consumed + 2
+        if consumed == 50:
+            break
+
+
+def test_slow_samples_do_not_change_the_order() -> None:
+    turn = threading.Semaphore(0)
+
+    def wait_for_odd(number: int) -> int:
+        if number == 0:
+            assert turn.acquire(timeout=30)
+        elif number == 3:
+            turn.release()
+        return number
+
+    loader = Loader(MemoryDataset(8), 2, workers=3, transforms={"number": [wait_for_odd]})
+    assert [batch["number"].tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def test_a_fork_in_mid_iteration_can_begin_anew_and_harms_nobody() -> None:
+    loader = Loader(MemoryDataset(40), 4, workers=2)
+    iterator = iter(loader)
+    first = next(iterator)["number"].tolist()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            assert len(list(Loader(MemoryDataset(40), 4, workers=2))) == 10
+            try:
+                next(iterator)
+            except RuntimeError as error:
+                status = 0 if "before a fork" in str(error) else 2
+            del iterator
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert first + sum((batch["number"].tolist() for batch in iterator), []) == list(range(40))
+
+
+def test_ctrl_c_ends_the_program() -> None:
+    program = """
+import time
+from bushel.loader import Loader
+from tests.loader.memory_dataset import MemoryDataset
+
+def slow(number):
+    time.sleep(0.05)
+    return number
+
+for batch in Loader(MemoryDataset(100_000), 64, workers=2, transforms={"number": [slow]}):
+    print("going", flush=True)
+"""
+    root = Path(__file__).parents[2]
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "going\n"
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")

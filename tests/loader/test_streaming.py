@@ -1,0 +1,151 @@
+"""Loading from compressed archives that are read forward only."""
+
+import gzip
+import io
+import tarfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.loader.memory_dataset import refuse_seven
+
+import bushel
+from bushel.errors import CodecError, FormatError, StateError, UnsupportedError
+from bushel.loader import Loader, StreamLoader
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six packed archives of 20 samples each."""
+    folder = tmp_path_factory.mktemp("stream")
+    with bushel.Writer(folder / "plain", {"n": "int", "x": "array"}, container="tar", shard_samples=20) as writer:
+        for i in range(120):
+            writer.append({"n": i, "x": np.full(3, i, np.float32)}, key=f"k{i:03}")
+    for number, path in enumerate(sorted((folder / "plain").glob("*.tar"))):
+        (folder / f"{number}.tar.gz").write_bytes(gzip.compress(path.read_bytes()))
+    return folder
+
+
+def stream_of(folder: Path) -> bushel.StreamDataset:
+    stream = bushel.open(str(folder / "*.tar.gz"), spec={"n": "int", "x": "array"})
+    assert isinstance(stream, bushel.StreamDataset)
+    return stream
+
+
+def numbers(loader: StreamLoader) -> list[int]:
+    return [n for batch in loader for n in batch["n"].tolist()]
+
+
+def jitter(value: Any, rng: np.random.Generator) -> Any:
+    return value + rng.random(3)
+
+
+def test_without_a_buffer_batches_come_as_stored(folder: Path) -> None:
+    loader = StreamLoader(stream_of(folder), 25, buffer=0)
+    for _ in range(2):
+        batches = list(loader)
+        assert [len(batch["n"]) for batch in batches] == [25, 25, 25, 25, 20]
+        assert np.concatenate([batch["n"] for batch in batches]).tolist() == list(range(120))
+        assert batches[4]["x"].tolist() == [[n] * 3 for n in range(100, 120)]
+        assert batches[0]["__key__"][:2] == ["k000", "k001"]
+    assert [len(batch["n"]) for batch in StreamLoader(stream_of(folder), 40, buffer=0)] == [40, 40, 40]
+
+
+def test_every_epoch_is_another_shuffle_of_everything(folder: Path) -> None:
+    loader, twin = (StreamLoader(stream_of(folder), 7, buffer=30, seed=5) for _ in range(2))
+    first, second = numbers(loader), numbers(loader)
+    assert sorted(first) == sorted(second) == list(range(120))
+    assert first != second
+    assert first != list(range(120))
+    assert [numbers(twin), numbers(twin)] == [first, second]
+    assert numbers(StreamLoader(stream_of(folder), 7, buffer=30, seed=6)) != first
+    assert len({n // 20 for n in first[:20]}) > 1
+
+
+def test_ranks_share_the_sources(folder: Path) -> None:
+    parts = [numbers(StreamLoader(stream_of(folder), 7, rank=rank, world_size=3)) for rank in range(3)]
+    assert [len(part) for part in parts] == [40, 40, 40]
+    assert sorted(sum(parts, [])) == list(range(120))
+    with pytest.raises(ValueError, match="6 sources cannot be shared among 7 ranks"):
+        StreamLoader(stream_of(folder), 7, rank=0, world_size=7)
+
+
+@pytest.mark.parametrize("taken", [1, 5, 12])
+def test_resuming_replays(folder: Path, taken: int) -> None:
+    def make(workers: int) -> StreamLoader:
+        return StreamLoader(
+            stream_of(folder), 10, buffer=16, seed=2, workers=workers, transforms={"x": [jitter]}, rank=0, world_size=1
+        )
+
+    whole = make(1)
+    expected = [batch["x"].tolist() for _ in range(2) for batch in whole]
+    first, got = make(3), []
+    for batch in first:
+        got.append(batch["x"].tolist())
+        if len(got) == taken:
+            break
+    resumed = make(2)
+    resumed.load_state_dict(first.state_dict())
+    got += [batch["x"].tolist() for batch in resumed]
+    got += [batch["x"].tolist() for batch in resumed]
+    assert got == expected
+
+
+def test_a_state_from_elsewhere_is_refused(folder: Path) -> None:
+    state = StreamLoader(stream_of(folder), 10, buffer=16).state_dict()
+    with pytest.raises(StateError, match=r"stream\(16,1\)"):
+        StreamLoader(stream_of(folder), 10, buffer=17).load_state_dict(state)
+    with pytest.raises(StateError, match="another dataset"):
+        StreamLoader(stream_of(folder).part([0, 1]), 10, buffer=16).load_state_dict(state)
+
+
+def test_errors_name_the_sample_or_are_skipped(folder: Path) -> None:
+    with pytest.raises(KeyError, match="seven") as caught:
+        list(StreamLoader(stream_of(folder), 10, buffer=0, transforms={"n": [refuse_seven]}))
+    assert "sample 'k007' (position 7" in "\n".join(caught.value.__notes__)
+    loader = StreamLoader(stream_of(folder), 10, buffer=0, transforms={"n": [refuse_seven]}, on_error="skip")
+    assert numbers(loader) == [n for n in range(120) if n != 7]
+    assert [(bad.key, bad.sample, bad.cause) for bad in loader.errors] == [("k007", 7, "KeyError: 'seven'")]
+
+
+def test_what_does_not_decode_names_its_field(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "bad.tar.gz", "w:gz") as archive:
+        for key, label in (("a", b"1"), ("b", b"no number"), ("c", b"3")):
+            member = tarfile.TarInfo(f"{key}.cls")
+            member.size = len(label)
+            archive.addfile(member, io.BytesIO(label))
+    stream = bushel.open(tmp_path / "bad.tar.gz")
+    assert isinstance(stream, bushel.StreamDataset)
+    with pytest.raises(CodecError, match="field 'cls'"):
+        list(StreamLoader(stream, 2, buffer=0))
+    loader = StreamLoader(stream, 2, buffer=0, on_error="skip")
+    assert [batch["cls"].tolist() for batch in loader] == [[1], [3]]
+    assert [(bad.key, bad.field) for bad in loader.errors] == [("b", "cls")]
+
+
+def test_a_cut_archive_is_raised_even_when_skipping(folder: Path, tmp_path: Path) -> None:
+    plain = next((folder / "plain").glob("*.tar")).read_bytes()
+    (tmp_path / "cut.tar.gz").write_bytes(gzip.compress(plain[: len(plain) // 2 + 100]))
+    stream = bushel.open(tmp_path / "cut.tar.gz", spec={"n": "int", "x": "array"})
+    assert isinstance(stream, bushel.StreamDataset)
+    with pytest.raises((FormatError, CodecError)):
+        list(StreamLoader(stream, 2, on_error="skip"))
+
+
+def test_break_joins_the_threads(folder: Path) -> None:
+    before = threading.active_count()
+    for _ in StreamLoader(stream_of(folder), 2):
+        assert threading.active_count() > before
+        break
+    assert threading.active_count() == before
+
+
+def test_wrong_use_is_refused(folder: Path) -> None:
+    with pytest.raises(UnsupportedError, match="StreamLoader"):
+        Loader(stream_of(folder), 2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="raise or skip"):
+        StreamLoader(stream_of(folder), 2, on_error="replace")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least 1"):
+        StreamLoader(stream_of(folder), 0)

@@ -1,0 +1,47 @@
+"""The map-style view: samples as a loader would make them, whole batches in one read."""
+
+import numpy as np
+import pytest
+from tests.loader.memory_dataset import MemoryDataset, jitter
+
+from bushel.errors import CorruptError
+from bushel.loader import Loader, MapView, collate
+
+
+def test_samples_are_those_of_a_loader() -> None:
+    view = MapView(MemoryDataset(10), transforms={"vector": [jitter]}, seed=3)
+    loader = Loader(MemoryDataset(10), 10, transforms={"vector": [jitter]}, seed=3)
+    for epoch in range(2):
+        view.epoch = epoch
+        [batch] = loader
+        assert np.array_equal(collate(view.__getitems__(range(10)))["vector"], batch["vector"])
+        assert view[4]["vector"].tolist() == batch["vector"][4].tolist()
+    assert view[-1]["__key__"] == "key 9"
+    assert len(view) == 10
+
+
+def test_a_batch_is_one_read() -> None:
+    dataset = MemoryDataset(10)
+    assert [sample["number"] for sample in MapView(dataset).__getitems__([7, 1, 7])] == [7, 1, 7]
+    assert dataset.reads == [3]
+    assert MapView(dataset, fields=["name"])[1] == {"__key__": "key 1", "name": "name 1"}
+
+
+def test_errors() -> None:
+    view = MapView(MemoryDataset(10, unreadable=[3]))
+    for position in (10, -11):
+        with pytest.raises(IndexError, match="of a dataset of 10"):
+            view[position]
+    with pytest.raises(CorruptError) as caught:
+        view.__getitems__([2, 3])
+    assert caught.value.key == "key 3"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_in_a_torch_dataloader(workers: int) -> None:
+    data = pytest.importorskip("torch.utils.data")
+    dataset = MemoryDataset(10)
+    context = {"multiprocessing_context": "spawn"} if workers else {}
+    loader = data.DataLoader(MapView(dataset), batch_size=4, num_workers=workers, collate_fn=collate, **context)
+    assert [batch["number"].tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert dataset.reads == ([] if workers else [4, 4, 2])
