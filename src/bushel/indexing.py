@@ -12,12 +12,12 @@ from typing import Literal, TypeVar
 
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions, Shard
-from bushel.errors import FormatError
+from bushel.errors import FormatError, SpecError
 from bushel.opening import Found
 from bushel.shardindex import ShardIndex
 from bushel.shards import OpenShard, stamps_of, unchanged
 from bushel.sidecar import Manifest, ManifestShard, load_index, load_manifest, save_index, save_manifest
-from bushel.spec import parse_spec
+from bushel.spec import Spec, parse_spec
 from bushel.storage import AnyPath
 
 __all__ = [
@@ -119,7 +119,7 @@ def _covering(found: Found) -> Manifest | None:
 
 def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy) -> OpenShard:
     index = None if options.spec is not None else fresh_index(shard)
-    if index is not None:
+    if index is not None and not _lacks_checksums(index, options):
         return OpenShard.of(container, shard, index, stored=True)
     if policy == "require":
         raise FormatError(
@@ -127,11 +127,39 @@ def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexP
             file=str(shard.path(0)),
             hint="run `bushel index` on the dataset",
         )
-    index = get_container(container).index(shard, options)
+    index = build_index(container, shard, options)
     stored = (
         policy == "auto" and options.spec is None and get_container(container).scanned and _keep_index(index, shard)
     )
     return OpenShard.of(container, shard, index, stored=stored)
+
+
+def build_index(container: str, shard: Shard, options: ReadOptions) -> ShardIndex:
+    """Index a shard from its data.
+
+    An older index of it may know what the data cannot tell: the names and types that the writer was given. They are
+    taken over as long as they fit.
+
+    Raises:
+        FormatError: The shard is damaged.
+        SpecError: `options.spec` does not fit the data.
+    """
+    if options.spec is None and (spec := _remembered_spec(shard)) is not None:
+        try:
+            index = get_container(container).index(shard, replace(options, spec=spec))
+        except (FormatError, SpecError) as error:
+            _log.info("%s: %s; the fields are named anew", shard.sidecar, error)
+        else:
+            if index.columns.keys() >= spec.keys():
+                return index
+    return get_container(container).index(shard, options)
+
+
+def _remembered_spec(shard: Shard) -> Spec | None:
+    try:
+        return {name: column.field for name, column in load_index(shard.sidecar).columns.items()}
+    except (FileNotFoundError, FormatError):
+        return None
 
 
 def fresh_index(shard: Shard) -> ShardIndex | None:
@@ -148,6 +176,10 @@ def fresh_index(shard: Shard) -> ShardIndex | None:
         _log.info("%s: the index is older than the data; the shard is indexed again", shard.sidecar)
         return None
     return replace(index, files=stamps)
+
+
+def _lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
+    return options.checksums and any(column.crc32 is None for column in index.columns.values())
 
 
 def _keep_index(index: ShardIndex, shard: Shard) -> bool:
@@ -174,8 +206,8 @@ def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: 
         OSError: The sidecar cannot be written.
     """
     index = None if force or options.spec is not None else fresh_index(shard)
-    if index is None or (options.checksums and any(column.crc32 is None for column in index.columns.values())):
-        index = get_container(container).index(shard, options)
+    if index is None or _lacks_checksums(index, options):
+        index = build_index(container, shard, options)
         save_index(index, _local(shard.sidecar))
     return OpenShard.of(container, shard, index, stored=True)
 

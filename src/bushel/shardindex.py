@@ -315,6 +315,12 @@ class ColumnBuilder:
             absent = np.zeros(samples, np.bool_) if column.absent is None else column.absent
             self.absent.frombytes(absent.astype(np.int8).tobytes())
 
+    def miss(self, samples: int) -> None:
+        """Add samples that lack this field."""
+        for sample in range(samples):
+            self.mark_absent()
+            self.close_sample(sample)
+
     def since(self, samples: int) -> dict[str, bytes]:
         """What was added behind the first `samples` samples, for `extend`."""
         rows = samples if self.starts is None else self.starts[samples]
@@ -328,13 +334,13 @@ class ColumnBuilder:
         for name, part in parts.items():
             getattr(self, name).frombytes(part)
 
-    def build(self, files: Sequence[FileStamp]) -> Column:
+    def build(self) -> Column:
         """The finished column."""
         absent = None if self.absent is None else np.array(self.absent, np.bool_)
         return Column(
             self.field,
             self.codec,
-            self.file if self.file < len(files) else INLINE,
+            self.file,
             np.array(self.offset, np.int64),
             np.array(self.length, np.int64),
             np.array(self.crc32, np.uint32),
@@ -396,7 +402,9 @@ class IndexBuilder:
     def load(self, index: ShardIndex) -> None:
         """Take over the rows of a finished table, whose columns must have checksums."""
         for name, builder in self.columns.items():
-            if (column := index.columns.get(name)) is not None:
+            if (column := index.columns.get(name)) is None:
+                builder.miss(index.samples)
+            else:
                 builder.load(column)
                 if (pieces := column.fragments) is not None:
                     rows = zip(pieces.rows.tolist(), pieces.start.tolist(), pieces.length.tolist(), strict=True)
@@ -432,7 +440,7 @@ class IndexBuilder:
         """The finished table of the shard, whose files are now these."""
         columns = {}
         for name, builder in self.columns.items():
-            column = builder.build(files)
+            column = builder.build()
             if rows := self.fragments.get(name):
                 column = replace(
                     column, fragments=Fragments(*(np.array(part, np.int64) for part in zip(*rows, strict=True)))

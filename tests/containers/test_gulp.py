@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.containers.writing import ShardInProgress, stored_samples
 
+import bushel
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Stored, WriteOptions
 from bushel.containers.gulp import CONTAINER
@@ -54,7 +55,7 @@ def read(path: Path, **options: Any) -> list[tuple[str, dict[str, Any]]]:
 
 
 def start(root: Path, spec: Mapping[str, str], number: int = 0) -> ShardInProgress:
-    return ShardInProgress(CONTAINER, root, spec, keyed=True, number=number)
+    return ShardInProgress(CONTAINER, root, spec, keyed=True, number=number, single=True)
 
 
 def append(progress: ShardInProgress, samples: Iterable[Sample]) -> None:
@@ -436,9 +437,12 @@ def test_a_pickled_chunk_is_not_continued(tmp_path: Path, pickled: bytes) -> Non
 
 
 def test_new_chunks_are_numbered_behind_those_there(tmp_path: Path) -> None:
+    alone = CONTAINER.layout(parse_spec(VIDEO), WriteOptions(keyed=True, single=True))
+    assert CONTAINER.shard(tmp_path / "absent", alone, 0, None).files == ("data_0.gulp", "meta_0.gmeta")
     layout = CONTAINER.layout(parse_spec(VIDEO), WriteOptions(keyed=True))
-    assert CONTAINER.shard(tmp_path / "absent", layout, 0, None).files == ("data_0.gulp", "meta_0.gmeta")
-    assert CONTAINER.shard(tmp_path, layout, 4, None).name == "data_4.gulp"
+    names = ("data_000000.gulp", "meta_000000.gmeta")
+    assert CONTAINER.shard(tmp_path / "absent", layout, 0, None).files == names
+    assert CONTAINER.shard(tmp_path, layout, 4, None).name == "data_000004.gulp"
     chunk(tmp_path, number=3)
     chunk(tmp_path, number=11)
     assert CONTAINER.shard(tmp_path, layout, 2, None).files == ("data_12.gulp", "meta_12.gmeta")
@@ -517,3 +521,39 @@ def test_huge_tables_are_parsed_by_place_not_by_search() -> None:
     places = [text[start : start + length] for start, length in zip(table.offset, table.length, strict=True)]
     assert places == [b"{}" if n % 2 else b'{"t": "\\"meta_data\\": [{}]"}' for n in range(1000)]
     assert np.all(np.diff(table.offset) > 0)
+
+
+def test_many_chunks_are_read_in_the_order_of_writing(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "ds", {"image": "jpg", "n": "int"}, container="gulp", shard_samples=1) as writer:
+        for number in range(12):
+            writer.append({"image": b"\xff\xd8", "n": number}, key=f"k{number}")
+    with bushel.Writer(tmp_path / "ds", mode="append", shard_samples=1) as writer:
+        writer.append({"image": b"\xff\xd8", "n": 12}, key="k12")
+    assert sorted(path.name for path in (tmp_path / "ds").glob("*.gulp"))[-1] == "data_000012.gulp"
+    assert [sample["n"] for sample in bushel.open(tmp_path / "ds").read(range(13), ["n"])] == list(range(13))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"clip": "jpg[]", "label": "utf8"}, [{"label": "x", "clip": [b"abc", b"defgh"]}, {"clip": [b"ijkl"]}]),
+        ({"label": "json", "frames": "jpg[]"}, [{"label": "x", "frames": [b"abc", b"defgh"]}, {"frames": [b"ijkl"]}]),
+        ({"frames": "jpg[]"}, [{"frames": [b"abc", b"defgh"]}, {"frames": [b"ijkl"]}]),
+    ],
+)
+def test_a_spec_finds_fields_in_the_meta(tmp_path: Path, spec: dict[str, str], expected: list[dict[str, Any]]) -> None:
+    dataset = bushel.open(chunk(tmp_path), spec=spec)
+    stored = dataset.read([0, 1], decode=False)
+    assert [{name: value for name, value in sample.items() if name != "__key__"} for sample in stored] == [
+        {name: b'"x"' if value == "x" else value for name, value in sample.items()} for sample in expected
+    ]
+    assert dataset.spec == spec
+
+
+def test_a_spec_that_the_items_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="up to 2 frames"):
+        bushel.open(chunk(tmp_path), spec={"image": "jpg"})
+    with pytest.raises(SpecError, match="no list"):
+        bushel.open(tmp_path, spec={"frames": "jpg[]", "label": "utf8[]"})
+    with pytest.raises(SpecError, match="exactly one field"):
+        bushel.open(tmp_path, spec={"label": "utf8"})

@@ -1,7 +1,7 @@
 """GulpIO and GulpIO2: folders of chunks, each a `.gulp` file of JPEG frames and a `.gmeta` file that is its table.
 
-A frame is followed by zeros up to a multiple of four. What a `.gmeta` looks like is told in `bushel.containers.gulp.gmeta`;
-layout, rules and an example are in docs/format-gulp.md.
+A frame is followed by zeros up to a multiple of four. What a `.gmeta` looks like is told in `gmeta`; layout, rules and
+an example are in docs/format-gulp.md.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from bushel.codecs import get_codec
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WriteOptions
 from bushel.containers.checksums import with_checksums
+from bushel.containers.gulp.fields import frames_field, meta_columns
 from bushel.containers.gulp.gmeta import parse_gmeta
 from bushel.errors import FormatError, SpecError, UnsupportedError
-from bushel.shardindex import INLINE, Column, FileStamp, IndexBuilder, Keys, ShardIndex
+from bushel.shardindex import INLINE, MISSING, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, Staging, open_file
 
@@ -76,15 +77,20 @@ class _Gulp:
             keys = Keys.of(parsed.items)
         except UnicodeEncodeError as error:
             raise FormatError(f"the id {error.object!r} is not text", file=table.path, hint=_hint(table)) from error
-        meta = Column(_META, "json", _TABLE if parsed.inline is None else INLINE, parsed.offset, parsed.length)
+        spec = {"frames": _FRAMES, "meta": _META} if options.spec is None else options.spec
+        field = frames_field(spec)
+        where = (text, _TABLE) if parsed.inline is None else (parsed.inline, INLINE)
+        others = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
         index = ShardIndex(
             samples=len(parsed.items),
             files=tuple(
                 FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, (data, table), strict=True)
             ),
             columns={
-                "frames": Column(_FRAMES, "jpg", _DATA, offset, frames[:, 2] - frames[:, 1], starts=starts),
-                "meta": meta,
+                name: _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
+                if name == field.name
+                else others[name]
+                for name in spec
             },
             container=self.name,
             keys=keys,
@@ -102,14 +108,8 @@ class _Gulp:
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """JPEG frames go into the `.gulp`, everything else into the item's meta dict."""
-        frames = [field for field in spec.values() if _base(field) in ("jpg", "jpeg")]
-        if len(frames) != 1:
-            found = ", ".join(repr(field.name) for field in frames) or "none"
-            raise SpecError(
-                f"a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), this spec has {found};"
-                " bag, tar, ffrecord and recordio can hold these samples"
-            )
-        others = [field for field in spec.values() if field is not frames[0]]
+        frames = frames_field(spec)
+        others = [field for field in spec.values() if field is not frames]
         for field in others:
             if _base(field) not in _JSON:
                 raise SpecError(
@@ -118,7 +118,7 @@ class _Gulp:
                 )
         limits = ("JSON is written anew, with the spaces and escapes that GulpIO2 writes",) if others else ()
         columns = tuple(
-            StoredColumn(field, field.codec, _DATA) if field is frames[0] else StoredColumn(field, "json", _TABLE)
+            StoredColumn(field, field.codec, _DATA) if field is frames else StoredColumn(field, "json", _TABLE)
             for field in spec.values()
         )
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)
@@ -126,12 +126,14 @@ class _Gulp:
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
         """`data_<number>.gulp` and its `.gmeta`, or the pair of the file that the user named.
 
-        In a folder that has chunks the number is one more than any of theirs, as GulpIO2 counts.
+        In a folder that has chunks the number is one more than any of theirs, as GulpIO2 counts. Readers take chunks in
+        the order of their names as text, so several chunks get numbers of six digits, which keeps samples in order.
         """
         if name is None:
-            taken = chain.from_iterable(_names(root)) if root.exists() else ()
+            taken = list(chain.from_iterable(_names(root))) if root.exists() else []
             number = max((number, *(_number(root, other) + 1 for other in taken)))
-            return Shard(root, f"data_{number}.gulp", (f"data_{number}.gulp", f"meta_{number}.gmeta"))
+            label = f"{number:0{_width(taken, sharded=not layout.options.single)}d}"
+            return Shard(root, f"data_{label}.gulp", (f"data_{label}.gulp", f"meta_{label}.gmeta"))
         if not _is_data(name) or re.search(r"\d", name) is None:
             raise SpecError(f"{name}: a gulp chunk is called data_<number>.gulp; or name the folder for its chunks")
         return Shard(root, name, (name, f"meta_{_number(root, name)}.gmeta"))
@@ -234,6 +236,21 @@ class _ChunkWriter:
         self._builder.columns[name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
 
 
+def _frames_column(
+    field: Field, offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]
+) -> Column:
+    """The frames as a sequence, or, for a dataset of images, the first frame of each item."""
+    if field.sequence:
+        return Column(field, field.codec, _DATA, offset, length, starts=starts)
+    first, counts = starts[:-1], starts[1:] - starts[:-1]
+    if (counts > 1).any():
+        raise SpecError(f"items have up to {int(counts.max())} frames: give {field.name!r} the type {field.codec}[]")
+    at = np.minimum(first, max(len(offset) - 1, 0))
+    if not len(offset):
+        return Column(field, field.codec, _DATA, np.zeros_like(first), np.full_like(first, MISSING))
+    return Column(field, field.codec, _DATA, offset[at], np.where(counts == 1, length[at], MISSING))
+
+
 def _json_text(field: Field, stored: Buffer) -> str:
     """A value's JSON in the spelling of GulpIO2, which is that of `json.dumps`: ASCII, so characters are bytes."""
     try:
@@ -262,6 +279,14 @@ def _names(folder: AnyPath) -> tuple[list[str], list[str]]:
     names = sorted(path.name for path in folder.iterdir())
     tables = [name for name in names if name.startswith("meta") and name.endswith(".gmeta")]
     return [name for name in names if _is_data(name)], tables
+
+
+def _width(names: Sequence[str], *, sharded: bool) -> int:
+    """Digits of chunk numbers: as in the names that are there, if any."""
+    if not names:
+        return 6 if sharded else 1
+    digits = [match[0] for name in names if (match := re.search(r"\d+", name))]
+    return max((len(number) for number in digits if number.startswith("0") and len(number) > 1), default=1)
 
 
 def _number(folder: AnyPath, name: str) -> int:

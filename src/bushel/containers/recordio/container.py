@@ -206,6 +206,8 @@ def _image_columns(file: File, records: Records, images: Images, spec: Spec) -> 
     }
     columns = {}
     for name, (codec, start, length) in places.items():
+        if "image" in spec and name not in spec:
+            continue
         field = spec.get(name) or Field(name, codec)
         columns[name] = _column(field, stored_codec(name, field.codec), records, start, length)
     return columns
