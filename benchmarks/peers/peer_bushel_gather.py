@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from peer_bushel import Dataset, open, write
+from peer_bushel import open, write
+
+from bushel.dataset import Dataset
 
 __all__ = ["open", "read_batch", "write"]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import peer_bushel
-from peer_bushel import Dataset, read_batch, write
+from peer_bushel import read_batch, write
+
+from bushel.dataset import Dataset
 
 __all__ = ["open", "read_batch", "write"]
 

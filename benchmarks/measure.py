@@ -1,0 +1,122 @@
+"""What all benchmarks share: rounds in turns, medians, the machine they ran on, and results as JSON and as a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRATCH = ROOT / ".bench"
+
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One measurement.
+
+    Attributes:
+        items: What was done.
+        wall: Seconds.
+        cpu: Seconds of processor time of all threads, or None where another program did it and did not say.
+    """
+
+    items: int
+    wall: float
+    cpu: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The median of several measurements.
+
+    Attributes:
+        rate: Items per second.
+        lowest: The slowest round, items per second.
+        highest: The fastest round, items per second.
+        cpu_us: Microseconds of processor time per item, or None.
+        rounds: Number of measurements.
+    """
+
+    rate: float
+    lowest: float
+    highest: float
+    cpu_us: float | None
+    rounds: int
+
+
+def in_turns(contestants: Mapping[str, Callable[[int], Timing]], rounds: int) -> dict[str, Rate]:
+    """Measure A, B, C, A, B, C and so on, so that a disturbance meets all of them; then take medians.
+
+    Args:
+        contestants: Name to a function of the round's number.
+        rounds: Measurements of each.
+    """
+    timings: dict[str, list[Timing]] = {name: [] for name in contestants}
+    for number in range(rounds):
+        for name, measure in contestants.items():
+            timings[name].append(measure(number))
+    return {name: _median(measured) for name, measured in timings.items()}
+
+
+def _median(timings: Sequence[Timing]) -> Rate:
+    rates = [timing.items / timing.wall for timing in timings]
+    cpu = [timing.cpu / timing.items * 1e6 for timing in timings if timing.cpu is not None]
+    return Rate(statistics.median(rates), min(rates), max(rates), statistics.median(cpu) if cpu else None, len(timings))
+
+
+def machine() -> dict[str, Any]:
+    """What a figure means nothing without."""
+    model = "unknown"
+    if Path("/proc/cpuinfo").exists():
+        names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        model = names[0].partition(":")[2].strip() if names else model
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processor": model,
+        "processors": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def show(title: str, unit: str, rates: Mapping[str, Rate], against: Sequence[str]) -> None:
+    """Print the rates, fastest first, and the ratio of each to those named in `against`."""
+    against = [name for name in against if name in rates]
+    table = Table("", title=title, title_justify="left")
+    for heading in (f"{unit}/s", "slowest", "fastest", "CPU µs", *(f"÷ {name}" for name in against)):
+        table.add_column(heading, justify="right")
+    for name, rate in sorted(rates.items(), key=lambda item: -item[1].rate):
+        cpu = "" if rate.cpu_us is None else f"{rate.cpu_us:,.2f}"
+        ratios = [f"{rate.rate / rates[other].rate:.2f}" for other in against]
+        table.add_row(name, *(f"{value:,.0f}" for value in (rate.rate, rate.lowest, rate.highest)), cpu, *ratios)
+    console.print(table)
+
+
+def save(path: Path | None, results: Mapping[str, Any], skipped: Mapping[str, str]) -> None:
+    """Write the results as JSON, with the machine; say what was skipped and why."""
+    for name, reason in skipped.items():
+        console.print(f"skipped: {name} ({reason})")
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {"machine": machine(), "results": results, "skipped": dict(skipped)}
+    path.write_text(json.dumps(document, indent=2, default=_plain) + "\n")
+    console.print(f"written to {path}")
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if isinstance(value, Rate) else str(value)

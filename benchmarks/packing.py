@@ -1,0 +1,99 @@
+"""Packing photos as they are: every container against `tar cf` and the original tools, on the same files.
+
+    python benchmarks/packing.py --out packing.json        2,400 photos or more
+    python benchmarks/packing.py --small                   480, fewer rounds
+    python benchmarks/packing.py --photos FOLDER
+
+The photos are those beside the repository, else generated ones, copied under other names until there are enough.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from measure import ROOT, SCRATCH, Rate, Timing, console, in_turns, save, show
+from served import CONTAINERS
+
+SAMPLE_PHOTOS = ROOT.parent / "shared" / "data" / "photos"
+PACKERS = Path(__file__).resolve().parent / "packers.py"
+ENVIRONMENTS = {"webdataset": "webdataset", "granular": "peers", "im2rec": "mxnet"}
+
+
+def copies(source: Path, count: int) -> Path:
+    """A flat folder of `count` JPEG files or more: whole copies of the photos found under `source`."""
+    photos = sorted(path for path in source.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    if not photos:
+        raise SystemExit(f"there are no JPEG files in {source}")
+    folder = SCRATCH / f"photos-{count}"
+    if not folder.exists():
+        part = folder.with_name(folder.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        rounds = -(-count // len(photos))
+        for number, photo in itertools.product(range(rounds), photos):
+            shutil.copyfile(photo, part / f"{number:04d}_{photo.stem.replace('.', '_')}.jpg")
+        part.rename(folder)
+    return folder
+
+
+def generated() -> Path:
+    """Photos where there are none: those that the demo generates."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    from demo import generate_photos
+
+    folder = SCRATCH / "generated"
+    if not folder.exists():
+        generate_photos(folder, 240)
+    return folder
+
+
+def _packing(packer: str, python: Path, folder: Path, sync: bool) -> Callable[[int], Timing]:
+    def measure(number: int) -> Timing:
+        out = SCRATCH / "packed"
+        shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
+        os.sync()  # what others left to be written is not this one's burden
+        command = [str(python), str(PACKERS), packer, str(folder), str(out), *(["--sync"] if sync else [])]
+        done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        shutil.rmtree(out) if out.is_dir() else out.unlink()
+        return Timing(done["images"], done["wall"], done["cpu"])
+
+    return measure
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description="Packing photos as they are.")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--photos", type=Path, metavar="FOLDER", help="where to take photos from")
+    parser.add_argument("--small", action="store_true", help="480 photos, fewer rounds")
+    options = parser.parse_args()
+    source = options.photos or (SAMPLE_PHOTOS if SAMPLE_PHOTOS.is_dir() else generated())
+    folder = copies(source, 480 if options.small else 2400)
+    packers = {f"bushel {container}": (f"bushel:{container}", Path(sys.executable)) for container in CONTAINERS}
+    packers["tar cf"] = ("tar", Path(sys.executable))
+    skipped: dict[str, str] = {}
+    for name, environment in ENVIRONMENTS.items():
+        python = ROOT / ".interop" / environment / "bin" / "python"
+        if python.exists():
+            packers[name] = (name, python)
+        else:
+            skipped[name] = f"make interop-env makes .interop/{environment}"
+    results: dict[str, dict[str, Rate]] = {}
+    for title, sync in (("in memory", False), ("on disk", True)):
+        contestants = {name: _packing(packer, python, folder, sync) for name, (packer, python) in packers.items()}
+        results[title] = in_turns(contestants, 3 if options.small else 5)
+        show(f"packing {folder.name}, done when {title}", "images", results[title], ["tar cf", "webdataset"])
+    console.print("im2rec and tar include the start of their process, and tar has no labels to write.")
+    save(options.out, results, skipped)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""A limit: rows of a ``numpy.memmap`` by a list of indices, as one would write it. The file is that of `peer_gather`.
+
+`peer_gather` uses ``numpy.take``, which is several times faster on short rows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from peer_gather import write
+
+__all__ = ["open", "read_batch", "write"]
+
+
+def open(path: str) -> np.memmap:  # noqa: A001 - one shape for every peer
+    """Map the file ``path`` as an array of shape (records, length)."""
+    length = int(Path(path + ".length").read_text())
+    return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, length)
+
+
+def read_batch(handle: np.memmap, indices: np.ndarray) -> np.ndarray:
+    """The records at ``indices``, as the rows of a fresh array."""
+    return handle[indices]

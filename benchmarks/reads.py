@@ -1,0 +1,101 @@
+"""Random batched reads: every container against the originals, other record formats, and the physical limits.
+
+    python benchmarks/reads.py --out reads.json            warm, 1,000,000 × 200 B and 100,000 × 8 KB
+    python benchmarks/reads.py --cold --out cold.json      8 KB, nothing in memory
+    python benchmarks/reads.py --small                     a tenth of the records, fewer rounds
+
+Everything is read by processes of its own, one thread calling, 256 records a call, in turns. Datasets are written once,
+into `.bench/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from measure import Rate, Timing, in_turns, save, show
+from served import COLD_LIMITS, OTHERS, WARM_LIMITS, Reader, Served, bushel_readers, forget, remember, serving
+
+BATCH = 256
+WARM_SECONDS, TOUCH_SECONDS = 0.4, 2.0
+COLD_BATCHES = 16
+AGAINST = ("bagz", "granular", "mxnet", "memmap gather", "advised pread")
+
+
+def usable(readers: list[Reader], skipped: dict[str, str]) -> list[Reader]:
+    """Those that can be measured here; the others are noted in `skipped`."""
+    skipped.update({reader.name: reader.missing for reader in readers if reader.missing})
+    return [reader for reader in readers if not reader.missing]
+
+
+def warm(readers: list[Reader], count: int, length: int, rounds: int) -> dict[str, Rate]:
+    """Records that are in memory."""
+    paths = {reader: reader.fill(count, length) for reader in readers}
+    with ExitStack() as stack:
+        contestants: dict[str, Callable[[int], Timing]] = {}
+        for reader in readers:
+            served = stack.enter_context(serving(reader, paths[reader], count))
+            remember(paths[reader])
+            first = served.read(BATCH, 0, 64)
+            touched = served.read(BATCH, 0, _batches(first, TOUCH_SECONDS))
+            contestants[reader.name] = _reading(served, _batches(touched, WARM_SECONDS))
+        return in_turns(contestants, rounds)
+
+
+def _batches(known: Timing, seconds: float) -> int:
+    """Batches that take about so long."""
+    return max(4, round(seconds / known.wall * known.items / BATCH))
+
+
+def _reading(served: Served, batches: int) -> Callable[[int], Timing]:
+    return lambda number: served.read(BATCH, 1 + number, batches)
+
+
+def cold(readers: list[Reader], count: int, length: int, rounds: int) -> dict[str, Rate]:
+    """Records of which none is in memory: for every round a new process opens the dataset, and then it is dropped."""
+    contestants: dict[str, Callable[[int], Timing]] = {}
+    for reader in readers:
+        contestants[reader.name] = _reading_cold(reader, reader.fill(count, length), count)
+    return in_turns(contestants, rounds)
+
+
+def _reading_cold(reader: Reader, path: Path, count: int) -> Callable[[int], Timing]:
+    def measure(number: int) -> Timing:
+        with serving(reader, path, count) as served:
+            served.read(1, 99, 1)  # what is made on first use is made
+            forget(path)
+            return served.read(BATCH, 1 + number, COLD_BATCHES)
+
+    return measure
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description="Random batched reads.")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--cold", action="store_true", help="drop the page cache before each round")
+    parser.add_argument("--small", action="store_true", help="a tenth of the records, fewer rounds")
+    parser.add_argument("--rounds", type=int)
+    options = parser.parse_args()
+    rounds = options.rounds or (3 if options.small else 7)
+    part = 10 if options.small else 1
+    skipped: dict[str, str] = {}
+    results: dict[str, dict[str, Rate]] = {}
+    if options.cold:
+        readers = usable([*bushel_readers("bushel", "read"), *OTHERS, *COLD_LIMITS], skipped)
+        results["cold 8 KB"] = cold(readers, 100_000 // part, 8192, rounds)
+    else:
+        forms = {"bushel": "read", "bushel_verify": "read+CRC", "bushel_gather": "gather"}
+        own = [reader for peer, label in forms.items() for reader in bushel_readers(peer, label)]
+        readers = usable([*own, *OTHERS, *WARM_LIMITS], skipped)
+        results["warm 200 B"] = warm(readers, 1_000_000 // part, 200, rounds)
+        results["warm 8 KB"] = warm(readers, 100_000 // part, 8192, rounds)
+    for title, rates in results.items():
+        show(f"{title}, {BATCH} records a call", "records", rates, AGAINST)
+    save(options.out, results, skipped)
+
+
+if __name__ == "__main__":
+    main()

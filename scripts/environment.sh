@@ -1,0 +1,66 @@
+#!/bin/sh
+# Makes .venv, or brings it up to date: Bushel itself (editable), and what its tests and linters need.
+# System packages that are missing are installed where that needs no password; elsewhere it says what to install.
+# PYTHON names the interpreter to use; otherwise the first of python3, python3.13, python3.12, python3.11 that is 3.11
+# or newer.
+set -eu
+cd "$(dirname "$0")/.."
+
+new_enough() {
+    command -v "$1" >/dev/null 2>&1 && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+python=
+if new_enough .venv/bin/python; then
+    python=.venv/bin/python
+else
+    for name in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+        if new_enough "$name"; then python=$name; break; fi
+    done
+fi
+
+# What is missing, as names of Debian and Ubuntu packages.
+missing_packages() {
+    if [ -z "$python" ]; then
+        echo python3.11 python3.11-venv python3.11-dev
+    else
+        version=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+        "$python" -c 'import venv, ensurepip' 2>/dev/null || echo "$version-venv"
+        "$python" -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || echo "$version-dev"
+    fi
+    command -v "${CXX:-c++}" >/dev/null 2>&1 || command -v g++ >/dev/null 2>&1 || command -v clang++ >/dev/null 2>&1 ||
+        echo g++
+    printf '#include <stdio.h>\n#include <jpeglib.h>\n' | "${CXX:-c++}" -E -x c++ - >/dev/null 2>&1 || echo libjpeg-dev
+}
+
+missing=$(missing_packages | tr '\n' ' ')
+if [ -n "$missing" ]; then
+    if ! command -v apt-get >/dev/null 2>&1; then
+        root=none
+    elif [ "$(id -u)" = 0 ]; then
+        root=
+    elif sudo -n true 2>/dev/null; then
+        root="sudo -n"
+    else
+        root=none
+    fi
+    if [ "$root" = none ]; then
+        echo "Bushel needs what these Debian and Ubuntu packages hold: $missing" >&2
+        echo "  sudo apt-get install $missing" >&2
+        echo "Elsewhere: Python 3.11 or newer with its venv module and C headers, a C++17 compiler, and libjpeg-turbo with its headers." >&2
+        exit 1
+    fi
+    echo "installing $missing"
+    $root apt-get -qq update
+    # shellcheck disable=SC2086 # names of several packages
+    DEBIAN_FRONTEND=noninteractive $root apt-get -qq install --no-install-recommends $missing
+    python=${python:-python3.11}
+fi
+
+[ -x .venv/bin/python ] || "$python" -m venv .venv
+.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip
+install=".venv/bin/python -m pip install --quiet --disable-pip-version-check"
+$install "pip>=25.1"
+$install --group dev
+$install --no-build-isolation --editable ".[video]"

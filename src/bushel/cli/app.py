@@ -1,0 +1,79 @@
+"""The commands, and what becomes of the errors that they raise."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from bushel.errors import BushelError, CodecError, FormatError, TooManyErrors
+
+__all__ = ["app"]
+
+_COMMANDS = ("pack", "list_", "convert", "index", "verify", "info", "ls", "cat", "get", "version")
+"""Modules of this package, each with a function `command`, in the order of the help."""
+
+_FOUND, _WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that turns errors into a line on standard error and an exit code."""
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        try:
+            command(**arguments)
+        except (typer.Exit, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            _say("stopped")
+            raise typer.Exit(_STOPPED) from None
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # where the interpreter flushes the rest at its end
+                raise typer.Exit(_BROKEN_PIPE) from None
+            expected = isinstance(error, BushelError | OSError | ValueError | LookupError)
+            if arguments.get("debug") or not expected:
+                traceback.print_exc()
+            _say(_describe(error) if expected else "this is a fault of Bushel itself: please report it")
+            found = isinstance(error, FormatError | CodecError | TooManyErrors)
+            raise typer.Exit(_FOUND if found else _WRONG_USE if expected else _FAULT) from None
+
+    return run
+
+
+def _describe(error: Exception) -> str:
+    """An error in one line, and what to do about it in a second."""
+    if isinstance(error, FormatError) and error.hint:
+        return f"{str(error).removesuffix(f' ({error.hint})')}\n{error.hint}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    if isinstance(error, KeyError) and error.args:
+        return str(error.args[0])
+    return str(error) or type(error).__name__
+
+
+def _say(text: str) -> None:
+    first, _, rest = text.partition("\n")
+    typer.echo(f"bushel: {first}", err=True)
+    if rest:
+        typer.echo(f"        {rest}", err=True)
+
+
+app = typer.Typer(
+    name="bushel",
+    help="Training data in five containers: bag, tar, ffrecord, gulp and recordio.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",
+)
+for name in _COMMANDS:
+    app.command(name.rstrip("_"))(_guarded(import_module(f"bushel.cli.{name}").command))

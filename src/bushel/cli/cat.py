@@ -1,0 +1,39 @@
+"""`bushel cat`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bushel.cli.options import Allow, Debug, Kind, Path, Pickle
+
+__all__ = ["command"]
+
+
+def command(
+    path: Path,
+    number: Annotated[int | None, typer.Option("-n", min=0, help="Samples to print.")] = None,
+    start: Annotated[int, typer.Option("--start", min=0, help="Position of the first.")] = 0,
+    fields: Annotated[str | None, typer.Option("--fields", help="Only these: label,text.")] = None,
+    container: Kind = None,
+    allow_commands: Allow = False,
+    pickle: Pickle = False,
+    debug: Debug = False,
+) -> None:
+    r"""Print samples as lines of JSON.
+
+    Text and numbers are decoded; of everything else its size and SHA-256 are printed.
+
+    \b
+    Example:
+      bushel cat train/ --fields label | jq .label | sort | uniq -c
+    """
+    import bushel
+    from bushel.cli.describe import lines
+    from bushel.cli.output import print_json
+
+    dataset = bushel.open(path, container=container, allow_commands=allow_commands, pickle=pickle)
+    names = None if fields is None else [name for name in fields.split(",") if name]
+    for line in lines(dataset, start, number, names):
+        print_json(line)

@@ -1,0 +1,284 @@
+"""What datasets and samples look like to a person: pure functions behind `info`, `ls`, `cat` and `get`."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs import get_codec
+from bushel.codecs.extensions import tar_storage
+from bushel.dataset import Dataset, Sample
+from bushel.errors import CodecError
+from bushel.shardindex import MISSING, Column
+from bushel.shards import OpenShard
+from bushel.spec import KEY
+from bushel.stream import StreamDataset
+
+__all__ = [
+    "FieldSummary",
+    "digest",
+    "find_sample",
+    "is_readable",
+    "lines",
+    "listing",
+    "readable",
+    "stored_value",
+    "summarise",
+]
+
+_CHUNK, _BATCH = 1024, 64
+"""Samples that are listed and read at once."""
+_ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
+_NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
+_READABLE = frozenset({"utf8", "json", "msgpack", *_NUMBERS})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """One field over all samples.
+
+    Attributes:
+        name: The field.
+        type: Its type.
+        codecs: Codecs of the stored bytes, joined by `+` when shards differ.
+        samples: Samples that have it.
+        elements: Values: one for each of these samples, or the elements of all sequences.
+        bytes: Stored bytes of all values.
+        mean: Bytes of a value.
+        min: Bytes of the shortest value.
+        max: Bytes of the longest value.
+    """
+
+    name: str
+    type: str
+    codecs: str
+    samples: int
+    elements: int
+    bytes: int
+    mean: float
+    min: int
+    max: int
+
+
+def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[FieldSummary]:
+    """Sizes of the fields, from the index alone.
+
+    Args:
+        shards: The dataset's shards.
+        spec: The fields to describe, and their types.
+    """
+    indexes = [shard.index for shard in shards]
+    return [
+        _summarise(name, kind, [index.columns[name] for index in indexes if name in index.columns])
+        for name, kind in spec.items()
+    ]
+
+
+def _summarise(name: str, kind: str, parts: list[Column]) -> FieldSummary:
+    samples = elements = total = longest = 0
+    shortest: int | None = None
+    for column in parts:
+        length = column.length
+        if (fragments := column.fragments) is not None:
+            length = length.copy()
+            length[fragments.rows] = fragments.length
+        length = length[length != MISSING]
+        if column.starts is None:
+            samples += len(length)
+        else:
+            lists = len(column.starts) - 1
+            samples += lists if column.absent is None else lists - int(np.count_nonzero(column.absent))
+        elements += len(length)
+        if len(length):
+            total += int(length.sum())
+            longest = max(longest, int(length.max()))
+            shortest = int(length.min()) if shortest is None else min(shortest, int(length.min()))
+    codecs = "+".join(dict.fromkeys(column.codec for column in parts))
+    mean = total / elements if elements else 0.0
+    return FieldSummary(name, kind, codecs, samples, elements, total, mean, shortest or 0, longest)
+
+
+def is_readable(kind: str) -> bool:
+    """Whether values of this type are text or numbers."""
+    base = kind.removesuffix("[]")
+    base = base[5:-1] if base.startswith("gzip(") else base
+    return base.partition("(")[0] in _READABLE
+
+
+def digest(data: bytes) -> dict[str, Any]:
+    """Bytes that are not to be shown: how many, and their SHA-256."""
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def readable(sample: Sample, spec: Mapping[str, str], decode: Callable[[Sample], Sample]) -> dict[str, Any]:
+    """A stored sample as JSON: text and numbers decoded, everything else as `digest`.
+
+    Args:
+        sample: From `read(decode=False)`.
+        spec: Types of the fields.
+        decode: Decodes a sample of some of the fields.
+    """
+    shown = {name: value for name, value in sample.items() if name == KEY or is_readable(spec[name])}
+    values = decode(shown)
+    result: dict[str, Any] = {KEY: sample[KEY]}
+    for name, stored in sample.items():
+        if name in shown:
+            result[name] = _plain(values[name])
+        else:
+            result[name] = [digest(each) for each in stored] if isinstance(stored, list) else digest(stored)
+    return result
+
+
+def _plain(value: Any) -> Any:
+    """A decoded value as something that JSON has."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return digest(bytes(value))
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def find_sample(dataset: Dataset, text: str, *, by_position: bool) -> int:
+    """The position of the sample that a person names by key or by position.
+
+    Args:
+        dataset: The dataset.
+        text: A key; where no sample has it, a position (negative ones count from the end).
+        by_position: Whether it is a position even where it is a key too.
+
+    Raises:
+        KeyError: It is neither.
+        IndexError: There is no such position.
+    """
+    if not by_position and text in dataset:
+        return dataset.position(text)
+    try:
+        position = int(text)
+    except ValueError:
+        raise KeyError(f"there is no sample {text!r} among these {len(dataset)}") from None
+    if not -len(dataset) <= position < len(dataset):
+        raise IndexError(f"there is no sample {position}: the dataset has {len(dataset)}")
+    return position % len(dataset)
+
+
+def listing(
+    dataset: Dataset | StreamDataset, start: int, number: int | None, *, sizes: bool
+) -> Iterator[tuple[int, str, dict[str, int]]]:
+    """Positions, keys and, if wanted, stored bytes of the fields of some samples; of a sequence, of all elements.
+
+    Args:
+        dataset: The dataset; a stream is read up to where the listing ends.
+        start: Position of the first.
+        number: How many; None for all.
+        sizes: Whether to tell sizes.
+    """
+    if isinstance(dataset, StreamDataset):
+        for position, sample in _part(dataset, start, number):
+            found = {name: _length(value) for name, value in sample.items() if name != KEY} if sizes else {}
+            yield position, sample[KEY], found
+        return
+    stop = len(dataset) if number is None else min(len(dataset), start + number)
+    for first in range(start, stop, _CHUNK):
+        positions = range(first, min(first + _CHUNK, stop))
+        lengths = _sizes(dataset, positions) if sizes else [{} for _ in positions]
+        yield from zip(positions, dataset.keys[first : positions.stop], lengths, strict=True)
+
+
+def lines(
+    dataset: Dataset | StreamDataset, start: int, number: int | None, fields: Sequence[str] | None
+) -> Iterator[dict[str, Any]]:
+    """Some samples as JSON: see `readable`.
+
+    Args:
+        dataset: The dataset; a stream is read up to where the output ends.
+        start: Position of the first.
+        number: How many; None for all.
+        fields: The fields to show; None for all.
+
+    Raises:
+        KeyError: There is no such field.
+        CodecError: Stored bytes do not decode.
+    """
+    if isinstance(dataset, StreamDataset):
+        for _, sample in _part(dataset, start, number):
+            kept = {name: value for name, value in sample.items() if fields is None or name in fields or name == KEY}
+            yield readable(kept, dataset.spec, partial(_decoded, spec=dataset.spec))
+        return
+    stop = len(dataset) if number is None else min(len(dataset), start + number)
+    for first in range(start, stop, _BATCH):
+        positions = range(first, min(first + _BATCH, stop))
+        for position, sample in zip(positions, dataset.read(positions, fields, decode=False), strict=True):
+            yield readable(sample, dataset.spec, partial(dataset.decode_sample, position=position))
+
+
+def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes]:
+    """The type and the stored bytes of one value: `label`, or `frames[3]` of a sequence field.
+
+    Raises:
+        KeyError: There is no such field, or the sample lacks it.
+        IndexError: The sequence has no such element.
+        ValueError: A sequence is asked for whole.
+    """
+    match = _ELEMENT.fullmatch(name)
+    field = match[1] if match and name not in dataset.spec else name
+    if field not in dataset.spec:
+        raise KeyError(f"there is no field {field!r}: the fields are {', '.join(dataset.spec)}")
+    [sample] = dataset.read([position], [field], decode=False)
+    if field not in sample:
+        raise KeyError(f"sample {sample[KEY]!r} lacks the field {field!r}")
+    kind, value = dataset.spec[field].removesuffix("[]"), sample[field]
+    if not isinstance(value, list):
+        if field != name:
+            raise KeyError(f"field {field!r} is no sequence")
+        return kind, value
+    if field == name or match is None:
+        raise ValueError(f"field {field!r} is a sequence of {len(value)} here: name an element, as {field}[0]")
+    number = int(match[2])
+    if not -len(value) <= number < len(value):
+        raise IndexError(f"field {field!r} of sample {sample[KEY]!r} has {len(value)} elements, not {name}")
+    return kind, value[number]
+
+
+def _sizes(dataset: Dataset, positions: range) -> list[dict[str, int]]:
+    found: list[dict[str, int]] = [{} for _ in positions]
+    for name in dataset.spec:
+        for sizes, length in zip(found, dataset.lengths(positions, name).tolist(), strict=True):
+            if length >= 0:
+                sizes[name] = length
+    return found
+
+
+def _part(stream: StreamDataset, start: int, number: int | None) -> Iterator[tuple[int, Sample]]:
+    return itertools.islice(enumerate(stream.stored()), start, None if number is None else start + number)
+
+
+def _length(value: bytes | list[bytes]) -> int:
+    return sum(map(len, value)) if isinstance(value, list) else len(value)
+
+
+def _decoded(sample: Sample, spec: Mapping[str, str]) -> Sample:
+    values: Sample = {}
+    for name, stored in sample.items():
+        if name == KEY:
+            values[name] = stored
+            continue
+        decode = get_codec(tar_storage(spec[name].removesuffix("[]"))[1]).decode
+        try:
+            values[name] = [decode(each) for each in stored] if isinstance(stored, list) else decode(stored)
+        except CodecError as error:
+            raise CodecError(f"sample {sample[KEY]!r}, field {name!r}: {error}", **error.details) from error
+    return values

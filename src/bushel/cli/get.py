@@ -1,0 +1,59 @@
+"""`bushel get`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bushel.cli.options import Debug, Kind, Path, Pickle
+
+__all__ = ["command"]
+
+
+def command(
+    path: Path,
+    sample: Annotated[str, typer.Argument(help="Its key, or its position where no sample has that key.")],
+    field: Annotated[str | None, typer.Argument(help="Its name; frames[3] is an element of a sequence.")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="File to write; '-' is standard output.")] = "-",
+    raw: Annotated[bool, typer.Option("--raw", help="Print binary data even on a terminal.")] = False,
+    position: Annotated[
+        bool, typer.Option("--position", help="SAMPLE is a position, even if it is a key too.")
+    ] = False,
+    container: Kind = None,
+    pickle: Pickle = False,
+    debug: Debug = False,
+) -> None:
+    r"""Write the stored bytes of one field of a sample, or print the sample as JSON.
+
+    \b
+    Examples:
+      bushel get train/ n01440764/10026 image -o fish.jpg
+      bushel get train/ 0
+    """
+    import bushel
+    from bushel.cli.describe import find_sample, is_readable, lines, stored_value
+    from bushel.cli.output import print_json
+    from bushel.dataset import Dataset
+    from bushel.errors import UnsupportedError
+
+    dataset = bushel.open(path, container=container, pickle=pickle)
+    if not isinstance(dataset, Dataset):
+        raise UnsupportedError(f"{path} is a stream: `bushel cat` reads it, and `bushel convert` makes a dataset of it")
+    at = find_sample(dataset, sample, by_position=position)
+    if field is None:
+        for line in lines(dataset, at, 1, None):
+            print_json(line)
+        return
+    kind, data = stored_value(dataset, at, field)
+    if output != "-":
+        with open(output, "wb") as file:
+            file.write(data)
+        return
+    if sys.stdout.isatty() and not raw and not is_readable(kind):
+        raise typer.BadParameter(
+            f"{len(data)} bytes of {kind} are not for a terminal: write them to a file with -o FILE, or use --raw"
+        )
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,81 @@
+"""`bushel index`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bushel.cli.options import Debug, Json, Kind, Path, Pickle, Quiet, Workers, pairs
+
+__all__ = ["command"]
+
+
+def command(
+    path: Path,
+    container: Kind = None,
+    spec: Annotated[
+        list[str] | None, typer.Option("--spec", help="FIELD=TYPE, where the files do not tell; may be repeated.")
+    ] = None,
+    checksums: Annotated[
+        bool, typer.Option("--checksums/--no-checksums", help="Record the CRC-32 of every field: reads all data.")
+    ] = True,
+    force: Annotated[bool, typer.Option("--force", help="Index shards again whose index is fresh.")] = False,
+    workers: Workers = None,
+    pickle: Pickle = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    r"""Index a dataset and keep the index beside it, in `.bushel`.
+
+    With checksums, `bushel verify` finds all later damage.
+
+    \b
+    Example:
+      bushel index train/
+    """
+    import time
+
+    import bushel
+    from bushel.cli.output import count, print_json, print_text, progress, size
+
+    started = time.monotonic()
+    with progress("indexing", "shards", quiet=quiet) as report:
+        finished = 0
+
+        def one_more(shards: int) -> None:
+            nonlocal finished
+            finished += shards
+            if report is not None:
+                report(finished, None)
+
+        dataset = bushel.index(
+            path,
+            container=container,
+            spec=pairs(spec, "--spec") or None,
+            checksums=checksums,
+            force=force,
+            workers=workers,
+            pickle=pickle,
+            report=one_more,
+        )
+    info, seconds = dataset.info, time.monotonic() - started
+    if as_json:
+        print_json(
+            {
+                "path": path,
+                "container": info.container,
+                "shards": info.shards,
+                "samples": info.samples,
+                "bytes": info.bytes,
+                "checksums": info.checksums,
+                "seconds": seconds,
+            }
+        )
+    elif not quiet:
+        what = "with" if info.checksums else "without"
+        print_text(
+            f"{path}: {count(info.shards, 'shard')} of {info.container}, {count(info.samples, 'sample')}, "
+            f"{size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
+        )

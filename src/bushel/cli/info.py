@@ -1,0 +1,78 @@
+"""`bushel info`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from bushel.cli.options import Debug, Json, Kind, Path, Pickle
+
+__all__ = ["command"]
+
+
+def command(
+    path: Path, container: Kind = None, pickle: Pickle = False, as_json: Json = False, debug: Debug = False
+) -> None:
+    r"""Say what a dataset is: container, samples, fields and their sizes, keys, checksums.
+
+    \b
+    Example:
+      bushel info train/
+    """
+    import bushel
+    from bushel.cli.describe import summarise
+    from bushel.cli.output import columns, count, print_json, print_text, size
+    from bushel.dataset import Dataset
+    from bushel.errors import UnsupportedError
+
+    dataset = bushel.open(path, container=container, pickle=pickle)
+    if not isinstance(dataset, Dataset):
+        raise UnsupportedError(
+            f"{path} is a stream, of which nothing is known before it is read: `bushel cat` reads it, and "
+            "`bushel convert` makes a dataset of it"
+        )
+    info, fields = dataset.info, summarise(dataset.shards, dataset.spec)
+    if as_json:
+        print_json(
+            {
+                "path": path,
+                "container": info.container,
+                "shards": info.shards,
+                "files": info.files,
+                "samples": info.samples,
+                "bytes": info.bytes,
+                "keyed": info.keyed,
+                "checksums": info.checksums,
+                "indexed": info.indexed,
+                "fingerprint": dataset.fingerprint,
+                "fields": [asdict(field) for field in fields],
+            }
+        )
+        return
+    keys = ", ".join(map(repr, dataset.keys[:3])) + (", …" if len(dataset) > 3 else "")
+    for name, value in (
+        ("container", f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}"),
+        ("samples", f"{info.samples:,}"),
+        ("bytes", f"{info.bytes:,} ({size(info.bytes)})"),
+        ("keys", keys if info.keyed else "none: samples are known by position"),
+        ("checksums", "of every field" if info.checksums else "not of every field: `bushel index` records them"),
+        ("index", "beside the data" if info.indexed else "made when the dataset is opened: `bushel index` keeps it"),
+    ):
+        print_text(f"{name:<11}{value}")
+    header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
+    rows = [
+        (
+            f.name,
+            f.type,
+            f.codecs,
+            f"{f.samples:,}",
+            f"{f.elements:,}",
+            f"{f.mean:,.0f}",
+            f"{f.min:,}",
+            f"{f.max:,}",
+            f"{f.bytes:,}",
+        )
+        for f in fields
+    ]
+    print_text("")
+    for line in columns([header, *rows]):
+        print_text(line)

@@ -1,0 +1,41 @@
+"""`bushel ls`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bushel.cli.options import Allow, Debug, Json, Kind, Path, Pickle
+
+__all__ = ["command"]
+
+
+def command(
+    path: Path,
+    number: Annotated[int | None, typer.Option("-n", min=0, help="Samples to list.")] = None,
+    start: Annotated[int, typer.Option("--start", min=0, help="Position of the first.")] = 0,
+    fields: Annotated[bool, typer.Option("--fields", help="Show the stored bytes of every field.")] = False,
+    container: Kind = None,
+    allow_commands: Allow = False,
+    pickle: Pickle = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    r"""List the keys of a dataset, in order. No data is read.
+
+    \b
+    Examples:
+      bushel ls train/ -n 10 --fields
+      bushel ls train/ --json | jq .key
+    """
+    import bushel
+    from bushel.cli.describe import listing
+    from bushel.cli.output import print_json, print_text
+
+    dataset = bushel.open(path, container=container, allow_commands=allow_commands, pickle=pickle)
+    for position, key, sizes in listing(dataset, start, number, sizes=fields or as_json):
+        if as_json:
+            print_json({"position": position, "key": key, "fields": sizes})
+        else:
+            print_text("  ".join([key, *(f"{name}={found}" for name, found in sizes.items())]))

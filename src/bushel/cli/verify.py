@@ -1,0 +1,67 @@
+"""`bushel verify`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from bushel.cli.options import Debug, Json, Kind, Path, Pickle, Quiet, Workers
+
+__all__ = ["command"]
+
+
+def command(
+    path: Path,
+    container: Kind = None,
+    checksums: Annotated[
+        bool, typer.Option("--checksums/--no-checksums", help="Compare all bytes with their checksums.")
+    ] = True,
+    decode: Annotated[bool, typer.Option("--decode", help="Decode every value too.")] = False,
+    max_problems: Annotated[int, typer.Option("--max-problems", min=1, help="Problems to list.")] = 1000,
+    workers: Workers = None,
+    pickle: Pickle = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    r"""Check a dataset: structure, index, checksums, keys. Changes nothing.
+
+    Every problem is one line. The exit code is 1 when there are any, but not for warnings (stale, unfinished).
+
+    \b
+    Examples:
+      bushel verify train/
+      bushel verify train/ --decode
+    """
+    import bushel
+    from bushel.cli.output import count, print_json, print_text, progress, size
+
+    with progress("verifying", "bytes", quiet=quiet) as report:
+        found = bushel.verify(
+            path,
+            checksums=checksums,
+            decode=decode,
+            container=container,
+            workers=workers,
+            pickle=pickle,
+            max_problems=max_problems,
+            report=report,
+        )
+    if as_json:
+        print_json({"path": path, "ok": found.ok, **asdict(found)})
+        raise typer.Exit(0 if found.ok else 1)
+    for problem in found.problems:
+        print_text(f"warning: {problem}" if problem.warning else str(problem))
+    if not quiet:
+        wrong = sum(not problem.warning for problem in found.problems) + found.more
+        unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
+        verdict = "ok" if found.ok else count(wrong, "problem") + unlisted
+        print_text(
+            f"{path}: {verdict}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
+            f"{size(found.bytes_checked)} compared with checksums"
+        )
+        if checksums and found.ok and not found.checksums_checked:
+            print_text("Some or all fields have no checksum to compare with: `bushel index` records them.")
+    raise typer.Exit(0 if found.ok else 1)

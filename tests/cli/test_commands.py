@@ -1,0 +1,398 @@
+"""The commands, called in this process: what they print and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integrity.small import CASES, SPEC, flip, jpeg, key, reading, sample, write
+from typer.testing import CliRunner
+
+import bushel
+from bushel.cli.app import app
+from bushel.cli.describe import find_sample, readable, summarise
+from bushel.cli.output import columns, size
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    """Run a command and give its standard output, after looking at its exit code."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
+    assert "Traceback" not in result.stderr
+    return result.stdout
+
+
+def fails(*arguments: object, code: int = 2) -> str:
+    """Run a command that must fail, and give what it says on standard error."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    return result.stderr
+
+
+def lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write(tmp_path / "data", "tar")
+
+
+# convert
+
+
+@pytest.mark.parametrize("container", sorted({container for container, _ in CASES}))
+def test_convert(data: Path, tmp_path: Path, container: str) -> None:
+    out = run("convert", data, tmp_path / "out", "-c", container, "--shard-samples", 5)
+    assert out.startswith(f"{tmp_path / 'out'}: 7 samples written as {container}, ")
+    assert run("ls", tmp_path / "out").splitlines() == [key(number) for number in range(7)]
+    assert run("verify", tmp_path / "out", "-q") == ""
+
+
+def test_convert_options(data: Path, tmp_path: Path) -> None:
+    [done] = lines(
+        run(
+            *("convert", data, tmp_path / "out.ffr", "--json", "--fields", "label", "--rename", "label=class"),
+            *("--spec", "label=float", "--no-keys", "--workers", 1),
+        )
+    )
+    assert done["target"] == str(tmp_path / "out.ffr")
+    assert (done["container"], done["samples"], done["kept"], done["bytes"]) == ("ffrecord", 7, 0, 56)
+    assert done["spec"] == {"class": "float"}
+    assert isinstance(done["seconds"], float)
+    assert any("keys" in limit for limit in done["limits"])
+    assert lines(run("cat", tmp_path / "out.ffr", "-n", 2)) == [
+        {"__key__": "0", "class": 0.0},
+        {"__key__": "1", "class": 37.0},
+    ]
+
+
+def test_convert_generation_and_append(data: Path, tmp_path: Path) -> None:
+    run("convert", data, tmp_path / "out", "-c", "bag", "--generation", "C", "--shard-bytes", "1kB", "-q")
+    assert (tmp_path / "out" / "000000" / "image.idx").exists()
+    write(tmp_path / "more", "gulp", count=9)
+    error = fails("convert", tmp_path / "more", tmp_path / "out", "-c", "bag", "--generation", "C", "--append")
+    assert f"key {key(0)!r} is in the dataset already" in error
+
+
+def test_convert_replaces_dots(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in.ffr", {"x": "utf8"}, sync=False) as writer:
+        writer.append({"x": "1"}, key="a/b.c.txt")
+    assert "cannot hold the key 'a/b.c.txt'" in fails("convert", tmp_path / "in.ffr", tmp_path / "out.tar")
+    run("convert", tmp_path / "in.ffr", tmp_path / "new.tar", "--replace-dots", "_")
+    assert run("ls", tmp_path / "new.tar") == "a/b_c_txt\n"
+
+
+def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert "resumed, not both" in fails("convert", data, out, "-c", "tar", "--append", "--resume")
+    assert "no keys to replace dots in" in fails("convert", data, out, "-c", "tar", "--no-keys", "--replace-dots", "_")
+    assert "'label' should be NAME=VALUE" in fails("convert", data, out, "-c", "tar", "--rename", "label")
+    assert "there is no container 'zip'" in fails("convert", data, out, "-c", "zip")
+    assert "say which container to write" in fails("convert", data, out)
+    assert "there is no field 'x': the fields are" in fails("convert", data, out, "-c", "tar", "--fields", "x")
+    assert "there is no file or folder" in fails("convert", tmp_path / "nowhere", out, "-c", "tar")
+    assert "is no size" in fails("convert", data, out, "-c", "tar", "--shard-bytes", "much")
+    assert "is a dataset already" in fails("convert", data, data, "-c", "tar")
+    assert "generation" in fails("convert", data, out, "-c", "bag", "--generation", "Z")
+    assert not out.exists()
+
+
+# index
+
+
+def test_index(data: Path) -> None:
+    for sidecar in (data / ".bushel").iterdir():
+        sidecar.unlink()
+    [done] = lines(run("index", data, "--no-checksums", "--json"))
+    assert (done["container"], done["shards"], done["samples"], done["checksums"]) == ("tar", 3, 7, False)
+    out = run("index", data)
+    assert out.startswith(f"{data}: 3 shards of tar, 7 samples, ")
+    assert " indexed with checksums in " in out
+    assert reading(data).info.checksums
+    file, offset = reading(data).where(0, "image.jpg")  # the files alone know only extensions
+    flip(Path(file), offset)
+    assert run("index", data, "-q") == ""
+    run("verify", data, code=1)
+    run("index", data, "--force")
+    run("verify", data)
+
+
+def test_index_of_damaged_files(data: Path) -> None:
+    (data / "shard-000001.tar").write_bytes(b"no tar")
+    error = fails("index", data, code=1)
+    assert error.splitlines()[0].startswith(f"bushel: {data / 'shard-000001.tar'}@0: not a tar archive")
+    assert error.splitlines()[1].strip() == "run `bushel verify` on it"
+
+
+# verify
+
+
+def test_verify(data: Path) -> None:
+    out = run("verify", data)
+    assert out.startswith(f"{data}: ok; 3 shards, 7 samples, ")
+    file, offset = reading(data).where(3, "image")
+    flip(Path(file), offset)
+    first, last = run("verify", data, code=1).splitlines()
+    assert first.startswith(f"checksum: {file}@{offset}: sample {key(3)!r}, field 'image': has the CRC-32 ")
+    assert last.startswith(f"{data}: 1 problem; 3 shards, 7 samples, ")
+    [found] = lines(run("verify", data, "--json", code=1))
+    assert found["ok"] is False
+    assert found["problems"] == [
+        {
+            "file": file,
+            "offset": offset,
+            "key": key(3),
+            "field": "image",
+            "kind": "checksum",
+            "message": found["problems"][0]["message"],
+        }
+    ]
+    assert set(found) == {
+        *("path", "ok", "problems", "samples", "shards", "bytes_checked", "checksums_checked", "more"),
+    }
+    assert run("verify", data, "--no-checksums", "-q") == ""
+
+
+def test_verify_says_what_it_could_not_know(data: Path) -> None:
+    for sidecar in (data / ".bushel").iterdir():
+        sidecar.unlink()
+    assert "`bushel index` records them" in run("verify", data)
+    assert "records them" not in run("verify", data, "--no-checksums")
+
+
+def test_verify_counts_what_it_does_not_list(data: Path) -> None:
+    for position in range(7):
+        file, offset = reading(data).where(position, "image")
+        flip(Path(file), offset)
+    out = run("verify", data, "--max-problems", 2, code=1).splitlines()
+    assert len(out) == 3
+    assert "7 problems (5 of them not listed)" in out[-1]
+
+
+def test_verify_warns(data: Path) -> None:
+    os.utime(data / "shard-000000.tar", ns=(1, 1))
+    out = run("verify", data).splitlines()
+    assert out[0].startswith(f"warning: stale: {data / 'shard-000000.tar'}: ")
+
+
+def test_verify_decodes(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in.tar", {"image": "jpg"}, sync=False) as writer:
+        writer.append({"image": jpeg(0)[:300]}, key="a")
+    run("verify", tmp_path / "in.tar")
+    assert run("verify", tmp_path / "in.tar", "--decode", code=1).startswith("decode: ")
+
+
+# info
+
+
+def test_info(data: Path) -> None:
+    text = run("info", data).splitlines()
+    assert text[0] == "container  tar, 3 shards, 3 files"
+    assert text[1] == "samples    7"
+    assert text[3] == f"keys       {key(0)!r}, {key(1)!r}, {key(2)!r}, …"
+    assert text[-1].split()[:5] == ["label", "int", "cls", "7", "7"]
+    [found] = lines(run("info", data, "--json"))
+    sizes = [len(jpeg(number)) for number in range(7)]
+    assert found["fields"][0] == {
+        "name": "image",
+        "type": "jpg",
+        "codecs": "jpg",
+        "samples": 7,
+        "elements": 7,
+        "bytes": sum(sizes),
+        "mean": sum(sizes) / 7,
+        "min": min(sizes),
+        "max": max(sizes),
+    }
+    assert (found["samples"], found["keyed"], found["checksums"], found["indexed"]) == (7, True, True, True)
+    assert found["fingerprint"] == reading(data).fingerprint
+
+
+def test_info_of_what_is_no_dataset(tmp_path: Path) -> None:
+    assert "there is no file or folder" in fails("info", tmp_path / "nowhere")
+    assert "none of the five containers" in fails("info", tmp_path, code=1)
+    (tmp_path / "x.tar.gz").write_bytes(b"")
+    assert "is a stream" in fails("info", tmp_path / "x.tar.gz")
+    assert "is a stream" in fails("get", tmp_path / "x.tar.gz", 0)
+    assert "pass allow_commands=True" in fails("ls", "pipe:echo hello")
+
+
+def test_summary_of_sequences_and_missing_fields(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in", {"words": "utf8[]", "x": "utf8"}, container="ffrecord", sync=False) as writer:
+        writer.append({"words": ["a", "bcd"], "x": ""}, key="a")
+        writer.append({"words": []}, key="b")
+    dataset = reading(tmp_path / "in")
+    words, x = summarise(dataset.shards, dataset.spec)
+    assert (words.samples, words.elements, words.bytes, words.mean, words.min, words.max) == (2, 2, 4, 2.0, 1, 3)
+    assert (x.samples, x.elements, x.bytes, x.mean, x.min, x.max) == (1, 1, 0, 0.0, 0, 0)
+
+
+# ls, cat, get
+
+
+def test_ls(data: Path) -> None:
+    assert run("ls", data, "-n", 2, "--start", 4).splitlines() == [key(4), key(5)]
+    assert run("ls", data, "--start", 99) == ""
+    assert run("ls", data, "-n", 1, "--fields") == f"{key(0)}  image={len(jpeg(0))}  label=1\n"
+    assert lines(run("ls", data, "--json", "--start", 6)) == [
+        {"position": 6, "key": key(6), "fields": {"image": len(jpeg(6)), "label": 3}}
+    ]
+
+
+def test_cat(data: Path) -> None:
+    [first] = lines(run("cat", data, "-n", 1, "--start", 5))
+    assert first["__key__"] == key(5)
+    assert first["label"] == sample(5)["label"]
+    assert first["image"]["bytes"] == len(jpeg(5))
+    assert lines(run("cat", data, "--fields", "label")) == [
+        {"__key__": key(number), "label": sample(number)["label"]} for number in range(7)
+    ]
+    assert "there is no field 'x'" in fails("cat", data, "--fields", "x")
+
+
+def test_cat_of_every_kind_of_value(tmp_path: Path) -> None:
+    values: dict[str, tuple[str, Any, Any]] = {
+        "text": ("utf8", "é\n", "é\n"),
+        "real": ("float", float("nan"), "nan"),
+        "big": ("int", 2**100, 2**100),
+        "raw": (
+            "bytes",
+            b"ab",
+            {"bytes": 2, "sha256": "fb8e20fc2e4c3f248c60c39bd652f3c1347298bb977b8b4d5903b85055620603"},
+        ),
+        "map": ("msgpack", {"a": [b"", None], 3: 1.5}, None),
+        "list": ("int[]", [1, 2], [1, 2]),
+    }
+    with bushel.Writer(tmp_path / "x.ffr", {name: kind for name, (kind, _, _) in values.items()}, sync=False) as writer:
+        writer.append({name: value for name, (_, value, _) in values.items()})
+    [found] = lines(run("cat", tmp_path / "x.ffr"))
+    empty = {"bytes": 0, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}
+    assert found.pop("map") == {"a": [empty, None], "3": 1.5}
+    assert found == {"__key__": "0", **{name: shown for name, (_, _, shown) in values.items() if name != "map"}}
+
+
+def test_cat_of_bad_values(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "x.ffr", {"n": "float"}, sync=False) as writer:
+        writer.append({"n": b"123"})
+    assert "sample '0', field 'n'" in fails("cat", tmp_path / "x.ffr", code=1)
+
+
+def test_streams(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "x.tar", {"n": "int", "jpg": "jpg"}, sync=False) as writer:
+        for number in range(3):
+            writer.append({"n": number, "jpg": jpeg(number)}, key=f"s{number}")
+    pipe = f"pipe:cat {tmp_path / 'x.tar'}"
+    assert run("ls", pipe, "--allow-commands", "--start", 1) == "s1\ns2\n"
+    assert run("ls", pipe, "--allow-commands", "--fields", "-n", 1) == f"s0  jpg={len(jpeg(0))}  n.cls=1\n"
+    assert lines(run("cat", pipe, "--allow-commands", "--fields", "n.cls", "--start", 2)) == [
+        {"__key__": "s2", "n.cls": 2}
+    ]
+    run("convert", pipe, tmp_path / "out", "-c", "bag", "--allow-commands")
+    assert run("ls", tmp_path / "out") == "s0\ns1\ns2\n"
+
+
+def test_get(data: Path, tmp_path: Path) -> None:
+    out = CliRunner().invoke(app, ["get", str(data), key(3), "image"])
+    assert out.stdout_bytes == jpeg(3)
+    assert run("get", data, 3, "label") == "111"
+    assert run("get", "--", data, -1, "label") == "222"
+    assert run("get", data, key(6), "image", "-o", tmp_path / "x.jpg") == ""
+    assert (tmp_path / "x.jpg").read_bytes() == jpeg(6)
+    assert lines(run("get", data, 2))[0]["label"] == 74
+    for arguments, says in (
+        ((99,), "there is no sample 99: the dataset has 7"),
+        (("nobody",), "there is no sample 'nobody' among these 7"),
+        ((0, "x"), "there is no field 'x': the fields are image, label"),
+        ((0, "image[1]"), "field 'image' is no sequence"),
+        ((0, "image", "-o", tmp_path / "no" / "x"), "No such file or directory"),
+    ):
+        assert says in fails("get", data, *arguments)
+
+
+def test_get_elements_of_sequences(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in", {"words": "utf8[]", "x": "utf8"}, container="tar", sync=False) as writer:
+        writer.append({"words": ["a", "bcd"]}, key="k")
+    assert run("get", tmp_path / "in", "k", "words[1]") == "bcd"
+    assert run("get", tmp_path / "in", "k", "words[-2]") == "a"
+    assert "name an element, as words[0]" in fails("get", tmp_path / "in", "k", "words")
+    assert "has 2 elements, not words[2]" in fails("get", tmp_path / "in", "k", "words[2]")
+    assert "sample 'k' lacks the field 'x'" in fails("get", tmp_path / "in", "k", "x")
+
+
+def test_keys_go_before_positions(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in", {"x": "utf8"}, container="bag", sync=False) as writer:
+        for name in ("2", "1", "0", "-1"):
+            writer.append({"x": name}, key=name)
+    assert run("get", tmp_path / "in", 0, "x") == "0"
+    assert run("get", tmp_path / "in", 0, "x", "--position") == "2"
+    assert run("get", tmp_path / "in", 3, "x") == "-1"
+    dataset = reading(tmp_path / "in")
+    assert find_sample(dataset, "-1", by_position=False) == 3
+    assert find_sample(dataset, "-2", by_position=True) == 2
+
+
+def test_a_field_may_look_like_an_element(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in.ffr", {"x[0]": "utf8", "y": "utf8"}, sync=False) as writer:
+        writer.append({"x[0]": "a", "y": "b"})
+    assert run("get", tmp_path / "in.ffr", 0, "x[0]") == "a"
+
+
+# The rest
+
+
+def test_version_and_help() -> None:
+    assert run("version") == f"{bushel.__version__}\n"
+    text = run("--help")
+    for name in ("convert", "index", "verify", "info", "ls", "cat", "get", "version"):
+        assert f"\n  {name} " in text
+        assert "Example" in run(name, "--help"), name
+
+
+def test_wrong_use_of_the_command_line() -> None:
+    assert "No such command 'foo'" in fails("foo")
+    assert "No such option" in fails("ls", "x", "--foo")
+    assert "Missing argument" in fails("ls")
+
+
+def test_faults_of_bushel_are_not_problems_of_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr(bushel, "verify", broken)
+    result = CliRunner().invoke(app, ["verify", str(data)])
+    assert result.exit_code == 70
+    assert "a bug" in result.stderr
+    assert "a fault of Bushel itself" in result.stderr
+
+
+def test_debug_shows_where(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["info", str(tmp_path), "--debug"])
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert result.stderr.splitlines()[-2].startswith("bushel: ")
+
+
+def test_sizes_and_columns() -> None:
+    assert [size(number) for number in (0, 999, 1000, 12345, 10**9, 10**18)] == [
+        *("0 bytes", "999 bytes", "1 kB", "12.3 kB", "1 GB", "1e+03 PB"),
+    ]
+    rows: Sequence[Sequence[str]] = [("field", "type", "stored", "n"), ("a", "jpg", "jpg", "1,234")]
+    assert list(columns(rows)) == ["field  type  stored      n", "a      jpg   jpg     1,234"]
+
+
+def test_only_readable_fields_are_decoded() -> None:
+    asked: list[set[str]] = []
+
+    def decode(part: dict[str, Any]) -> dict[str, Any]:
+        asked.append(set(part))
+        return part
+
+    readable({"__key__": "a", "image": b"", "label": b"1"}, SPEC, decode)
+    assert asked == [{"__key__", "label"}]

@@ -1,0 +1,147 @@
+"""`bushel pack` and `bushel list`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.test_commands import fails, run
+from tests.sources.folders import image_folder, jpeg
+
+import bushel
+
+
+def opened(path: Path | str) -> bushel.Dataset:
+    dataset = bushel.open(path)
+    assert isinstance(dataset, bushel.Dataset)
+    return dataset
+
+
+def test_pack_a_folder(tmp_path: Path) -> None:
+    image_folder(tmp_path / "photos", 6)
+    said = run("pack", tmp_path / "photos", tmp_path / "out", "-c", "bag")
+    assert said.startswith(f"{tmp_path / 'out'}: 6 samples written as bag, ")
+    assert len(opened(tmp_path / "out")) == 6
+    done = json.loads(run("pack", tmp_path / "photos", tmp_path / "x.tar", "--json"))
+    assert (done["samples"], done["errors"], done["paths"]) == (6, 0, [str(tmp_path / "x.tar")])
+    assert run("pack", tmp_path / "photos", tmp_path / "y.tar", "-q") == ""
+
+
+def test_errors_are_told_and_counted(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 6)
+    (photos / "class0/0000.jpg").write_bytes(b"")
+    said = fails("pack", photos, tmp_path / "a.tar", code=1)
+    assert "1 of the first 1 items cannot be packed, and 0 may be" in said
+    assert "0000.jpg" in said
+    done = json.loads(run("pack", photos, tmp_path / "b.tar", "--max-errors", "20%", "--json", code=1))
+    assert (done["samples"], done["errors"]) == (5, 1)
+    assert json.loads(Path(done["error_logs"][0]).read_text())["path"] == str(photos / "class0/0000.jpg")
+    assert "expected an image" in fails("pack", photos, tmp_path / "c.tar", "--strict", code=1)
+
+
+def test_im2rec_options(tmp_path: Path) -> None:
+    image_folder(tmp_path / "photos", 2)
+    run("pack", tmp_path / "photos", tmp_path / "a.tar", "--resize", "8", "--center-crop", "--encoding", ".png")
+    assert [sample["image"].shape for sample in opened(tmp_path / "a.tar")] == [(8, 8, 3)] * 2
+    assert opened(tmp_path / "a.tar").spec["image"] == "png"
+    run("pack", tmp_path / "photos", tmp_path / "b.tar", "--resize", "6x5", "--color", "0", "--quality", "80")
+    assert [sample["image"].shape for sample in opened(tmp_path / "b.tar")] == [(5, 6)] * 2
+
+
+def test_kinds_of_sources(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 3)
+    run("list", tmp_path / "set", photos, "--recursive", "--no-shuffle")
+    run("pack", tmp_path / "set.lst", tmp_path / "list.rec", "--root", photos)
+    assert [sample["label"] for sample in opened(tmp_path / "list.rec")] == [0, 1, 2]
+    run("pack", photos, tmp_path / "files.ffr", "--kind", "files")
+    assert list(opened(tmp_path / "files.ffr").keys)[0] == "class0/0000.jpg"
+    (tmp_path / "rows.csv").write_text("class0/0000;cat\nclass1/0001;dog\n")
+    run(
+        *("pack", tmp_path / "rows.csv", tmp_path / "table.tar", "--columns", "id,label"),
+        *("--file", "{id}.jpg", "--root", photos),
+    )
+    assert [sample["label"] for sample in opened(tmp_path / "table.tar")] == ["cat", "dog"]
+    assert json.loads((tmp_path / "table.tar.label2idx.json").read_text()) == {"cat": 0, "dog": 1}
+    np.savez(tmp_path / "x.npz", x=np.arange(4))
+    run("pack", tmp_path / "x.npz", tmp_path / "x.tar")
+    run("pack", tmp_path / "x.tar", tmp_path / "again.ffr", "--spec", "x=u64")
+    assert [sample["x"] for sample in opened(tmp_path / "again.ffr")] == [0, 1, 2, 3]
+
+
+def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 7)
+    options = ("-c", "tar", "--shuffle", 3, "--parts", 2, "--workers", 2)
+    run("pack", photos, tmp_path / "out", *options, "--part", 1)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-00001"]
+    run("pack", photos, tmp_path / "out", *options, "--resume")
+    assert len(opened(str(tmp_path / "out/part-*"))) == 7
+    run("pack", photos, tmp_path / "more.rec", "--no-keys")
+    run("pack", photos, tmp_path / "more.rec", "--no-keys", "--append", "--processes", 1)
+    assert len(opened(tmp_path / "more.rec")) == 14
+    (tmp_path / "dots").mkdir()
+    (tmp_path / "dots/a.b.jpg").write_bytes(jpeg(0))
+    run("pack", tmp_path / "dots", tmp_path / "dots.tar", "--replace-dots", "_")
+    assert list(opened(tmp_path / "dots.tar").keys) == ["a_b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--append", "--resume"], "appended or resumed, not both"),
+        (["--max-errors", "many"], "neither a number nor a share"),
+        (["--resize", "3x4x5"], "neither a number of pixels nor"),
+        (["--inter-method", "7"], "inter_method is 0 to 4, 9 or 10"),
+        (["--parts", "2", "--part", "2"], "the parts are 0 to 1"),
+        (["--kind", "photos"], "photos"),
+    ],
+)
+def test_wrong_use(tmp_path: Path, options: list[str], message: str) -> None:
+    photos = image_folder(tmp_path / "photos", 2)
+    assert message in fails("pack", photos, tmp_path / "x.tar", *options)
+
+
+def test_lists(tmp_path: Path) -> None:
+    image_folder(tmp_path / "photos", 10, classes=2)
+    ratios = ("--train-ratio", 0.75, "--test-ratio", 0.25)
+    said = run("list", tmp_path / "l/set", tmp_path / "photos", "--recursive", *ratios)
+    assert said == f"{tmp_path}/l/set_test.lst: 2 images\n{tmp_path}/l/set_train.lst: 8 images\n"
+    counts = json.loads(run("list", tmp_path / "c", tmp_path / "photos", "--recursive", "--chunks", 3, "--json"))
+    assert list(counts.values()) == [4, 4, 2]
+    assert "--recursive looks into its folders" in fails("list", tmp_path / "c", tmp_path / "photos")
+    run("list", tmp_path / "old", tmp_path / "photos", "--recursive", "--im2rec-order")
+    indices = [int(line.split("\t")[0]) for line in (tmp_path / "old.lst").read_text().splitlines()]
+    assert indices == [4, 0, 5, 9, 3, 1, 6, 8, 7, 2]
+
+
+def test_ctrl_c_is_resumed_and_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 400)
+    command = [sys.executable, "-m", "bushel", "pack", str(photos), str(tmp_path / "x.tar")]
+    main, other = pty.openpty()
+    slow = ["--resize", "600", "--workers", "1"]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen([*command, *slow], stdin=quiet, stdout=quiet, stderr=other) as process:
+        os.close(other)
+        shown = b""
+        while b"errors" not in shown:
+            shown += os.read(main, 4096)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        try:
+            while more := os.read(main, 4096):
+                shown += more
+        except OSError:  # how a terminal ends whose other side is closed
+            pass
+    os.close(main)
+    assert process.returncode == 130
+    assert b"--resume goes on with" in shown
+    assert b"/s" in shown
+    subprocess.run([*command, "--resize", "600", "--resume", "-q"], check=True, timeout=300)
+    assert len(opened(tmp_path / "x.tar")) == 400

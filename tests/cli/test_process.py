@@ -1,0 +1,125 @@
+"""The command as a process: signals, pipes, and how fast it starts to be of use."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.integrity.small import key, reading, write
+
+import bushel
+
+_SLOW = """
+import time
+import bushel
+from bushel.cli import main
+
+append = bushel.Writer.append
+def slow(*arguments, **options):
+    time.sleep(0.02)
+    return append(*arguments, **options)
+bushel.Writer.append = slow
+main()
+"""
+"""The command, with a writer that takes its time."""
+
+
+def bushel_command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "bushel", *map(str, arguments)]
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    done = subprocess.run(bushel_command("version"), capture_output=True, text=True, check=True)
+    assert done.stdout == f"{bushel.__version__}\n"
+    done = subprocess.run(bushel_command("info", tmp_path / "nowhere"), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"bushel: there is no file or folder {tmp_path / 'nowhere'}\n"
+
+
+def test_the_command_line_alone_imports_nothing_heavy() -> None:
+    code = "import bushel.cli.app, sys; print(*{'numpy', 'rich', 'PIL', 'safetensors', 'msgspec'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_no_progress_where_nobody_looks_on(tmp_path: Path) -> None:
+    write(tmp_path / "in", "tar")
+    command = bushel_command("convert", tmp_path / "in", tmp_path / "out", "-c", "bag")
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["ls", "cat"])
+def test_output_that_nobody_reads_to_its_end(tmp_path: Path, command: str) -> None:
+    write(tmp_path / "in", "ffrecord", count=4000, shard_samples=None)
+    with subprocess.Popen(
+        bushel_command(command, tmp_path / "in", "--fields", *(["label"] if command == "cat" else [])),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert key(0).encode() in process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_bytes_go_through_standard_output_as_they_are(tmp_path: Path) -> None:
+    write(tmp_path / "in", "recordio")
+    command = bushel_command("get", tmp_path / "in", 2, "image")
+    stored = reading(tmp_path / "in").read([2], decode=False)[0]["image"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == stored
+
+
+def test_keys_that_are_no_text(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in.ffr", {"x": "utf8"}, sync=False) as writer:
+        writer.append({"x": "1"}, key=b"\xff\xfe/a".decode("utf-8", "surrogateescape"))
+    done = subprocess.run(bushel_command("ls", tmp_path / "in.ffr"), capture_output=True, check=True)
+    assert done.stdout == b"\xff\xfe/a\n"
+    done = subprocess.run(bushel_command("ls", tmp_path / "in.ffr", "--json"), capture_output=True, check=True)
+    assert b'"key": "\\udcff\\udcfe/a"' in done.stdout
+
+
+@pytest.mark.parametrize("container", ["tar", "bag", "ffrecord", "gulp", "recordio"])
+def test_ctrl_c_leaves_nothing_broken_and_resume_completes_it(tmp_path: Path, container: str) -> None:
+    write(tmp_path / "in", "tar", count=300, shard_samples=None)
+    command = [sys.executable, "-c", _SLOW, "convert", str(tmp_path / "in"), str(tmp_path / "out")]
+    command += ["-c", container, "--shard-samples", "40"]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+    )
+    deadline = time.monotonic() + 60
+    while not _finished_shards(tmp_path / "out") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, error = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, ""), error
+    assert f"--resume goes on with {tmp_path / 'out'}" in error
+    assert "Traceback" not in error
+    report = bushel.verify(tmp_path / "out")
+    assert [problem.kind for problem in report.problems] in ([], ["unfinished"])
+    kept = len(reading(tmp_path / "out"))
+    assert 0 < kept < 300
+    again = bushel_command(
+        *("convert", tmp_path / "in", tmp_path / "out", "-c", container, "--shard-samples", 40, "--resume")
+    )
+    assert " were there)" in subprocess.run(again, capture_output=True, text=True, check=True).stdout
+    whole, original = reading(tmp_path / "out"), reading(tmp_path / "in")
+    assert list(whole.keys) == list(original.keys)
+    fields = ["image"]
+    assert whole.read(range(300), fields, decode=False) == original.read(range(300), fields, decode=False)
+    assert bushel.verify(tmp_path / "out").problems == ()
+
+
+def _finished_shards(folder: Path) -> bool:
+    return folder.is_dir() and any(not entry.name.startswith(".") for entry in folder.iterdir())

@@ -1,0 +1,91 @@
+"""The comparison of two tables of one shard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bushel.integrity.compare import differences
+from bushel.shardindex import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
+from bushel.spec import Field
+
+
+def column(name: str, extents: list[tuple[int, int]], *, starts: list[int] | None = None, file: int = 0) -> Column:
+    offset, length = np.array(extents, np.int64).reshape(-1, 2).T.copy()
+    return Column(
+        Field(name, "bytes", starts is not None),
+        "bytes",
+        file,
+        offset,
+        length,
+        starts=None if starts is None else np.array(starts, np.int64),
+    )
+
+
+def table(*columns: Column, samples: int, keys: list[str] | None = None) -> ShardIndex:
+    files = (FileStamp("x.data", 1000), FileStamp("x.table", 100))
+    return ShardIndex(
+        samples, files, {c.field.name: c for c in columns}, "bag", None if keys is None else Keys.of(keys)
+    )
+
+
+def test_equal_tables() -> None:
+    kept = table(column("a", [(0, 5), (0, MISSING)]), column("b", [(5, 1), (6, 1)], starts=[0, 2, 2]), samples=2)
+    assert list(differences(kept, kept)) == []
+
+
+def test_another_number_of_samples_ends_the_comparison() -> None:
+    [found] = differences(table(column("a", [(0, 5)]), samples=1), table(column("a", []), samples=0))
+    assert found.what == "the files have 0 samples, and the index 1"
+
+
+def test_moved_extents_and_extents_of_other_records() -> None:
+    kept = table(column("a", [(0, 5), (5, 5), (10, 5), (20, 1)]), samples=4)
+    built = table(column("a", [(0, 5), (0, 5), (10, 6), (0, MISSING)]), samples=4)
+    found = list(differences(kept, built))
+    assert [(d.sample, d.field, d.file, d.offset, d.referred) for d in found] == [
+        (1, "a", 0, 5, True),
+        (2, "a", 0, 10, False),
+        (3, "a", 0, 20, False),
+    ]
+    assert found[1].what == "the files have it at 10 with 6 bytes, and the index at 10 with 5 bytes"
+    assert found[2].what == "the files have it nowhere, and the index at 20 with 1 bytes"
+
+
+def test_other_numbers_of_elements() -> None:
+    kept = table(column("a", [(0, 1), (1, 1)], starts=[0, 2, 2]), samples=2)
+    built = table(column("a", [(0, 1), (1, 1)], starts=[0, 1, 2]), samples=2)
+    assert [(d.sample, d.what) for d in differences(kept, built)] == [
+        (0, "the files have 1 elements, and the index 2"),
+        (1, "the files have 1 elements, and the index 0"),
+    ]
+
+
+def test_keys_and_positions() -> None:
+    a = column("a", [(0, 1), (1, 1), (2, 1)])
+    kept = table(a, samples=3, keys=["x", "y", "z"])
+    [found] = differences(kept, table(a, samples=3, keys=["x", "Y", "z"]))
+    assert (found.sample, found.what) == (1, "the files say 'Y' where the index has the key 'y'")
+    numbered = table(a, samples=3, keys=["0", "1", "2"])
+    assert list(differences(numbered, table(a, samples=3))) == []
+    assert [d.sample for d in differences(kept, table(a, samples=3))] == [0, 1, 2]
+
+
+def test_fields_that_the_files_do_not_tell_apart_must_lie_within_their_sample() -> None:
+    built = table(column("meta", [(0, 20), (20, 20)], file=1), samples=2)
+    kept = table(
+        column("label", [(4, 2), (24, 2)], file=1),
+        column("words", [(7, 3), (11, 3), (30, 3)], starts=[0, 2, 3], file=1),
+        column("inline", [(0, 9), (900, 9)], file=INLINE),
+        samples=2,
+    )
+    assert list(differences(kept, built)) == []
+    moved = {**kept.columns, "label": column("label", [(4, 2), (18, 4)], file=1)}
+    [found] = differences(replace(kept, columns=moved), built)
+    assert (found.sample, found.field, found.file, found.offset) == (1, "label", 1, 18)
+
+
+def test_the_files_may_have_more_fields() -> None:
+    a = column("a", [(0, 1)])
+    assert list(differences(table(a, samples=1), table(a, column("b", [(1, 1)]), samples=1))) == []

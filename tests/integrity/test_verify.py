@@ -1,0 +1,297 @@
+"""verify on sound datasets and on ones that were damaged in one way each."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from tests.integrity.small import CASES, SPEC, flip, jpeg, key, overwrite, reading, sample, tree, write
+
+import bushel
+from bushel.errors import FormatError
+from bushel.integrity import Problem, Report
+
+each_container = pytest.mark.parametrize(("container", "generation"), CASES)
+
+
+def kinds(report: Report) -> list[str]:
+    return [problem.kind for problem in report.problems]
+
+
+@each_container
+def test_a_sound_dataset_has_no_problems_and_is_not_touched(
+    tmp_path: Path, container: str, generation: Literal["B", "C"] | None
+) -> None:
+    folder = write(tmp_path / "data", container, generation)
+    before = tree(folder)
+    report = bushel.verify(folder, decode=True)
+    assert report.problems == ()
+    assert report.ok
+    assert (report.samples, report.shards, report.checksums_checked, report.more) == (7, 3, True, 0)
+    stored = reading(folder).read(range(7), decode=False)
+    assert report.bytes_checked == sum(len(s["image"]) + len(s["label"]) for s in stored)
+    assert tree(folder) == before
+
+
+@each_container
+def test_without_an_index_there_is_nothing_to_compare_with(
+    tmp_path: Path, container: str, generation: Literal["B", "C"] | None
+) -> None:
+    folder = write(tmp_path / "data", container, generation)
+    for sidecars in list(folder.rglob(".bushel")):
+        shutil.rmtree(sidecars)
+    report = bushel.verify(folder)
+    assert report.problems == ()
+    assert report.samples == 7
+    # values packed into ffrecord's maps get checksums from the records that were just checked
+    assert report.checksums_checked == (container == "ffrecord")
+    assert not list(folder.rglob(".bushel"))
+
+
+@each_container
+def test_every_flipped_bit_is_found_with_its_sample_and_field(
+    tmp_path: Path, container: str, generation: Literal["B", "C"] | None
+) -> None:
+    folder = write(tmp_path / "data", container, generation)
+    dataset = reading(folder)
+    damaged = [(1, "image"), (4, "image"), (5, "image"), (6, "image")]
+    places = {place: dataset.where(*place) for place in damaged}
+    dataset.close()
+    for file, offset in places.values():
+        flip(Path(file), offset + 300)
+    report = bushel.verify(folder)
+    assert not report.ok
+    found = {(p.key, p.field): (p.file, p.offset) for p in report.problems if p.kind == "checksum" and p.field}
+    assert found == {(key(number), field): places[number, field] for number, field in damaged}
+    assert not bushel.verify(folder, checksums=False, workers=1).checksums_checked
+
+
+def test_an_element_of_a_sequence_is_named(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"frames": "jpg[]"}, container="gulp", sync=False) as writer:
+        writer.append({"frames": [jpeg(0), jpeg(1)]}, key="a")
+        writer.append({"frames": [jpeg(2), jpeg(3), jpeg(4)]}, key="b")
+    dataset = reading(tmp_path / "data")
+    column = dataset.shards[0].index.columns["frames"]
+    offset = int(column.offset[3])
+    crc = int(column.crc32[3]) if column.crc32 is not None else -1
+    flip(tmp_path / "data" / "data_0.gulp", offset + 5)
+    [problem] = bushel.verify(tmp_path / "data").problems
+    assert (problem.kind, problem.key, problem.field, problem.offset) == ("checksum", "b", "frames", offset)
+    assert problem.message.startswith("element 1 has the CRC-32 ")
+    assert problem.message.endswith(f"where {crc:08x} was written")
+
+
+def test_samples_without_keys_are_known_by_their_position(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", SPEC, container="bag", shard_samples=2, sync=False) as writer:
+        for number in range(6):
+            writer.append(sample(number))
+    file, offset = reading(tmp_path / "data").where(5, "image")
+    flip(Path(file), offset)
+    [problem] = bushel.verify(tmp_path / "data").problems
+    assert (problem.kind, problem.key, problem.file, problem.offset) == ("checksum", "5", file, offset)
+    assert str(problem).startswith(f"checksum: {file}@{offset}: sample '5', field 'image': has the CRC-32 ")
+
+
+def test_a_stale_index_is_a_warning_and_hides_nothing(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "ffrecord", count=2, shard_samples=None)
+    file = folder / "000000.ffr"
+    os.utime(file, ns=(1, 1))
+    report = bushel.verify(folder)
+    assert kinds(report) == ["stale"]
+    assert report.ok
+    assert report.checksums_checked  # with the checksums that ffrecord itself has
+    data = bytearray(file.read_bytes())
+    data[-3] ^= 4
+    file.write_bytes(data)
+    report = bushel.verify(folder)
+    assert kinds(report) == ["stale", "checksum"]
+    assert not report.ok
+
+
+def test_a_table_that_changed_silently_is_found(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "recordio", shard_samples=None)
+    idx = folder / "000000.idx"
+    lines = idx.read_text().splitlines()
+    overwrite(idx, 0, "\n".join([lines[0].replace("000", "999"), *lines[1:]]).encode() + b"\n")
+    [problem] = [p for p in bushel.verify(folder).problems if p.kind == "index"]
+    assert problem.key == key(0)
+    assert "999" in problem.message
+
+
+def test_a_damaged_index_is_a_problem_and_the_data_are_checked_without_it(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "tar", shard_samples=None)
+    [sidecar] = folder.glob(".bushel/*.safetensors")
+    whole = sidecar.read_bytes()
+    sidecar.write_bytes(whole[:100])
+    report = bushel.verify(folder)
+    assert kinds(report) == ["index"]
+    assert report.problems[0].file == str(sidecar)
+    assert report.samples == 7
+    assert not report.checksums_checked
+    at = whole.index(b"class 0/000")  # the text of the keys
+    overwrite(sidecar, 0, whole.replace(b"class 0/000", b"class 0/00x"))
+    assert whole[at:]
+    assert {problem.kind for problem in bushel.verify(folder).problems} == {"index"}
+
+
+def test_every_byte_of_an_index_may_be_damaged(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "gulp", count=2, shard_samples=None)
+    [sidecar] = folder.glob(".bushel/*.safetensors")
+    whole = sidecar.read_bytes()
+    for at in range(0, len(whole), 7):
+        sidecar.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        bushel.verify(folder)  # whatever it says, it says it in a report
+
+
+def test_keys_that_are_there_twice(tmp_path: Path) -> None:
+    write(tmp_path / "one", "tar", count=3, shard_samples=None)
+    write(tmp_path / "two", "tar", count=5, shard_samples=None)
+    first, second = tmp_path / "one" / "shard-000000.tar", tmp_path / "two" / "shard-000000.tar"
+    report = bushel.verify([first, second])
+    assert [(p.kind, p.key, p.file) for p in report.problems] == [("key", key(n), str(second)) for n in range(3)]
+    assert str(first) in report.problems[0].message
+
+
+def test_a_shard_that_only_the_manifest_knows(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "tar")
+    os.unlink(folder / "shard-000002.tar")
+    shutil.copy(folder / "shard-000000.tar", folder / "shard-000007.tar")
+    report = bushel.verify(folder)
+    assert [(p.kind, p.file) for p in report.problems[:2]] == [
+        ("missing", str(folder / "shard-000002.tar")),
+        ("stale", str(folder / "shard-000007.tar")),
+    ]
+    assert {problem.kind for problem in report.problems[2:]} == {"key"}
+
+
+def test_an_interrupted_write_is_a_warning(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "tar")
+    writer = bushel.Writer(folder, SPEC, container="tar", mode="append", sync=False)
+    writer.append(sample(9), key="nine")
+    writer.suspend()
+    report = bushel.verify(folder)
+    assert kinds(report) == ["unfinished"]
+    assert report.ok
+
+
+def test_broken_shards_do_not_hide_others(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "bag", "B")
+    (folder / "000000" / "spec.json").write_text("{")
+    file, offset = reading(folder / "000002").where(0, "image")
+    flip(Path(file), offset)
+    report = bushel.verify(folder)
+    assert [(p.kind, p.file) for p in report.problems] == [
+        ("format", str(folder / "000000" / "spec.json")),
+        ("checksum", file),
+    ]
+    assert report.samples == 4
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "bag", "C", shard_samples=None)
+    os.unlink(folder / "label.bag")
+    assert [(p.kind, p.file) for p in bushel.verify(folder).problems] == [("missing", str(folder / "label.bag"))]
+
+
+def test_decode_finds_what_was_broken_before_it_was_packed(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"image": "jpg", "words": "utf8[]"}, container="bag", sync=False) as writer:
+        writer.append({"image": jpeg(0), "words": ["a"]})
+        writer.append({"image": jpeg(1)[:200], "words": [b"fine", b"\xff\xfe"]})
+        writer.append({"image": b"no image", "words": []})
+    assert bushel.verify(tmp_path / "data").ok
+    report = bushel.verify(tmp_path / "data", decode=True)
+    assert [(p.kind, p.key, p.field) for p in report.problems] == [
+        ("decode", "1", "image"),
+        ("decode", "1", "words"),
+        ("decode", "2", "image"),
+    ]
+    assert report.problems[1].message.startswith("element 1: codec 'utf8'")
+
+
+def test_no_more_than_max_problems_are_listed_and_the_others_counted(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "tar", shard_samples=None)
+    dataset = reading(folder)
+    for position in range(7):
+        file, offset = dataset.where(position, "image")
+        flip(Path(file), offset)
+    report = bushel.verify(folder, max_problems=3)
+    assert len(report.problems) == 3
+    assert report.more == 4
+    assert not report.ok
+
+
+def test_what_is_no_dataset(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        bushel.verify(tmp_path / "nowhere")
+    with pytest.raises(FormatError, match="none of the five"):
+        bushel.verify(tmp_path)
+    with pytest.raises(ValueError, match="at least 1"):
+        bushel.verify(tmp_path, workers=0)
+
+
+def test_progress_reaches_the_size_of_all_files(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "recordio")
+    calls: list[tuple[int, int]] = []
+    bushel.verify(folder, report=lambda done, total: calls.append((done, total)))
+    size = reading(folder).size
+    assert calls[-1] == (size, size)
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+def test_stopping_leaves_no_thread_behind(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "tar", count=30, shard_samples=1)
+    threads = set(threading.enumerate())
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bushel.verify(folder, workers=2, report=stop)
+    assert set(threading.enumerate()) <= threads
+
+
+def test_problems_read_well() -> None:
+    assert str(Problem("x.tar", 512, "a", "jpg", "checksum", "is wrong")) == (
+        "checksum: x.tar@512: sample 'a', field 'jpg': is wrong"
+    )
+    assert str(Problem(None, None, None, None, "format", "is wrong")) == "format: is wrong"
+    assert Problem(None, None, None, None, "stale", "").warning
+
+
+# Golden data
+
+
+def test_pristine_golden_datasets_have_no_problems(golden: Path) -> None:
+    seen = 0
+    for manifest in sorted(golden.rglob("manifest.json")):
+        content = json.loads(manifest.read_text())
+        if content["container"] == "lst" or content.get("stream"):
+            continue
+        report = bushel.verify(str(manifest.parent / content["open"]), decode=True)
+        assert report.problems == (), manifest
+        assert report.samples == len(content["samples"]), manifest
+        seen += 1
+    assert seen > 40
+
+
+def test_every_damaged_golden_dataset_is_found(golden: Path, tmp_path: Path) -> None:
+    damaged = golden / "damaged"
+    cases = json.loads((damaged / "damaged.json").read_text())["cases"]
+    assert len(cases) > 60
+    for case in cases:
+        if case["revealed_by"] == "index":
+            folder = tmp_path / case["base"] / case["name"]
+            shutil.copytree(damaged / "base" / case["base"] / "data", folder, copy_function=shutil.copyfile)
+            bushel.index(folder)
+            assert bushel.verify(folder).problems == ()
+            overwrite(folder / case["file"], 0, (damaged / case["open"] / case["file"]).read_bytes())
+        else:
+            folder = damaged / case["open"]
+        report = bushel.verify(folder)
+        assert not report.ok, case
+        assert {Path(p.file).name for p in report.problems if p.file} & set(case["named"]), (case, report.problems)
