@@ -213,10 +213,15 @@ def test_an_empty_dataset(tmp_path: Path, container: str) -> None:
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_an_exception_leaves_a_write_that_can_be_resumed(tmp_path: Path, container: str) -> None:
     path = tmp_path / "ds"
-    with pytest.raises(KeyboardInterrupt), bushel.Writer(path, SPEC, container=container, shard_samples=4) as writer:
-        for number in range(6):
-            writer.append(sample(number), key=f"k{number}")
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with bushel.Writer(path, SPEC, container=container, shard_samples=4) as writer:
+            for number in range(6):
+                writer.append(sample(number), key=f"k{number}")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert contents(path) == expected(4)
     with pytest.raises(FileExistsError, match="unfinished"):
         bushel.Writer(path, SPEC, container=container, mode="append")
@@ -298,6 +303,6 @@ def test_writing_to_a_path_like_object(tmp_path: Path) -> None:
     with bushel.Writer(target, {"txt": "utf8"}) as writer:
         writer.append({"txt": "hello"}, key="a")
         assert not target.exists()
-    assert bushel.open(target)["a"]["txt"] == "hello"  # type: ignore[index]
+    assert bushel.open(target)["a"]["txt"] == "hello"
     with pytest.raises(bushel.UnsupportedError, match="local"):
         bushel.Writer(target, {"txt": "utf8"}, mode="resume")

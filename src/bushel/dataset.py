@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex, overload
 
@@ -311,7 +312,22 @@ class Dataset:
         Raises:
             CodecError: Stored bytes do not decode; names the sample, field and file.
         """
-        return self._reader.decode(stored, int(self._positions[position]))
+        return self._reader.decode([stored], np.array([self._positions[position]], np.int64))[0]
+
+    def decode_samples(
+        self, stored: Sequence[Sample], positions: Iterable[int] | npt.NDArray[Any], encoded: Collection[str] = ()
+    ) -> list[Sample]:
+        """Decode samples that `read(..., decode=False)` gave for these positions.
+
+        Args:
+            stored: The samples.
+            positions: int[n], where they came from.
+            encoded: Fields whose images are left as they are stored.
+
+        Raises:
+            CodecError: Stored bytes do not decode; names the sample, field and file.
+        """
+        return self._reader.decode(stored, self._absolute(self._numbers(positions)), encoded)
 
     def available(self, item: int | str) -> dict[str, bool | range]:
         """The fields that a sample has, without reading them: True, or the range of a sequence field's elements."""
@@ -413,25 +429,20 @@ def concat(datasets: Iterable[Dataset]) -> Dataset:
     datasets = list(datasets)
     if not datasets:
         raise ValueError("concat needs at least one dataset")
-    shards = [shard for dataset in datasets for shard in dataset._reader.shards]  # noqa: SLF001
-    verify = any(dataset._reader.verify for dataset in datasets)  # noqa: SLF001
-    whole = Dataset(shards, verify=verify)
-    parts: list[npt.NDArray[np.int64]] = []
-    start = 0
-    for dataset in datasets:
-        parts.append(dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start)  # noqa: SLF001
-        start += int(dataset._reader.starts[-1])  # noqa: SLF001
-    if sum(map(len, parts)) == len(whole) and all(isinstance(d._positions, range) for d in datasets):  # noqa: SLF001
-        positions: Positions | None = None if _in_order(parts) else np.concatenate(parts)
-    else:
-        positions = np.concatenate(parts)
-    names = dict.fromkeys(name for dataset in datasets for name in dataset.spec)
-    return whole._view(positions, list(names))  # noqa: SLF001
-
-
-def _in_order(parts: Sequence[npt.NDArray[np.int64]]) -> bool:
-    joined = np.concatenate(parts)
-    return bool((joined == np.arange(len(joined))).all())
+    shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
+    whole = Dataset(shards, verify=any(dataset._reader.verify for dataset in datasets))  # noqa: SLF001
+    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]  # noqa: SLF001
+    names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
+    if all(
+        isinstance(d._positions, range) and d._positions == range(size) for d, size in zip(datasets, sizes, strict=True)
+    ):  # noqa: SLF001
+        return whole._view(names=names)  # noqa: SLF001
+    starts = itertools.accumulate(sizes, initial=0)
+    positions = [
+        dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start  # noqa: SLF001
+        for dataset, start in zip(datasets, starts, strict=False)
+    ]
+    return whole._view(np.concatenate(positions), names)  # noqa: SLF001
 
 
 def _union(shards: Iterable[OpenShard]) -> dict[str, Field]:

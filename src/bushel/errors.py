@@ -22,7 +22,7 @@ __all__ = [
 class BushelError(Exception):
     """Root of the tree.
 
-    Keyword arguments become attributes and survive pickling, so an error raised in a worker process arrives whole.
+    Keyword arguments are kept in `details` and survive pickling, so an error raised in a worker process arrives whole.
     """
 
     def __init__(self, message: str, **details: object) -> None:

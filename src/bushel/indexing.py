@@ -212,7 +212,7 @@ def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: 
     return OpenShard.of(container, shard, index, stored=True)
 
 
-def write_manifest(shards: Sequence[OpenShard]) -> Path | None:
+def write_manifest(shards: Sequence[OpenShard], *, sync: bool = True) -> Path | None:
     """Write the manifest of a dataset; None where it has no place."""
     path = manifest_path([opened.shard for opened in shards])
     if not isinstance(path, Path):
@@ -224,5 +224,5 @@ def write_manifest(shards: Sequence[OpenShard]) -> Path | None:
             spec.setdefault(name, column.field.type)
             codecs.setdefault(name, column.codec)
     entries = [ManifestShard.of(opened.shard.name, opened.index) for opened in shards]
-    save_manifest(Manifest(shards[0].container, spec, codecs, entries), path)
+    save_manifest(Manifest(shards[0].container, spec, codecs, entries), path, sync=sync)
     return path

@@ -73,17 +73,23 @@ class Journal:
             self._write({"positions": dict(positions), **builder.since(self._samples)})
             self._samples, self._positions = builder.samples, dict(positions)
 
-    def commit(self, names: list[str]) -> None:
-        """Record that the files are whole and about to get their final names."""
-        self._write({"commit": names}, sync=True)
+    def commit(self, names: list[str], *, sync: bool = True) -> None:
+        """Record, on disk if `sync`, that the files are whole and about to get their final names."""
+        self._write({"commit": names}, sync=sync)
 
     def _write(self, frame: Mapping[str, Any], *, sync: bool = False) -> None:
         body = msgpack.packb(frame)
-        with open(self._path, "ab") as file:
-            file.write(_FRAME.pack(len(body), crc32(body)) + body)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
+        with open(self._path, "ab", buffering=0) as file:
+            start = file.tell()
+            try:
+                rest = memoryview(_FRAME.pack(len(body), crc32(body)) + body)
+                while rest:
+                    rest = rest[file.write(rest) :]
+                if sync:
+                    os.fsync(file.fileno())
+            except BaseException:
+                file.truncate(start)  # half a frame would hide those that come after it
+                raise
 
 
 def read_journal(folder: Path) -> Kept | None:
@@ -97,7 +103,7 @@ def read_journal(folder: Path) -> Kept | None:
     while at + _FRAME.size <= len(data):
         length, checksum = _FRAME.unpack_from(data, at)
         body = data[at + _FRAME.size : at + _FRAME.size + length]
-        if len(body) != length or crc32(body) != checksum:
+        if not body or len(body) != length or crc32(body) != checksum:  # a frame of zeros is what a power cut leaves
             break
         frames.append(msgpack.unpackb(body))
         at = good = at + _FRAME.size + length

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs import get_codec
+from bushel.codecs import get_codec, holds_image
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.kernels import crc32
 from bushel.readplan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
-from bushel.shardindex import INLINE, Keys
+from bushel.shardindex import INLINE, MISSING, Keys
 from bushel.shards import OpenShard
 from bushel.spec import KEY
-from bushel.storage import ExtentError, Extents, File, FilePool, announce, gather, read_many
+from bushel.storage import ExtentError, Extents, File, FilePool, announce, gather, open_file, read_many
 
 __all__ = ["Reader", "Sample"]
 
@@ -90,10 +90,34 @@ class Reader:
             hint = "run `bushel index --force` on the dataset"
             raise FormatError(f"the index is damaged: {error}", file=sidecar, hint=hint) from error
 
+    def sample(self, position: int, wanted: Mapping[str, Elements]) -> Sample:
+        """Read one sample: as `read`, but without the arrays of a batch where every field is one plain extent."""
+        number = int(self.starts.searchsorted(position, "right")) - 1 if len(self.shards) > 1 else 0
+        index = self.shards[number].index
+        row = position - int(self.starts[number])
+        sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
+        try:
+            for name in wanted:
+                if (column := index.columns.get(name)) is None:
+                    continue
+                if column.starts is not None or column.file == INLINE or column.fragments is not None:
+                    break
+                if (length := int(column.length[row])) == MISSING:
+                    continue
+                stored = self._file(number, column.file).read(int(column.offset[row]), length)
+                if self.verify and column.crc32 is not None and crc32(stored) != column.crc32[row]:
+                    break
+                sample[name] = get_codec(column.codec).decode(stored)
+            else:
+                return sample
+        except (CodecError, ValueError):
+            pass  # the batched way says what is wrong, and where
+        return self.read(np.array([position], np.int64), wanted, decode=True)[0]
+
     def read(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool) -> list[Sample]:
         """Read samples: one call to the storage for the whole batch."""
         groups = self.groups(positions)
-        if self.verify and len({self.shards[group.number].checksums for group in groups}) > 1:
+        if self.verify and _checked_unequally(groups, wanted):
             return self._read_by_group(groups, positions, wanted, decode=decode)
         plan = plan_read(groups, len(positions), wanted, checksums=self.verify)
         stored: list[bytes | None] | None = None
@@ -142,51 +166,94 @@ class Reader:
         """The stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
         groups = self.groups(positions)
         plan = plan_read(groups, len(positions), {name: None}, checksums=self.verify)
-        if plan.pieces:
-            parts = [value or b"" for value in self._execute(plan, positions)]
-            offsets = np.zeros(len(parts) + 1, np.int64)
-            np.cumsum([len(part) for part in parts], out=offsets[1:])
-            return np.frombuffer(b"".join(parts), np.uint8), offsets
-        try:
-            return gather(self._files(plan), plan.extents[0])
-        except ExtentError as error:
-            self._fail(plan, plan.extents[0], error, 0, positions)
+        if not plan.pieces and not (self.verify and _checked_unequally(groups, {name: None})):
+            try:
+                return gather(self._files(plan), plan.extents[0])
+            except ExtentError as error:
+                self._fail(plan, plan.extents[0], error, 0, positions)
+            except OSError as error:
+                if error.errno != errno.EMFILE or len(groups) == 1:
+                    raise
+        parts = [sample.get(name, b"") for sample in self.read(positions, {name: None}, decode=False)]
+        offsets = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        return np.frombuffer(b"".join(parts), np.uint8), offsets
 
     def announce(self, positions: I64, wanted: Mapping[str, Elements]) -> None:
         """Ask for readahead of a batch that will be read soon."""
         plan = plan_read(self.groups(positions), len(positions), wanted, checksums=False)
-        files = self._files(plan)
+        try:
+            files = self._files(plan)
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+            return  # more files than may be open at once: they will be read shard by shard
+        first = 0
         for extents in plan.extents:
-            announce(files, extents)
-
-    def decode(self, sample: Sample, position: int) -> Sample:
-        """Decode one stored sample, which came from this position."""
-        number = int(np.searchsorted(self.starts, position, side="right")) - 1
-        columns = self.shards[number].index.columns
-        decoded: Sample = {}
-        for name, value in sample.items():
-            if name == KEY:
-                decoded[name] = value
-                continue
-            codec = get_codec(columns[name].codec)
             try:
-                decoded[name] = (
-                    [codec.decode(each) for each in value] if isinstance(value, list) else codec.decode(value)
-                )
-            except CodecError as error:
-                raise self._undecodable(error, sample[KEY], name, position) from error
+                announce(files, extents)
+            except ExtentError as error:
+                self._fail(plan, extents, error, first, positions)
+            first += len(extents)
+
+    def decode(self, samples: Sequence[Sample], positions: I64, encoded: Collection[str] = ()) -> list[Sample]:
+        """Decode stored samples, which came from these positions; leave images of the fields `encoded` as they are."""
+        if len(self.shards) == 1:
+            numbers = [0] * len(samples)
+        else:
+            numbers = (np.searchsorted(self.starts, positions, side="right") - 1).tolist()
+        decoders = {number: self._decoders(number, encoded) for number in set(numbers)}
+        decoded = []
+        for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
+            own = decoders[number]
+            values: Sample = {}
+            for name, value in sample.items():
+                decode = own.get(name)
+                try:
+                    if decode is None:
+                        values[name] = value
+                    elif isinstance(value, list):
+                        values[name] = [decode(each) for each in value]
+                    else:
+                        values[name] = decode(value)
+                except CodecError as error:
+                    raise self._undecodable(error, sample[KEY], name, int(positions[place])) from error
+            decoded.append(values)
         return decoded
+
+    def _decoders(self, number: int, encoded: Collection[str]) -> dict[str, Callable[[Any], Any]]:
+        columns = self.shards[number].index.columns.items()
+        return {
+            name: get_codec(column.codec).decode
+            for name, column in columns
+            if name not in encoded or not holds_image(column.codec)
+        }
 
     def where(self, position: int, name: str) -> tuple[str, int]:
         """Path of the file and offset at which a field of a sample begins."""
         [group] = self.groups(np.array([position], np.int64))
         column = group.index.columns[name]
         row = int(group.rows[0] if column.starts is None else column.starts[group.rows[0]])
-        offset = int(column.offset[row]) if row < column.rows else 0
+        offset = int(column.offset[row]) if 0 <= row < column.rows else 0
         return str(self.shards[group.number].shard.path(max(column.file, 0))), offset
 
     def _files(self, plan: ReadPlan) -> list[File]:
-        return self._pool.get(self.shards[shard].shard.path(file) for shard, file in plan.files)
+        return [self._file(shard, number) for shard, number in plan.files]
+
+    def _file(self, shard: int, number: int) -> File:
+        return self._pool.get((shard, number), lambda: self._open(shard, number))
+
+    def _open(self, shard: int, number: int) -> File:
+        opened = self.shards[shard]
+        path, stamp = opened.shard.path(number), opened.stamps[number]
+        file = open_file(path)
+        if file.size != stamp.size or (stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns):
+            raise FormatError(
+                f"the file has changed since the dataset was opened: {file.size} bytes, then {stamp.size}",
+                file=str(path),
+                hint="open the dataset again",
+            )
+        return file
 
     def _execute(self, plan: ReadPlan, positions: I64) -> list[bytes | None]:
         files = self._files(plan)
@@ -204,18 +271,19 @@ class Reader:
         shard = self.shards[piece.shard]
         inline = shard.index.inline
         name, place = plan.owner(piece.row)
-        if piece.file == INLINE:
-            value = b"" if inline is None else bytes(inline[piece.offset : piece.offset + piece.length])
-        else:
-            [file] = self._pool.get([shard.shard.path(piece.file)])
-            try:
-                raw = file.read(piece.offset, piece.length)
-                value = shard.join(raw)[piece.start : piece.start + piece.size]
-            except (ExtentError, ValueError) as error:
-                raise self._corrupt(f"cannot be read: {error}", name, int(positions[place])) from error
+        where = (name, int(positions[place]), str(shard.shard.path(max(piece.file, 0))), piece.offset)
+        start = piece.start
+        try:
+            if piece.file == INLINE:
+                raw, start = b"" if inline is None else inline, piece.offset
+            else:
+                raw = shard.join(self._file(piece.shard, piece.file).read(piece.offset, piece.length))
+        except (ExtentError, ValueError) as error:
+            raise self._corrupt(f"cannot be read: {error}", *where) from error
+        value = bytes(raw[start : start + piece.size]) if start >= 0 else b""
         found = crc32(value)
         if len(value) != piece.size or (self.verify and piece.crc32 is not None and found != piece.crc32):
-            raise self._corrupt("is not what was written", name, int(positions[place]), piece.crc32, found)
+            raise self._corrupt("is not what was written", *where, piece.crc32, found)
         return value
 
     def _decode(self, field: FieldPlan, values: list[bytes | None], keys: Sequence[str], positions: I64) -> list[Any]:
@@ -246,9 +314,15 @@ class Reader:
         )
 
     def _corrupt(
-        self, what: str, name: str, position: int, expected: int | None = None, found: int | None = None
+        self,
+        what: str,
+        name: str,
+        position: int,
+        file: str,
+        offset: int,
+        expected: int | None = None,
+        found: int | None = None,
     ) -> CorruptError:
-        file, offset = self.where(position, name)
         [key] = self.keys(np.array([position], np.int64))
         return CorruptError(
             f"sample {key!r}, field {name!r} {what}",
@@ -265,11 +339,11 @@ class Reader:
         """Say which sample and file an unreadable extent belongs to."""
         name, place = plan.owner(first + error.row)
         position = int(positions[place])
+        number, file = plan.files[extents.file_of(error.row)]
+        path, offset = str(self.shards[number].shard.path(file)), int(extents.offset[error.row])
         if error.reason == "checksum":
             what = f"has the CRC-32 {error.found:08x} where {error.expected:08x} was written"
-            raise self._corrupt(what, name, position, error.expected, error.found) from None
-        number, file = plan.files[extents.file_of(error.row)]
-        path = str(self.shards[number].shard.path(file))
+            raise self._corrupt(what, name, position, path, offset, error.expected, error.found) from None
         [key] = self.keys(np.array([position], np.int64))
         if error.reason == "shrunk":
             what = f"the file has shrunk from {error.expected} to {error.found} bytes since it was opened"
@@ -278,6 +352,12 @@ class Reader:
         raise FormatError(
             what,
             file=path,
-            offset=int(extents.offset[error.row]),
+            offset=offset,
             hint="run `bushel verify` on the dataset",
         ) from None
+
+
+def _checked_unequally(groups: Sequence[Group], wanted: Iterable[str]) -> bool:
+    """Whether some shards know the checksums of a field and others do not: a batch of both would check neither."""
+    columns = ([group.index.columns.get(name) for group in groups] for name in wanted)
+    return any(len({column.crc32 is None for column in field if column is not None}) > 1 for field in columns)

@@ -66,12 +66,13 @@ def normalise_mask(mask: Mask, known: Sequence[str], sequences: Iterable[str]) -
 
 def _element_numbers(name: str, value: object) -> npt.NDArray[np.int64]:
     try:
-        numbers = [operator.index(number) for number in value]  # type: ignore[attr-defined]
+        return np.array([operator.index(number) for number in value], np.int64)  # type: ignore[attr-defined]
     except TypeError as error:
         raise TypeError(
             f"elements of {name!r} are given as a slice, a range or a list of numbers, not {value!r}"
         ) from error
-    return np.array(numbers, np.int64)
+    except OverflowError as error:
+        raise IndexError(f"no sequence has as many elements as {value!r} asks for") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class ReadPlan:
 
     def owner(self, row: int) -> tuple[str, int]:
         """The field and the place in the batch of the sample that an extent belongs to."""
-        field = max((field for field in self.fields if field.first <= row), key=lambda field: field.first)
+        field = next(field for field in reversed(self.fields) if field.first <= row)
         place = row - field.first
         if field.counts is not None:
             ends = np.cumsum(np.maximum(field.counts, 0))
@@ -183,7 +184,8 @@ def plan_read(groups: Sequence[Group], total: int, wanted: Mapping[str, Elements
         if any(column is not None and column.starts is not None for column in columns):
             part, counts = _sequence_extents(groups, columns, total, elements, files, first, pieces)
         else:
-            part, counts = _plain_extents(groups, columns, total, files, first, pieces), None
+            part = _plain_extents(groups, columns, total, files, first, pieces, checksums=checksums)
+            counts = None
         parts.append(part)
         fields.append(FieldPlan(name, first, _codecs(groups, columns, total), counts))
         first += len(part)
@@ -204,7 +206,7 @@ def stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArra
         places = group.places if group.places is not None else np.arange(total)
         rows, counts = (group.rows, None) if column.starts is None else _element_rows(column, group, None)
         own = column.length[rows]
-        if (fragments := column.fragments) is not None:
+        if (fragments := column.fragments) is not None and len(fragments.rows):
             at = np.minimum(np.searchsorted(fragments.rows, rows), len(fragments.rows) - 1)
             own = np.where(fragments.rows[at] == rows, fragments.length[at], own)
         if counts is not None:
@@ -235,11 +237,13 @@ def _plain_extents(
     files: dict[tuple[int, int], int],
     first: int,
     pieces: list[Piece],
+    *,
+    checksums: bool,
 ) -> Extents:
     if len(groups) == 1 and (column := columns[0]) is not None and column.file != INLINE and column.fragments is None:
         rows = groups[0].rows
         file = files.setdefault((groups[0].number, column.file), len(files))
-        crc32 = None if column.crc32 is None else column.crc32[rows]
+        crc32 = column.crc32[rows] if checksums and column.crc32 is not None else None
         return Extents(file, column.offset[rows], column.length[rows], crc32)
     file_of = np.zeros(total, np.int32)
     offset = np.zeros(total, np.int64)
@@ -272,10 +276,12 @@ def _sequence_extents(
             chosen.append(np.zeros(0, np.int64))
             continue
         rows, own = _element_rows(column, group, elements)
+        if (column.length[rows] < 0).any():
+            raise _damaged(column, group)
         chosen.append(rows)
         counts[places] = own
         if column.absent is not None:
-            counts[places[column.absent[group.rows]]] = -1
+            counts[places[column.absent[group.rows] & (own == 0)]] = -1
     extent_counts = np.maximum(counts, 0)
     starts = np.cumsum(extent_counts) - extent_counts
     size = int(extent_counts.sum())
@@ -301,17 +307,19 @@ def _element_rows(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Rows of the chosen elements of each sample of a group, and their number per sample."""
     assert column.starts is not None  # noqa: S101 - the caller has looked
-    first = column.starts[group.rows]
-    counts = column.starts[group.rows + 1] - first
-    if len(counts) and (counts.min() < 0 or first.min() < 0 or int((first + counts).max()) > column.rows):
+    first, last = column.starts[group.rows], column.starts[group.rows + 1]
+    if ((first < 0) | (first > last) | (last > column.rows)).any():
         raise _damaged(column, group)
     if elements is None:
         return column.rows_of(group.rows)
+    counts = last - first
     rows: list[npt.NDArray[np.int64]] = []
     own = np.zeros(len(counts), np.int64)
     for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
         if isinstance(elements, slice):
             numbers = np.arange(*elements.indices(count), dtype=np.int64)
+        elif column.absent is not None and column.absent[group.rows[place]]:
+            continue
         else:
             numbers = np.where(elements < 0, elements + count, elements)
             if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
@@ -328,7 +336,7 @@ def _damaged(column: Column, group: Group) -> Exception:
 
     file = None if column.file == INLINE else group.index.files[column.file].name
     return FormatError(
-        f"field {column.field.name!r}: the borders of its sequences are not in order",
+        f"field {column.field.name!r}: the borders of its sequences are not in order, or elements are missing",
         file=file,
         hint="the index is damaged: run `bushel index` on the dataset",
     )
@@ -357,7 +365,7 @@ def _place(
         length[places] = column.length[rows]
         if column.crc32 is not None:
             crc32[places] = column.crc32[rows]
-        if (fragments := column.fragments) is not None:
+        if (fragments := column.fragments) is not None and len(fragments.rows):
             found = np.searchsorted(fragments.rows, rows)
             found[found == len(fragments.rows)] = 0
             for at in np.flatnonzero(fragments.rows[found] == rows).tolist():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bushel.containers import get_container
@@ -12,7 +12,6 @@ from bushel.errors import FormatError
 from bushel.shardindex import FileStamp, ShardIndex
 from bushel.sidecar import ManifestShard, load_index
 from bushel.spec import Field
-from bushel.storage import AnyPath
 
 __all__ = ["OpenShard", "stamps_of", "unchanged"]
 
@@ -106,18 +105,29 @@ class OpenShard:
                 file=str(self.shard.path(0)),
                 hint="run `bushel index` on the dataset, then open it again",
             )
-        index = load_index(self.shard.sidecar)
-        if index.samples != self.samples:
+        try:
+            index = load_index(self.shard.sidecar)
+        except FileNotFoundError as error:
             raise FormatError(
-                f"{index.samples} samples where the manifest says {self.samples}",
+                "the index of the shard is gone",
+                file=str(self.shard.sidecar),
+                hint="run `bushel index` on the dataset, then open it again",
+            ) from error
+        if index.samples != self.samples or not unchanged(index.files, self.stamps):
+            raise FormatError(
+                f"this is not the index of {self.shard.path(0)} as the manifest has it",
                 file=str(self.shard.sidecar),
                 hint="run `bushel index` on the dataset, then open it again",
             )
-        return index
+        return index.select([field.name for field in self.fields])
 
-    def paths(self, numbers: Sequence[int]) -> list[AnyPath]:
-        """Paths of some of its files."""
-        return [self.shard.path(number) for number in numbers]
+    def only(self, names: Collection[str]) -> OpenShard:
+        """The same shard with only these fields."""
+        fields = tuple(field for field in self.fields if field.name in names)
+        if fields == self.fields:
+            return self
+        index = None if self._index is None else self._index.select([field.name for field in fields])
+        return replace(self, fields=fields, _index=index)
 
     def join(self, raw: bytes) -> bytes:
         """The payload of a record stored in pieces."""

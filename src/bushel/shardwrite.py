@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -142,20 +143,22 @@ class ShardInProgress:
 
     def suspend(self) -> None:
         """Stop, leaving everything for `resume`."""
-        self.checkpoint()
-        for sink in self._staging.sinks.values():
-            sink.close(sync=False)
+        try:
+            self.checkpoint()
+        finally:
+            self._staging.close()
 
     def finish(self) -> OpenShard:
         """Complete the shard and give its files their final names."""
-        self.checkpoint()
-        names = list(self._writer.finish())
-        stamps = [FileStamp(name, *stat) for name, stat in zip(names, self._staging.seal(names), strict=True)]
-        index = self._builder.build(stamps)
-        sidecar = _sidecar_name(self.shard)
-        save_index(index, self._staging.place / sidecar, sync=self._staging.sync)
-        self._journal.commit([*names, sidecar])
-        self._staging.commit([*names, sidecar])
+        with closing(self._staging):
+            self.checkpoint()
+            names = list(self._writer.finish())
+            stamps = [FileStamp(name, *stat) for name, stat in zip(names, self._staging.seal(names), strict=True)]
+            index = self._builder.build(stamps)
+            sidecar = _sidecar_name(self.shard)
+            save_index(index, self._staging.place / sidecar, sync=self._staging.sync)
+            self._journal.commit([*names, sidecar], sync=self._staging.sync)
+            self._staging.commit([*names, sidecar])
         shard = Shard(self.shard.root, self.shard.name, tuple(names), self.shard.sidecars)
         return OpenShard.of(self._container.name, shard, index, stored=True)
 

@@ -164,9 +164,7 @@ def load_index(path: AnyPath) -> ShardIndex:
     return ShardIndex(samples, files, columns, header.container, keys, inline)
 
 
-def _column(
-    arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, samples: int, path: AnyPath
-) -> Column:
+def _column(arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, samples: int, path: AnyPath) -> Column:
     name, starts, absent = entry.name, None, None
     rows = samples
     if field.sequence:
@@ -196,9 +194,9 @@ def _fragments(pieces: npt.NDArray[Any] | None, name: str, rows: int, path: AnyP
     return Fragments(*pieces)
 
 
-def save_manifest(manifest: Manifest, path: Path) -> None:
-    """Write a manifest, atomically."""
-    _replace(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n", sync=True)
+def save_manifest(manifest: Manifest, path: Path, *, sync: bool = True) -> None:
+    """Write a manifest, atomically, and on disk if `sync`."""
+    _replace(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n", sync=sync)
 
 
 def load_manifest(path: AnyPath) -> Manifest | None:

@@ -205,7 +205,7 @@ class Writer:
                 self._finish()
             self._closed = True
             if not self._single:
-                write_manifest(self._shards)
+                write_manifest(self._shards, sync=self._sync)
 
     def suspend(self) -> None:
         """Stop writing, and leave the unfinished shard for `mode="resume"`."""
@@ -279,25 +279,28 @@ class Writer:
             StateError: The spec is another one.
         """
         self._layout = layout
-        known: dict[str, tuple[str, str]] = {}
-        for shard in self._shards:
-            for name, column in shard.index.columns.items():
-                known[name] = (column.field.type, column.codec)
-        known |= (
-            {column.field.name: (column.field.type, column.codec) for column in layout.columns} if not known else {}
-        )
-        wanted = {column.field.name: (column.field.type, column.codec) for column in layout.columns}
-        differing = [name for name in wanted if name in known and known[name] != wanted[name]]
-        if differing or self.spec != format_spec({c.field.name: c.field for c in layout.columns}):
-            have = {name: kind for name, (kind, _) in known.items()}
+        there = {name: column for shard in self._shards for name, column in shard.index.columns.items()}
+        wanted = {column.field.name: column for column in layout.columns}
+        differing = [
+            name
+            for name, column in wanted.items()
+            if (known := there.get(name)) is not None
+            and (
+                known.codec != column.codec
+                or known.field.sequence != column.field.sequence
+                or (known.field.type != column.field.type and not layout.sparse)
+            )
+        ]
+        if differing or self.spec != format_spec({name: column.field for name, column in wanted.items()}):
+            have = {name: column.field.type for name, column in there.items()}
             raise StateError(f"{self._target} has the fields {have}: a writer with {self.spec} cannot add to it")
-        if not layout.sparse and known.keys() != wanted.keys():
-            raise StateError(f"{self._target} has the fields {', '.join(known)}, not {', '.join(wanted)}")
+        if there and not layout.sparse and there.keys() != wanted.keys():
+            raise StateError(f"{self._target} has the fields {', '.join(there)}, not {', '.join(wanted)}")
         self._load_keys()
 
     def _decide(self, *, keyed: bool) -> Layout:
         keyed = keyed or self._container.needs_keys
-        plain = self._single or not self._sharded
+        plain = self._single or not (self._sharded or any(shard.shard.name for shard in self._shards))
         generation = self._generation
         options = WriteOptions(keyed=keyed, generation=generation, single=plain, expected=self._expected)
         self._layout = self._container.layout(self._fields, options)
@@ -307,14 +310,14 @@ class Writer:
     def _load_keys(self) -> None:
         if self._layout is None or not self._layout.options.keyed:
             return
-        self._table = KeyTable.of(self._shards)
+        self._table = KeyTable.of(self._shards) if self._shards else None
         self._keys = set() if self._current is None else set(self._current.keys())
 
     # Each sample
 
     def _check_key(self, layout: Layout, key: str | None) -> str | None:
         if not layout.options.keyed:
-            if key is not None:
+            if key is not None and key != str(self._samples):  # the key that it has without being given one
                 raise ValueError(f"key {key!r}: the samples before it have none, so this one cannot have one")
             return None
         if key is None:
@@ -345,7 +348,7 @@ class Writer:
             if field.sequence:
                 yield field.name, _encoded_elements(field, encode, value)
             else:
-                yield field.name, value if isinstance(value, bytes | bytearray | memoryview) else encode(value)
+                yield field.name, _stored(value) if isinstance(value, bytes | bytearray | memoryview) else encode(value)
 
     # Each shard
 
@@ -383,14 +386,21 @@ class Writer:
     def _finish(self) -> None:
         if self._current is not None:
             shard, self._current = self._current, None
+            self._closed = True  # if this fails: the staged shard is left for mode="resume", and nothing may replace it
             self._shards.append(shard.finish())
+            self._closed = False
 
 
 def _encoded_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterator[Any]:
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
         raise SpecError(f"field {field.name!r} is a sequence: give a list of values, not {type(values).__name__}")
     for value in values:
-        yield value if isinstance(value, bytes | bytearray | memoryview) else encode(value)
+        yield _stored(value) if isinstance(value, bytes | bytearray | memoryview) else encode(value)
+
+
+def _stored(value: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
+    """The value as one run of bytes."""
+    return value.tobytes() if isinstance(value, memoryview) and not value.c_contiguous else value
 
 
 def _choose_container(name: str, container: str | None, target: Any) -> Container:

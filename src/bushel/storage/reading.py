@@ -96,8 +96,8 @@ def _numbers(extents: Extents) -> npt.NDArray[np.int32]:
 
 
 def _check_inside(file: File, extents: Extents, rows: npt.NDArray[np.int64]) -> None:
-    offset, length = extents.offset[rows], np.maximum(extents.length[rows], 0)
-    bad = (offset < 0) | (length > file.size) | (offset > file.size - length)
+    offset, length = extents.offset[rows], extents.length[rows]
+    bad = (length != -1) & ((offset < 0) | (length < 0) | (length > file.size) | (offset > file.size - length))
     if bad.any():
         row = int(rows[int(bad.argmax())])
         raise extent_error(row, "beyond", int(extents.offset[row]) + int(extents.length[row]), file.size, file.path)

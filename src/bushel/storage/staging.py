@@ -17,6 +17,7 @@ from bushel.storage.base import AnyPath
 __all__ = ["Sink", "Staging"]
 
 _BUFFER = 1 << 20
+_LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
 _MOST = 1 << 30  # one system call writes 2 GiB at most
 
 
@@ -47,7 +48,8 @@ class Sink:
         if not new and path.stat().st_size < position:
             raise OSError(f"{path} has {path.stat().st_size} bytes where {position} were written before")
         self._handle: FileIO | None = open(path, "xb" if new else "r+b", buffering=0)  # noqa: SIM115 - see close()
-        self._handle.truncate(position)
+        if not new:  # ext4 writes a file that was ever truncated to its disk when it is closed
+            self._handle.truncate(position)
 
     def write(self, data: Buffer) -> int:
         """Add bytes at the end.
@@ -56,12 +58,13 @@ class Sink:
             The offset at which they begin.
         """
         start = self.position
-        size = len(data) if type(data) is bytes else memoryview(data).nbytes
-        if len(self._waiting) + size < _BUFFER:
-            self._waiting += data
+        raw = data if isinstance(data, bytes) else memoryview(data)
+        size = len(raw) if isinstance(raw, bytes) else raw.nbytes
+        if size < _LARGE and len(self._waiting) + size < _BUFFER:
+            self._waiting += raw
         else:
             self.flush()
-            self._put(data if type(data) is bytes else memoryview(data).cast("B"), start)
+            self._put(raw, start)
         self.position = start + size
         return start
 
@@ -90,7 +93,6 @@ class Sink:
             return
         try:
             self.flush()
-            self._handle.truncate(self.position)  # behind it may lie part of what could not be written
             if sync:
                 os.fsync(self._handle.fileno())
         finally:
@@ -104,11 +106,15 @@ class Sink:
         return self._handle
 
     def _put(self, data: bytes | bytearray | memoryview, start: int) -> None:
-        handle = self._open.fileno()
-        with memoryview(data) as view:
-            done = 0
-            while done < len(view):
-                done += os.pwrite(handle, view[done : done + _MOST], start + done)
+        handle = self._open
+        done = 0
+        try:
+            with memoryview(data) as whole, whole.cast("B") as view:
+                while done < len(view):
+                    done += os.pwrite(handle.fileno(), view[done : done + _MOST], start + done)
+        except BaseException:
+            handle.truncate(start)
+            raise
 
 
 class Staging:
@@ -185,7 +191,7 @@ class Staging:
         """Give sealed files their final names, in this order. What is staged and not named is thrown away."""
         names = list(names)
         if self.folder is not None and isinstance(self.root, Path):
-            for path in [path for path in self.place.rglob("*") if path.is_file()]:
+            for path in [path for path in (self.place / self.folder).rglob("*") if path.is_file()]:
                 if path.relative_to(self.place).as_posix() not in names:
                     path.unlink()
             os.rename(self.place / self.folder, self.root / self.folder)

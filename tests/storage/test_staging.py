@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bushel.storage import Sink, Staging
+from bushel.storage import staging as staging_module
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """As on a full disk: no file of this process grows beyond `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.binary(max_size=40)),
+        st.tuples(st.just("truncate"), st.floats(0, 1)),
+        st.tuples(st.just("extend"), st.integers(0, 20)),
+        st.tuples(st.just("flush"), st.none()),
+        st.tuples(st.just("reopen"), st.none()),
+    ),
+    max_size=30,
+)
+
+
+@pytest.mark.parametrize("buffer", [1, 16, 1 << 20])
+@given(steps=STEPS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_sink_is_a_growing_string(
+    buffer: int, steps: list[tuple[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
+    path = tmp_path / "x"
+    path.unlink(missing_ok=True)
+    sink, model = Sink(path), b""
+    for step, value in steps:
+        if step == "write":
+            assert sink.write(value) == len(model)
+            model += value
+        elif step == "truncate":
+            model = model[: int(value * len(model))]
+            sink.truncate(len(model))
+        elif step == "extend":
+            model += bytes(value)
+            sink.truncate(len(model))
+        elif step == "flush":
+            sink.flush()
+            assert path.read_bytes() == model
+        else:
+            sink.close(sync=False)
+            with path.open("ab") as file:
+                file.write(b"half a sample that nobody knows of")
+            sink = Sink(path, len(model))
+        assert sink.position == len(model)
+    sink.close()
+    sink.close()
+    assert path.read_bytes() == model
+
+
+@pytest.mark.parametrize("buffer", [4, 1 << 20])
+@pytest.mark.parametrize(
+    "data",
+    [b"12345678", bytearray(b"12345678"), memoryview(b"12345678"), array("h", range(4)), np.arange(4, dtype=np.int16)],
+)
+def test_anything_of_bytes_can_be_written(
+    tmp_path: Path, data: Any, buffer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
+    sink = Sink(tmp_path / "x")
+    assert (sink.write(data), sink.write(b""), sink.write(data), sink.position) == (0, 8, 8, 16)
+    sink.write(memoryview(np.zeros((0, 3), np.int64)))  # type: ignore[arg-type]
+    sink.close()
+    assert (tmp_path / "x").read_bytes() == bytes(data) * 2
+
+
+def test_a_sink_for_another_file_than_it_was(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"123")
+    with pytest.raises(OSError, match="3 bytes where 4 were written"):
+        Sink(tmp_path / "x", 4)
+    with pytest.raises(FileNotFoundError):
+        Sink(tmp_path / "y", 4)
+    closed = Sink(tmp_path / "x", 2)
+    closed.close()
+    with pytest.raises(ValueError, match="closed"):
+        closed.write(bytes(1 << 21))
+
+
+@pytest.mark.parametrize("buffer", [1, 100, 1 << 20])
+def test_a_write_that_fails_leaves_the_sink_where_it_was(
+    tmp_path: Path, buffer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
+    sink = Sink(tmp_path / "x")
+    written = b""
+    with file_size_limit(1000):
+        with pytest.raises(OSError, match="too large") as caught:  # noqa: PT012 - fails in one of them
+            while True:
+                sink.write(bytes([len(written) % 256]) * 70)
+                written += bytes([len(written) % 256]) * 70
+                if buffer > 100:
+                    sink.flush()
+        assert caught.value.errno == errno.EFBIG
+        assert (tmp_path / "x").stat().st_size <= 1000
+        sink.truncate(len(written))
+        with pytest.raises(OSError, match="too large"):
+            sink.write(bytes(1 << 21))
+    assert sink.position == len(written)
+    assert sink.write(b"and on") == len(written)
+    sink.close()
+    assert (tmp_path / "x").read_bytes() == written + b"and on"
+
+
+def test_a_file_is_closed_even_where_its_last_bytes_cannot_be_written(tmp_path: Path) -> None:
+    staging = Staging(tmp_path, "x")
+    for name in ("a", "b"):
+        staging.open(name).write(bytes(2000))
+    before = len(os.listdir("/proc/self/fd"))
+    with file_size_limit(1000), pytest.raises(OSError, match="too large"):
+        staging.close()
+    assert len(os.listdir("/proc/self/fd")) == before - 2
+    staging.close()
+    staging.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+NAMES = ["s/a.bin", "s/b.bin", "s/.bushel/index.safetensors"]
+
+
+def fill(root: Path, folder: str | None) -> Staging:
+    staging = Staging(root, "shard", folder=folder, sync=False)
+    for name in [*NAMES, "s/a.bin.part"]:
+        staging.open(name).write(name.encode())
+    (staging.place / "journal").write_bytes(b"what the writer needs to go on")
+    staging.seal(NAMES)
+    return staging
+
+
+def final(root: Path) -> dict[str, bytes]:
+    files = (path for path in root.rglob("*") if path.is_file())
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in files
+        if not path.relative_to(root).as_posix().startswith(".bushel")
+    }
+
+
+@pytest.mark.parametrize("folder", [None, "s"])
+def test_commit_gives_names_to_whole_files_only(tmp_path: Path, folder: str | None) -> None:
+    staging = fill(tmp_path, folder)
+    assert final(tmp_path) == {}
+    staging.commit(NAMES)
+    assert final(tmp_path) == {name: name.encode() for name in NAMES}
+    assert not (tmp_path / ".bushel").exists(), "nothing of the staging is left"
+
+
+@pytest.mark.parametrize("folder", [None, "s"])
+def test_discard_leaves_nothing(tmp_path: Path, folder: str | None) -> None:
+    fill(tmp_path, folder).discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+class KilledError(Exception):
+    """In place of a kill: unlike an `OSError`, it is ignored nowhere."""
+
+
+def dying(rename: Callable[..., None], moments: list[int]) -> Callable[..., None]:
+    def wrapper(*arguments: Any, **options: Any) -> None:
+        if moments[0] == 0:
+            raise KilledError
+        moments[0] -= 1
+        rename(*arguments, **options)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("folder", [None, "s"])
+@pytest.mark.parametrize("moment", range(6))
+def test_a_commit_that_was_cut_short_can_be_completed(
+    tmp_path: Path, folder: str | None, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staging = fill(tmp_path, folder)
+    with monkeypatch.context() as patched:
+        moments = [moment]
+        for owner, name in ((os, "rename"), (os, "replace"), (os, "rmdir"), (Path, "unlink")):
+            patched.setattr(owner, name, dying(getattr(owner, name), moments))
+        try:
+            staging.commit(NAMES)
+        except KilledError:
+            pass
+        else:
+            assert moment > (1 if folder else 2)
+    found = final(tmp_path)
+    assert len(found) == 3 or (staging.place / "journal").exists(), "without it, nobody could complete this"
+    assert found.items() <= {name: name.encode() for name in NAMES}.items()
+    assert folder is None or len(found) in (0, 3), "a folder appears whole"
+    left = [name for name in NAMES if (staging.place / name).exists()]
+    again = Staging(tmp_path, "shard", folder=folder, sync=False)
+    if folder is None or (again.place / folder).exists():
+        again.commit(left)
+    else:
+        again.discard()
+    assert final(tmp_path) == {name: name.encode() for name in NAMES}
+    assert not (tmp_path / ".bushel").exists()
+
+
+def test_two_shards_are_staged_beside_each_other(tmp_path: Path) -> None:
+    one, two = Staging(tmp_path, "a/b"), Staging(tmp_path, "a%2Fc")
+    one.open("x").write(b"x")
+    two.open("y").write(b"y")
+    assert one.place != two.place
+    one.discard()
+    assert [path.name for path in two.place.iterdir()] == ["y"]
+    two.seal(["y"])
+    two.commit(["y"])
+    assert final(tmp_path) == {"y": b"y"}
+
+
+def test_positions_and_truncation_of_all_files(tmp_path: Path) -> None:
+    staging = Staging(tmp_path, "x", sync=False)
+    a, b = staging.open("a"), staging.open("b")
+    a.write(b"first")
+    before = staging.positions
+    a.write(b"second")
+    b.write(b"third")
+    assert staging.positions == {"a": 11, "b": 5}
+    staging.truncate(before)
+    b.write(b"!")
+    staging.flush()
+    assert [(staging.place / name).read_bytes() for name in "ab"] == [b"first", b"!"]
+    staging.close()
+    again = Staging(tmp_path, "x", positions={"a": 3}, sync=False)
+    again.open("a").write(b"!")
+    again.open("b").write(b"anew")
+    again.seal(["a", "b"])
+    again.commit(["a", "b"])
+    assert final(tmp_path) == {"a": b"fir!", "b": b"anew"}
