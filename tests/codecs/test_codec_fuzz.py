@@ -30,6 +30,8 @@ SAMPLES: dict[str, Any] = {
     "gif": PICTURE,
     "gzip(utf8)": "text" * 20,
     "i64": -1,
+    "recordio-label": [0.5, 2.0],
+    "recordio-label-int": 7,
     "image": GREY,
     "int": 500,
     "int(8)": 500,

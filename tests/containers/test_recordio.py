@@ -132,7 +132,6 @@ class TestReading:
             "image": ("bytes", "bytes"),
             "label": ("int", "recordio-label-int"),
             "id": ("int", "u64"),
-            "id2": ("u64", "u64"),
         }
         assert list(index(tmp_path, rec, spec=parse_spec({"text": "utf8"})).columns) == ["text"]
         assert list(index(tmp_path, frame(JPEG), spec=parse_spec({"image": "jpg"})).columns) == ["image"]

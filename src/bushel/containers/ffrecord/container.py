@@ -18,6 +18,7 @@ from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, staged_names
+from bushel.containers.naming import name_behind
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.errors import CorruptError, FormatError, SpecError
@@ -60,8 +61,7 @@ class _FFRecord:
         """One `.ffr` file, or all in a folder, sorted by name as FFRecord does."""
         if not path.is_dir():
             return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffix) else None
-        names = sorted(entry.name for entry in path.iterdir() if entry.name.endswith(self.suffix))
-        return [Shard(path, name, (name,)) for name in names] or None
+        return [Shard(path, name, (name,)) for name in _names(path)] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """The table of one file, from its header; of a file of maps, by a pass over it that checks every CRC."""
@@ -101,8 +101,9 @@ class _FFRecord:
         return Layout(columns, options, sparse=not single, limits=(limit,))
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """`<number>.ffr`, six digits, or the file that the user named."""
-        name = f"{number:06d}{self.suffix}" if name is None else name
+        """The file that the user named, or one whose name comes behind those in the folder: `000000.ffr`."""
+        if name is None:
+            name = name_behind(_names(root) if root.exists() else [], number, suffix=self.suffix)
         return Shard(root, name, (name,))
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
@@ -246,6 +247,10 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
 def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> CorruptError:
     message = f"{what} has the CRC {found:#010x}, and {expected:#010x} is on record"
     return CorruptError(message, file=file.path, offset=offset, expected=expected, found=found, hint=_hint(file))
+
+
+def _names(folder: AnyPath) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".ffr"))
 
 
 CONTAINER = _FFRecord()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from bushel import kernels
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.checksums import with_checksums
+from bushel.containers.naming import name_behind
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.containers.recordio.idx import Table, idx_name, parse_idx
@@ -51,7 +52,7 @@ class _RecordIO:
             table = idx_name(path.name)
             return [_shard(path.parent, path.name, has_idx=(path.parent / table).is_file())]
         names = {entry.name for entry in path.iterdir()}
-        found = sorted(name for name in names if _NAME.fullmatch(name))
+        found = _parts(names)
         return [_shard(path, name, has_idx=idx_name(name) in names) for name in found] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
@@ -110,8 +111,11 @@ class _RecordIO:
         return Layout(columns, options, sparse=form == "maps", limits=tuple(limits))
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """`<number>.rec`, six digits, or the file that the user named, and the `.idx` beside it."""
-        return _shard(root, f"{number:06d}{self.suffix}" if name is None else name, has_idx=True)
+        """The file that the user named, or one whose name comes behind those in the folder, and its `.idx`."""
+        if name is None:
+            names = _parts(entry.name for entry in root.iterdir()) if root.exists() else []
+            name = name_behind(names, number, suffix=self.suffix)
+        return _shard(root, name, has_idx=True)
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy a file into staging up to the end of its last record; a missing `.idx` is made."""
@@ -136,6 +140,10 @@ class _RecordIO:
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
         """Start a file, or go on with one."""
         return RecordIOWriter(layout, shard, staging, builder)
+
+
+def _parts(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if _NAME.fullmatch(name))
 
 
 def _shard(root: AnyPath, name: str, *, has_idx: bool) -> Shard:

@@ -27,7 +27,8 @@ INTEGERS = ("int", "uint", "i64", "u64", "cls")
 _NUMBERS = (*INTEGERS, "float", "f32", "array", "recordio-label", "recordio-label-int")
 _IMAGES = ("jpg", "jpeg", "png", "webp", "image", "bytes")
 _LIMIT = (1 << 29) - 1
-_IDS = struct.Struct("<QQ")
+_PART = struct.Struct("<II")
+_MAGIC = 0xCED7230A
 _U64 = 1 << 64
 
 _Value: TypeAlias = tuple[str, int, Buffer]
@@ -129,10 +130,16 @@ class RecordIOWriter:
             raise SpecError(
                 f"a record of {size} bytes: recordio holds at most {_LIMIT}; bag, tar and ffrecord hold larger ones"
             )
-        framed = kernels.split_recordio(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-        raw = len(framed) - -size % 4
-        split = raw != 8 + size
-        offset = self._data.write(framed)
+        whole = all(memoryview(piece).nbytes % 4 == 0 for piece in pieces[:-1])
+        if whole and not any(kernels.holds_recordio_magic(piece) for piece in pieces):
+            offset, raw, split = self._data.write(_PART.pack(_MAGIC, size)), 8 + size, False
+            for piece in pieces:
+                self._data.write(piece)
+            self._data.write(bytes(-size % 4))
+        else:
+            framed = kernels.split_recordio(b"".join(pieces))
+            offset, raw = self._data.write(framed), len(framed) - -size % 4
+            split = raw != 8 + size
         for name, start, value in placed:
             column, length = self._builder.columns[name], memoryview(value).nbytes
             if split:

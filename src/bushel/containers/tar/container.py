@@ -6,7 +6,6 @@ read in `tar_members`. Layout, rules and an example are in docs/format-tar.md.
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,6 +16,7 @@ from bushel import kernels
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.checksums import with_checksums
+from bushel.containers.naming import name_behind
 from bushel.containers.tar.names import extension_of, field_name, split_name
 from bushel.containers.tar.samples import Members, tabulate
 from bushel.containers.tar.writer import TarShardWriter
@@ -33,7 +33,6 @@ _SPARSE = ord("S")
 _WINDOW = 1 << 20
 _GLANCE = 1000
 """Members that are looked at to learn how an existing archive spells its fields."""
-_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)\.tar", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class _Tar:
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
         """The file that the user named, or one whose name comes behind those in the folder: `shard-000000.tar`."""
         if name is None:
-            name = _name_behind(_archives(root) if root.exists() else [], number)
+            name = name_behind(_archives(root) if root.exists() else [], number, suffix=self.suffix, stem="shard-")
         elif not name.endswith(".tar"):
             raise SpecError(f"{name}: the name of a tar shard ends in .tar")
         return Shard(root, name, (name,))
@@ -132,21 +131,6 @@ CONTAINER = _Tar()
 def _archives(folder: AnyPath) -> list[str]:
     names = (path.name for path in folder.iterdir())
     return sorted(name for name in names if name.endswith(".tar") and not name.startswith("."))
-
-
-def _name_behind(names: list[str], number: int) -> str:
-    """A name that sorts behind these names, of the same pattern as the last of them if possible.
-
-    It carries `number`, or a higher one where that is taken.
-    """
-    if not names:
-        return f"shard-{number:06d}.tar"
-    taken = [int(match["number"]) for name in names if (match := _NUMBERED.fullmatch(name))]
-    number = max([number, *(one + 1 for one in taken)])
-    match = _NUMBERED.fullmatch(names[-1])
-    if match is not None and len(str(number)) <= len(match["number"]):
-        return f"{match['stem']}{number:0{len(match['number'])}d}.tar"
-    return f"{names[-1].removesuffix('.tar')}_{number:06d}.tar"  # `_` sorts behind the dot of `.tar`
 
 
 def _scan(file: File) -> TarMembers:
