@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.kernels import ExtentError, MappedFile, RecordioRecords, join_recordio, scan_recordio, split_recordio
+from bushel.kernels import (
+    ExtentError,
+    MappedFile,
+    RecordioRecords,
+    holds_recordio_magic,
+    join_recordio,
+    scan_recordio,
+    split_recordio,
+)
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 
@@ -223,3 +231,9 @@ def test_golden_files(golden: Path) -> None:
         assert payloads_of(data, found) == read
         assert (found.problem, found.end) == (None, len(data))
         assert b"".join(split_recordio(payload) for payload in read) == data
+
+
+@given(st.lists(st.sampled_from([MAGIC, b"abcd", b"x", MAGIC[1:]]), max_size=8).map(b"".join), st.integers(0, 5000))
+def test_magic_words_are_seen_where_a_record_is_split(payload: bytes, before: int) -> None:
+    payload = bytes(before) + payload
+    assert holds_recordio_magic(payload) == (len(split_recordio(payload)) != 8 + len(payload) + -len(payload) % 4)

@@ -5,6 +5,15 @@
 
 from bushel.codecs.base import Buffer, Codec
 from bushel.codecs.extensions import codec_of_extension, tar_storage
-from bushel.codecs.registry import codec_names, get_codec, register_codec
+from bushel.codecs.registry import codec_names, get_codec, holds_image, register_codec
 
-__all__ = ["Buffer", "Codec", "codec_names", "codec_of_extension", "get_codec", "register_codec", "tar_storage"]
+__all__ = [
+    "Buffer",
+    "Codec",
+    "codec_names",
+    "codec_of_extension",
+    "get_codec",
+    "holds_image",
+    "register_codec",
+    "tar_storage",
+]

@@ -1,4 +1,4 @@
-"""Still images, through Pillow.
+"""Still images: JPEGs are decoded by a kernel, all else is done by Pillow.
 
 A codec's name says how an image is written. Reading goes by content, whatever the name: every large collection holds
 a PNG that is called .jpg. Only the formats below are ever tried, so that stored bytes cannot reach Pillow's rarer
@@ -19,6 +19,7 @@ import numpy as np
 from bushel.codecs.arrays import Array
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
 from bushel.errors import CodecError, SpecError
+from bushel.kernels import JpegError, decode_jpeg
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["FACTORIES"]
 
 _READ = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+_JPEG_MAGIC = b"\xff\xd8"
+_JPEG_PIXELS = 65535 * 65535
 _SUBSAMPLING = {"444": "4:4:4", "422": "4:2:2", "420": "4:2:0"}
 
 
@@ -70,7 +73,19 @@ def _check_pixels(codec: str, found: int, limit: int | None) -> None:
         raise codec_error(codec, f"at most PIL.Image.MAX_IMAGE_PIXELS = {limit} pixels", f"{found} pixels")
 
 
+def _decode_jpeg(codec: str, data: Buffer) -> Array:
+    from PIL import Image
+
+    limit = Image.MAX_IMAGE_PIXELS
+    try:
+        return decode_jpeg(data, most_pixels=_JPEG_PIXELS if limit is None else limit)
+    except JpegError as error:
+        raise codec_error(codec, "a whole image (JPEG)", f"{found_bytes(data)}: {error}") from error
+
+
 def _decode(codec: str, data: Buffer) -> Array:
+    if bytes(data[:2]) == _JPEG_MAGIC:
+        return _decode_jpeg(codec, data)
     from PIL import Image
 
     try:

@@ -12,7 +12,7 @@ from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, fo
 from bushel.codecs.compress import gzip_codec
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["codec_names", "get_codec", "is_registered", "register_codec"]
+__all__ = ["codec_names", "get_codec", "holds_image", "is_registered", "register_codec"]
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 _CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
@@ -73,6 +73,12 @@ def codec_names() -> tuple[str, ...]:
 def is_registered(name: str) -> bool:
     """Whether `register_codec` added the codec of that name."""
     return name in _registered
+
+
+def holds_image(name: str) -> bool:
+    """Whether a codec's stored bytes are an image that `image` decodes too, and no user has taken its name."""
+    base = name.partition("(")[0]
+    return base in image.FACTORIES and base not in _registered
 
 
 def register_codec(

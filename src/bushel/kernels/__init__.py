@@ -1,10 +1,11 @@
-"""The compiled hot loops: batched reads, checksums, keys, and the scans of containers that have no index of their own.
+"""The compiled hot loops: batched reads, checksums, keys, images, scans of containers that have no index of their own.
 
 Everything here is documented in ``_kernels.pyi``.
 """
 
 from bushel.kernels._kernels import (
     ExtentError,
+    JpegError,
     MappedFile,
     RecordioRecords,
     TarMembers,
@@ -12,20 +13,32 @@ from bushel.kernels._kernels import (
     announce,
     crc32,
     crc32_many,
+    decode_jpeg,
+    decode_jpegs,
     gather,
     gather_into,
     hash_keys,
+    holds_recordio_magic,
+    is_tiled_jpeg,
     join_recordio,
+    jpeg_coefficients,
+    jpeg_header,
+    jpeg_segment_window,
+    jpeg_segments,
     map_array,
     read_many,
+    resize,
     scan_recordio,
     scan_tar,
     slice_keys,
+    splice_jpeg,
     split_recordio,
+    tile_jpeg,
 )
 
 __all__ = [
     "ExtentError",
+    "JpegError",
     "MappedFile",
     "RecordioRecords",
     "TarMembers",
@@ -33,14 +46,25 @@ __all__ = [
     "announce",
     "crc32",
     "crc32_many",
+    "decode_jpeg",
+    "decode_jpegs",
     "gather",
     "gather_into",
     "hash_keys",
+    "holds_recordio_magic",
+    "is_tiled_jpeg",
     "join_recordio",
+    "jpeg_coefficients",
+    "jpeg_header",
+    "jpeg_segment_window",
+    "jpeg_segments",
     "map_array",
     "read_many",
+    "resize",
     "scan_recordio",
     "scan_tar",
     "slice_keys",
+    "splice_jpeg",
     "split_recordio",
+    "tile_jpeg",
 ]

@@ -37,6 +37,9 @@ class ExtentError(ValueError):
     expected: int
     found: int
 
+class JpegError(ValueError):
+    """Bytes that are no JPEG, or one that cannot be decoded as asked; the message says what is wrong with "it"."""
+
 class MappedFile:
     """A read-only local file, mapped into memory, whose pages are only touched when they are known to be there.
 
@@ -350,9 +353,183 @@ def join_recordio(raw: _Bytes) -> bytes:
         ValueError: ``raw`` is not exactly one record (padding behind it counts as too much).
     """
 
+def holds_recordio_magic(payload: _Bytes) -> bool:
+    """Whether an aligned word of a payload is the magic one, so that `split_recordio` would split it into parts."""
+
 def split_recordio(payload: _Bytes) -> bytes:
     """The framed bytes of one record, ready to write: parts with their headers, and padding to a multiple of 4.
 
     Raises:
         ValueError: The payload is longer than 2**29 - 1 bytes, the limit of the format.
+    """
+
+def jpeg_header(data: _Bytes) -> tuple[int, int, int, int]:
+    """Width, height, components and Exif orientation of a JPEG, from the bytes before its first scan.
+
+    Width and height are those of the stored image: with an orientation of 5 to 8 the upright one has them exchanged.
+    Components are 1 (grey), 3 (colour) or 4 (CMYK), as a rule; the orientation is 1 where none is recorded.
+
+    Raises:
+        JpegError: There is no frame header before the first scan, or it is malformed.
+    """
+
+def decode_jpeg(
+    data: _Bytes, *, orient: bool = False, tolerant: bool = False, most_pixels: int = 89478485
+) -> NDArray[np.uint8]:
+    """Decodes a whole JPEG with libjpeg-turbo (accurate inverse DCT, smooth chroma upsampling).
+
+    Args:
+        data: The JPEG.
+        orient: Turn and mirror it as its Exif orientation says.
+        tolerant: Let pass what libjpeg warns of, such as a premature end; what is missing is then grey, or repeats
+            what is above it.
+        most_pixels: Refuse larger images. The default is Pillow's limit.
+
+    Returns:
+        uint8, HxWx3 RGB, or HxW for a grey JPEG. CMYK and YCCK become RGB as in Pillow.
+
+    Raises:
+        JpegError: The data is damaged, too large, or of a kind that libjpeg-turbo does not decode.
+    """
+
+def decode_jpegs(
+    datas: Sequence[_Bytes],
+    geometry: NDArray[np.int32],
+    out: NDArray[np.uint8] | NDArray[np.float16] | NDArray[np.float32],
+    layout: Literal["HWC", "CHW"] = "HWC",
+    table: NDArray[np.uint8] | NDArray[np.float16] | NDArray[np.float32] | None = None,
+    *,
+    reducing_gap: float | None = 2.0,
+    orient: bool = False,
+    tolerant: bool = False,
+    most_pixels: int = 89478485,
+) -> list[tuple[int, str]]:
+    """Decodes, crops, resizes and mirrors JPEGs, each into its slot of a batch array.
+
+    Only what the crop needs is decoded: rows above it are skipped, those below it not read, columns beside it neither
+    transformed nor converted. The pixels of the crop are those of a whole decoding, byte for byte. The resizing
+    (bilinear, antialiased) is Pillow's, within one level: it is exact to the last bit with the same order of passes.
+
+    Args:
+        datas: The JPEGs.
+        geometry: int32 of shape (n, 10), a row for each JPEG: left, top, right, bottom of a box of the image; width
+            and height that the box is resized to; left and top of what the slot takes of the result; whether that is
+            mirrored from left to right, and from top to bottom. Neither filter nor slot reach beyond the box.
+        out: C-contiguous array of n slots, of shape (n, height, width, channels), or (n, channels, height, width) with
+            layout ``"CHW"``. With 3 channels grey becomes RGB; with 1, every JPEG must be grey.
+        layout: The order of the slots' dimensions.
+        table: What to write for each level of each channel: shape (256, channels), dtype of ``out``. None: the levels
+            themselves, as uint8.
+        reducing_gap: Let the inverse DCT shrink by 2, 4 or 8 as long as both sides of the box stay at least so many
+            times what they are resized to. None: never.
+        orient: Turn and mirror as the Exif orientation says, before everything else.
+        tolerant: As in `decode_jpeg`. The unread rest of a file is never an error.
+        most_pixels: As in `decode_jpeg`.
+
+    Returns:
+        (row, what is wrong) for each JPEG that failed, ascending; their slots are as they were.
+
+    Raises:
+        TypeError: Arguments of another kind.
+        ValueError: Shapes that do not fit each other.
+    """
+
+def resize(
+    image: NDArray[np.uint8],
+    geometry: NDArray[np.int32],
+    out: NDArray[np.uint8] | NDArray[np.float16] | NDArray[np.float32],
+    layout: Literal["HWC", "CHW"] = "HWC",
+    table: NDArray[np.uint8] | NDArray[np.float16] | NDArray[np.float32] | None = None,
+) -> None:
+    """The last steps of `decode_jpegs` for an image that is decoded already.
+
+    Args:
+        image: uint8, C-contiguous, HxWxC with 1 to 4 channels.
+        geometry: int32 of shape (1, 10), as in `decode_jpegs`.
+        out: One slot, with its dimension for n = 1 and the channels of the image.
+        layout: As in `decode_jpegs`.
+        table: As in `decode_jpegs`.
+
+    Raises:
+        TypeError: Arguments of another kind.
+        ValueError: Shapes that do not fit each other, a box that is not inside the image.
+    """
+
+def tile_jpeg(data: _Bytes, *, metadata: bool = False, most_pixels: int = 89478485) -> bytes:
+    """Writes a JPEG anew, without loss, as a tiled one (docs/tiled-jpeg.md).
+
+    The result is sequential, in one scan, with Huffman tables of its own, and has a restart marker behind every segment
+    of MCUs: as many as divide a row of them and are nearest to 64 pixels, between 32 and 128, or else the whole row.
+
+    Args:
+        data: Any JPEG that libjpeg-turbo reads, progressive and arithmetic-coded ones too.
+        metadata: Whether Exif, colour profile, comments and other application segments come along. Without them an
+            orientation still does.
+        most_pixels: As in `decode_jpeg`.
+
+    Raises:
+        JpegError: As in `decode_jpeg`.
+    """
+
+def is_tiled_jpeg(data: _Bytes) -> bool:
+    """Whether a JPEG is tiled as `tile_jpeg` would do it.
+
+    Raises:
+        JpegError: As in `jpeg_header`.
+    """
+
+def jpeg_segments(data: _Bytes) -> NDArray[np.int64]:
+    """Where the segments of a tiled JPEG begin, row by row of MCUs.
+
+    Returns:
+        One element more than there are segments: each segment ends two bytes, its restart marker, before the next one
+        begins; the last element is where another one would. Empty when restart markers do not cut every row equally,
+        or some are missing.
+
+    Raises:
+        JpegError: As in `jpeg_header`.
+    """
+
+def jpeg_segment_window(head: _Bytes, box: tuple[int, int, int, int]) -> tuple[int, int, int, int, int] | None:
+    """Which segments of a tiled JPEG a box touches, or upsampling needs, from its header alone.
+
+    Args:
+        head: The JPEG, or as much of it as stands before the first segment.
+        box: Left, top, right, bottom, in pixels.
+
+    Returns:
+        The first segment of each row of MCUs and the one behind the last, the first row and the one behind the last,
+        and the number of segments in a row. None when the image is not tiled, or is needed as a whole.
+
+    Raises:
+        JpegError: As in `jpeg_header`.
+        ValueError: The box is not inside the image.
+    """
+
+def splice_jpeg(
+    data: _Bytes, box: tuple[int, int, int, int], segments: NDArray[np.int64] | None = None
+) -> tuple[bytes, int, int] | None:
+    """A smaller JPEG of the segments of a tiled one that a box touches, which is how `decode_jpegs` decodes its crops.
+
+    Where chroma is subsampled it shows an MCU more on each side, so that the pixels of the box are those of the image.
+
+    Args:
+        data: The JPEG. With ``segments``, only its header and the segments of `jpeg_segment_window` are looked at.
+        box: Left, top, right, bottom, in pixels.
+        segments: What `jpeg_segments` returned for it; None: they are searched.
+
+    Returns:
+        The JPEG, without metadata, and the column and row of the image at which it begins. None when the image is not
+        tiled, or is needed as a whole.
+
+    Raises:
+        JpegError: As in `jpeg_header`.
+        ValueError: The box is not inside the image, or ``segments`` are not those of such a JPEG.
+    """
+
+def jpeg_coefficients(data: _Bytes, *, most_pixels: int = 89478485) -> list[NDArray[np.int16]]:
+    """The quantised DCT coefficients of each component: shape (rows, columns, 64) in blocks, natural order.
+
+    Raises:
+        JpegError: As in `decode_jpeg`.
     """

@@ -134,6 +134,13 @@ void bind_scans(nb::module_ &module) {
         },
         nb::arg("raw"));
     module.def(
+        "holds_recordio_magic",
+        [](nb::handle payload) {
+            const BufferArgument buffer(payload);
+            return holds_magic(buffer.data(), buffer.size());
+        },
+        nb::arg("payload"));
+    module.def(
         "split_recordio",
         [](nb::handle payload) {
             const BufferArgument buffer(payload);

@@ -1,4 +1,5 @@
-// The two ways in which reading bytes can fail. Plain C++ values: module.cpp turns them into Python exceptions.
+// The ways in which reading bytes, and decoding them, can fail. Plain C++ values: module.cpp turns them into Python
+// exceptions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,15 @@ struct SystemFault : std::exception {
 
     int error;
     std::string path;
+};
+
+// Bytes that are no JPEG, or one that cannot be decoded as asked: becomes bushel.kernels.JpegError.
+struct JpegFault : std::exception {
+    explicit JpegFault(std::string message) : message(std::move(message)) {}
+
+    const char *what() const noexcept override { return message.c_str(); }
+
+    std::string message;
 };
 
 }  // namespace bushel

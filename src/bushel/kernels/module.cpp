@@ -36,11 +36,17 @@ nb::object text(const std::string &bytes) {  // may hold a path of any bytes
     return nb::steal(PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
 }
 
-void translate(const std::exception_ptr &thrown, void *extent_error) {
+struct ErrorTypes {
+    PyObject *extent, *jpeg;
+};
+
+void translate(const std::exception_ptr &thrown, void *types) {
     try {
         std::rethrow_exception(thrown);
+    } catch (const JpegFault &fault) {
+        PyErr_SetString(static_cast<ErrorTypes *>(types)->jpeg, fault.what());
     } catch (const ExtentFault &fault) {
-        const nb::handle type = static_cast<PyObject *>(extent_error);
+        const nb::handle type = static_cast<ErrorTypes *>(types)->extent;
         nb::object error = type(text(sentence(fault)));
         error.attr("row") = fault.row;
         error.attr("reason") = word(fault.reason);
@@ -60,12 +66,18 @@ void translate(const std::exception_ptr &thrown, void *extent_error) {
 NB_MODULE(_kernels, module) {
     namespace nb = nanobind;
     module.doc() = "Compiled hot loops of Bushel.";
-    const nb::object extent_error =
-        nb::steal(PyErr_NewException("bushel.kernels.ExtentError", PyExc_ValueError, nullptr));
-    if (!extent_error.is_valid()) throw nb::python_error();
-    module.attr("ExtentError") = extent_error;
-    nb::register_exception_translator(bushel::translate, extent_error.ptr());
+    static bushel::ErrorTypes types;  // lives as long as the module, which is never unloaded
+    const auto error_type = [&module](const char *name, const char *full_name) {
+        const nb::object type = nb::steal(PyErr_NewException(full_name, PyExc_ValueError, nullptr));
+        if (!type.is_valid()) throw nb::python_error();
+        module.attr(name) = type;
+        return type.ptr();
+    };
+    types.extent = error_type("ExtentError", "bushel.kernels.ExtentError");
+    types.jpeg = error_type("JpegError", "bushel.kernels.JpegError");
+    nb::register_exception_translator(bushel::translate, &types);
     bushel::bind_files(module);
+    bushel::bind_images(module);
     bushel::bind_scans(module);
     bushel::bind_values(module);
 }

@@ -83,6 +83,7 @@ inline nb::object optional_text(const std::string &text) {
 }
 
 void bind_files(nb::module_ &module);
+void bind_images(nb::module_ &module);
 void bind_scans(nb::module_ &module);
 void bind_values(nb::module_ &module);
 

@@ -22,6 +22,9 @@ RecordioRecords scan_recordio(Source &source, std::int64_t start);
 // Throws std::invalid_argument when `raw` is not exactly one record.
 std::string join_recordio(const std::uint8_t *raw, std::size_t length);
 
+// Whether an aligned word of the payload is the magic one, so that the record must be split.
+bool holds_magic(const std::uint8_t *payload, std::size_t length);
+
 // Throws std::invalid_argument when the payload is too long for the format.
 std::string split_recordio(const std::uint8_t *payload, std::size_t length);
 

@@ -1,0 +1,102 @@
+#include "jpeg_decoder.hpp"
+
+#include <algorithm>
+
+#include "jpeg_colour.hpp"
+
+namespace bushel {
+
+template <typename Step>
+void JpegDecoder::guarded(Step step) {
+    errors_.guard(step, [this] { jpeg_abort_decompress(&image_); });
+}
+
+JpegDecoder::JpegDecoder() {
+    image_.err = errors_.manager();
+    guarded([this] { jpeg_create_decompress(&image_); });
+    image_.progress = &limit_;
+}
+
+JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&image_); }
+
+void JpegDecoder::begin(const std::uint8_t *data, std::size_t size, int channels, int scale, bool tolerant) {
+    errors_.tolerate_warnings(tolerant);
+    channels_ = channels;
+    guarded([=] {
+        jpeg_abort_decompress(&image_);  // where the image before was not read to its end
+        jpeg_mem_src(&image_, data, static_cast<unsigned long>(size));
+        jpeg_read_header(&image_, TRUE);
+        image_.out_color_space = image_.num_components == 4 ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+        image_.scale_num = 1;
+        image_.scale_denom = static_cast<unsigned>(scale);
+        jpeg_calc_output_dimensions(&image_);
+    });
+}
+
+// Whether any component has fewer columns than the output, so that its pixels depend on their neighbours.
+bool JpegDecoder::is_upsampled() const {
+    for (int i = 0; i < image_.num_components; ++i) {
+        const jpeg_component_info &component = image_.comp_info[i];
+        if (component.h_samp_factor * component.DCT_scaled_size !=
+            image_.max_h_samp_factor * image_.min_DCT_scaled_size) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void JpegDecoder::read_rows(int first, int last, std::uint8_t *out, std::size_t stride) {
+    if (first > 0) jpeg_skip_scanlines(&image_, static_cast<JDIMENSION>(first));
+    const auto end = static_cast<JDIMENSION>(last);
+    while (image_.output_scanline < end) {
+        constexpr JDIMENSION most = 8;
+        JSAMPROW rows[most];
+        const JDIMENSION wanted = std::min(most, end - image_.output_scanline);
+        for (JDIMENSION i = 0; i < wanted; ++i) {
+            rows[i] =
+                out + static_cast<std::size_t>(image_.output_scanline - static_cast<JDIMENSION>(first) + i) * stride;
+        }
+        const JDIMENSION done = jpeg_read_scanlines(&image_, rows, wanted);
+        if (image_.out_color_space == JCS_CMYK) {
+            for (JDIMENSION i = 0; i < done; ++i) cmyk_to_rgb(rows[i], image_.output_width);
+        }
+    }
+}
+
+Pixels JpegDecoder::read(const Region &region) {
+    // Whole MCUs are decoded. Upsampling is not right at the edges of what is decoded: one more MCU keeps them away.
+    const int mcu = image_.min_DCT_scaled_size * (image_.num_components > 1 ? image_.max_h_samp_factor : 1);
+    const int margin = is_upsampled() ? mcu : 0;
+    const int left = std::max(0, region.left / mcu * mcu - margin);
+    const int right = std::min(width(), (region.right + mcu - 1) / mcu * mcu + margin);
+    const std::size_t stride =
+        static_cast<std::size_t>(right - left) * static_cast<std::size_t>(image_.num_components == 4 ? 4 : channels_);
+    std::uint8_t *out = pixels_.bytes(stride * static_cast<std::size_t>(region.height()));
+    guarded([=] {
+        jpeg_start_decompress(&image_);
+        JDIMENSION start = static_cast<JDIMENSION>(left), columns = static_cast<JDIMENSION>(right - left);
+        if (columns < image_.output_width) jpeg_crop_scanline(&image_, &start, &columns);
+        read_rows(region.top, region.bottom, out, stride);
+        jpeg_abort_decompress(&image_);
+    });
+    return {out + (region.left - left) * channels_, static_cast<std::ptrdiff_t>(stride), region.width(),
+            region.height(), channels_};
+}
+
+void JpegDecoder::read_all(std::uint8_t *out) {
+    const std::size_t length = static_cast<std::size_t>(width()) * static_cast<std::size_t>(channels_);
+    if (image_.num_components == 4) {  // its rows are longer before the colour conversion than after it
+        const Pixels pixels = read({0, 0, width(), height()});
+        for (int row = 0; row < pixels.height; ++row) {
+            std::copy_n(pixels.data + row * pixels.stride, length, out + static_cast<std::size_t>(row) * length);
+        }
+        return;
+    }
+    guarded([=] {
+        jpeg_start_decompress(&image_);
+        read_rows(0, height(), out, length);
+        jpeg_abort_decompress(&image_);
+    });
+}
+
+}  // namespace bushel

@@ -1,0 +1,50 @@
+// A libFuzzer target for the decoding of JPEGs: cmake -DBUSHEL_FUZZ=ON, with clang. The last bytes of an input choose
+// what is asked of the decoder.
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "faults.hpp"
+#include "jpeg_crop.hpp"
+#include "jpeg_transcode.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+    using namespace bushel;
+    constexpr std::size_t choices = 8;
+    if (size < choices) return 0;
+    size -= choices;
+    const std::uint8_t *choice = data + size;
+    const std::vector<std::uint8_t> image(data, data + size);  // so that a byte too far is seen
+
+    static JpegDecoder decoder;
+    JpegOptions options;
+    options.orient = choice[0] & 1, options.tolerant = choice[0] & 2;
+    options.reducing_gap = choice[0] & 4 ? 2 : 0;
+    options.most_pixels = 1 << 20;
+    Slot slot;
+    slot.width = choice[1] % 64 + 1, slot.height = choice[2] % 64 + 1;
+    slot.channels = choice[0] & 8 ? 1 : 3;
+    slot.planar = choice[0] & 16;
+    std::vector<std::uint8_t> out(slot.bytes());
+    slot.data = out.data();
+    try {
+        const JpegHeader header = check_jpeg(image.data(), image.size(), options);
+        const bool turned = options.orient && header.orientation >= 5;
+        const int width = turned ? header.height : header.width, height = turned ? header.width : header.height;
+        Geometry geometry;
+        geometry.box.left = width * choice[3] / 256, geometry.box.top = height * choice[4] / 256;
+        geometry.box.right = geometry.box.left + 1 + (width - geometry.box.left - 1) * choice[5] / 255;
+        geometry.box.bottom = geometry.box.top + 1 + (height - geometry.box.top - 1) * choice[6] / 255;
+        geometry.width = slot.width + choice[7] % 16, geometry.height = slot.height + choice[7] / 16;
+        geometry.left = choice[7] % 16 / 2, geometry.top = choice[7] / 32;
+        geometry.flip_across = choice[0] & 32, geometry.flip_down = choice[0] & 64;
+        if (choice[0] & 128) {  // from what is stored to what is tiled to pixels
+            const std::vector<std::uint8_t> tiled =
+                tile_jpeg(image.data(), image.size(), choice[7] & 1, options.most_pixels);
+            decode_crop(decoder, tiled.data(), tiled.size(), geometry, options, slot);
+        }
+        decode_crop(decoder, image.data(), image.size(), geometry, options, slot);
+    } catch (const JpegFault &) {
+    }
+    return 0;
+}
