@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TooManyErrors,
         UnsupportedError,
     )
-    from bushel.ingest import convert
+    from bushel.ingest import convert, pack
     from bushel.integrity import verify
     from bushel.loader import Loader
     from bushel.stream import StreamDataset
@@ -49,6 +49,7 @@ _HOME = {
     "convert": "ingest",
     "index": "access",
     "open": "access",
+    "pack": "ingest",
     "register_codec": "codecs",
     "verify": "integrity",
 }
@@ -73,6 +74,7 @@ __all__ = [
     "convert",
     "index",
     "open",
+    "pack",
     "register_codec",
     "verify",
 ]

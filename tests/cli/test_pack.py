@@ -145,3 +145,14 @@ def test_ctrl_c_is_resumed_and_progress_is_shown_on_a_terminal(tmp_path: Path) -
     assert b"/s" in shown
     subprocess.run([*command, "--resize", "600", "--resume", "-q"], check=True, timeout=300)
     assert len(opened(tmp_path / "x.tar")) == 400
+
+
+def test_split_and_merge(tmp_path: Path) -> None:
+    run("pack", image_folder(tmp_path / "photos", 10), tmp_path / "all", "-c", "bag", "-q")
+    said = run("split", tmp_path / "all", tmp_path / "out", "train=0.8", "val=0.2", "--no-shuffle")
+    assert said == (f"{tmp_path}/out/train: 8 samples written as bag\n{tmp_path}/out/val: 2 samples written as bag\n")
+    done = json.loads(run("merge", tmp_path / "one.tar", tmp_path / "out/train", tmp_path / "out/val", "--json"))
+    assert (done["samples"], done["container"]) == (10, "tar")
+    assert list(opened(tmp_path / "one.tar").keys) == list(opened(tmp_path / "all").keys)
+    assert "add up to 1" in fails("split", tmp_path / "all", tmp_path / "x", "train=0.8")
+    assert "a share is a number" in fails("split", tmp_path / "all", tmp_path / "x", "train=most")

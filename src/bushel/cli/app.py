@@ -14,15 +14,18 @@ import typer
 
 from bushel.errors import BushelError, CodecError, FormatError, TooManyErrors
 
-__all__ = ["app"]
+__all__ = ["app", "guarded"]
 
-_COMMANDS = ("pack", "list_", "convert", "index", "verify", "info", "ls", "cat", "get", "version")
+_COMMANDS = (
+    *("pack", "list_", "adapter", "convert", "split", "merge"),
+    *("index", "verify", "bench", "info", "ls", "cat", "get", "version"),
+)
 """Modules of this package, each with a function `command`, in the order of the help."""
 
 _FOUND, _WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
 
 
-def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """A command that turns errors into a line on standard error and an exit code."""
 
     @functools.wraps(command)
@@ -76,4 +79,4 @@ app = typer.Typer(
     epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",
 )
 for name in _COMMANDS:
-    app.command(name.rstrip("_"))(_guarded(import_module(f"bushel.cli.{name}").command))
+    app.command(name.rstrip("_"))(guarded(import_module(f"bushel.cli.{name}").command))

@@ -1,4 +1,4 @@
-"""The conformance suite: what a container, a codec or a storage back-end must hold.
+"""The conformance suite: what a container, a codec, a source or a storage back-end must hold.
 
 It needs no pytest. A check that fails raises a `ConformanceError` that says what was expected and what was found:
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from bushel.testing import concurrency, damage, kills, reading, writing
 from bushel.testing.codecs import check_codec
 from bushel.testing.expect import ConformanceError, InapplicableError
+from bushel.testing.sources import check_source
 from bushel.testing.storage import check_storage
 from bushel.testing.target import Target
 
@@ -30,6 +31,7 @@ __all__ = [
     "Target",
     "check_codec",
     "check_container",
+    "check_source",
     "check_storage",
 ]
 

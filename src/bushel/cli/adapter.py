@@ -1,0 +1,160 @@
+"""`bushel adapter`, and the command lines that it makes."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import shlex
+import sys
+import types
+import typing
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bushel.cli.options import Debug, Quiet
+
+__all__ = ["build_parser", "command", "run"]
+
+
+def command(
+    module: Annotated[str, typer.Argument(help="A Python file, or the name of a module.")],
+    name: Annotated[str, typer.Argument(metavar="CLASS", help="A class in it with __len__ and iter_data(slice).")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="The script. [the class's name in snake_case, here]")
+    ] = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    r"""Make a command line for an adapter class of GulpIO.
+
+    What the class's constructor needs become the script's arguments, in the same order, and what has a default its
+    options, of the same types.
+
+    \b
+    Example:
+      bushel adapter my_adapters.py MyVideos
+      ./my_videos list.json videos/ gulped/ --rate 12 --shard-samples 100
+    """
+    from bushel.cli.output import print_text
+    from bushel.sources.adapters import load_class
+
+    kind = load_class(module, name)
+    build_parser(kind)
+    where = str(Path(module).resolve()) if module.endswith(".py") else module
+    path = Path(output or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower())
+    lines = (
+        f"#!{sys.executable}" if " " not in sys.executable else f"#!/usr/bin/env -S {shlex.quote(sys.executable)}",
+        "from bushel.cli.adapter import run",
+        "",
+        'if __name__ == "__main__":',
+        f"    run({where!r}, {name!r})",
+        "",
+    )
+    with open(path, "x", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    path.chmod(0o755)
+    if not quiet:
+        print_text(f"{path}: run it with --help")
+
+
+def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
+    """A command line with the parameters of a class's constructor, of their types, and with those of packing.
+
+    Raises:
+        TypeError: A parameter cannot come from a command line.
+    """
+    summary = (inspect.getdoc(kind) or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(description=summary or None, allow_abbrev=False)
+    hints = typing.get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
+    own = parser.add_argument_group("the adapter's own")
+    for parameter in inspect.signature(kind).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        _add(own, parameter, hints.get(parameter.name))
+    packing = parser.add_argument_group("packing")
+    packing.add_argument("output", metavar="OUTPUT", help="a new folder, or one file")
+    packing.add_argument("--container", default="gulp", help="bag, tar, ffrecord, gulp or recordio [gulp]")
+    packing.add_argument("--shard-samples", type=int, default=100, metavar="N", help="items in a chunk [100]")
+    packing.add_argument("--workers", type=int, metavar="N", help="threads that encode")
+    packing.add_argument("--processes", type=int, default=0, metavar="N", help="copies of the adapter at work [0]")
+    packing.add_argument("--max-errors", type=int, default=0, metavar="N", help="items that may fail [0]")
+    packing.add_argument("--append", action="store_true", help="add to a dataset that is there")
+    packing.add_argument("--resume", action="store_true", help="go on with an interrupted run")
+    return parser
+
+
+def _add(group: Any, parameter: inspect.Parameter, hint: Any) -> None:
+    name, default = parameter.name, parameter.default
+    needed = default is parameter.empty
+    kind = _plain(hint) if hint is not None else str if needed or default is None else type(default)
+    if kind is bool:
+        if needed:
+            group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, required=True)
+        else:
+            group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=default, help=f"[{default}]")
+    elif typing.get_origin(kind) in (list, tuple) or kind in (list, tuple):
+        [element, *_] = [*typing.get_args(kind), type(default[0]) if default and not needed else str]
+        if needed:
+            group.add_argument(name, nargs="+", type=element)
+        else:
+            group.add_argument(f"--{name}", nargs="*", type=element, default=default, help=f"{default}")
+    elif kind in (str, int, float, Path):
+        if needed:
+            group.add_argument(name, type=kind)
+        else:
+            group.add_argument(f"--{name}", type=kind, default=default, help=f"[{default}]")
+    elif needed:
+        raise TypeError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
+
+
+def _plain(hint: Any) -> Any:
+    """A type without `| None`."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
+        return kinds[0] if len(kinds) == 1 else str if str in kinds else kinds
+    if typing.get_origin(hint) is typing.Annotated:
+        return _plain(typing.get_args(hint)[0])
+    return Sequence[str] if hint is Sequence else hint
+
+
+def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
+    """Pack what an adapter gives, as the command line says, and end the process.
+
+    Args:
+        module: As for `load_class`.
+        name: The class.
+        arguments: The command line; by default that of the process.
+    """
+    from bushel.cli.app import guarded
+    from bushel.cli.output import count, print_text, say
+    from bushel.ingest import pack
+    from bushel.sources.adapters import Adapter, load_class
+
+    kind = load_class(module, name)
+    given = vars(build_parser(kind).parse_args(arguments))
+
+    def work() -> None:
+        own = {key: given[key] for key in inspect.signature(kind).parameters if key in given}
+        done = pack(
+            Adapter(kind(**own)),
+            given["output"],
+            container=given["container"],
+            shard_samples=given["shard_samples"],
+            workers=given["workers"],
+            processes=given["processes"],
+            max_errors=given["max_errors"],
+            mode="resume" if given["resume"] else "append" if given["append"] else "create",
+        )
+        print_text(f"{given['output']}: {count(done.samples, 'sample')} written as {done.container}")
+        if done.errors:
+            say(f"{count(done.errors, 'item')} failed: see {', '.join(done.error_logs)}", quiet=False)
+            raise typer.Exit(1)
+
+    try:
+        guarded(work)()
+    except typer.Exit as end:
+        raise SystemExit(end.exit_code) from None

@@ -1,0 +1,202 @@
+"""One item of a source on its way to the writer: fetched, transformed, encoded.
+
+A `Preparer` is a plain value that works in threads and, pickled, in helper processes. It raises nothing: an item that
+cannot be packed is a `Bad` one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bushel.codecs import get_codec
+from bushel.codecs.base import codec_error, found_bytes
+from bushel.errors import SpecError
+from bushel.loader.transforms import Transform, generator
+from bushel.sources.base import Sample, Source, Traceable
+from bushel.spec import KEY, Field
+
+__all__ = ["Bad", "Item", "Preparer", "Ready", "Steps", "image_fields", "prepared_size"]
+
+_FORMATS: Mapping[str, tuple[bytes, ...]] = {
+    "jpg": (b"\xff\xd8\xff",),
+    "png": (b"\x89PNG\r\n\x1a\n",),
+    "webp": (b"RIFF",),
+    "bmp": (b"BM",),
+    "gif": (b"GIF87a", b"GIF89a"),
+    "tif": (b"II*\0", b"MM\0*"),
+    "ppm": (b"P6", b"P3"),
+    "pgm": (b"P5", b"P2"),
+    "pbm": (b"P4", b"P1"),
+}
+"""How the files of each image codec begin."""
+
+_ALIASES = {"jpeg": "jpg", "tiff": "tif"}
+_ANY_IMAGE = tuple(magic for magics in _FORMATS.values() for magic in magics)
+_HEAD = 8
+
+Steps = Mapping[str, tuple[tuple[Transform, bool], ...]]
+"""Transforms by field, each with whether it takes `rng`."""
+
+Item = int | tuple[int, Sample]
+"""A position of a source; or, of a stream, the position and the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A sample as the writer stores it.
+
+    Attributes:
+        position: Its position in the source.
+        key: Its key, or None.
+        values: Stored bytes, or a list of them, by field.
+        size: Their bytes.
+    """
+
+    position: int
+    key: str | None
+    values: dict[str, Any]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """An item that cannot be packed.
+
+    Attributes:
+        position: Its position in the source.
+        key: Its key, where it is known.
+        path: Where it comes from, where that is known.
+        error: Why.
+    """
+
+    position: int
+    key: str | None
+    path: str | None
+    error: Exception
+
+
+def prepared_size(results: Sequence[Ready | Bad]) -> int:
+    """Bytes that prepared items hold."""
+    return sum(result.size for result in results if isinstance(result, Ready))
+
+
+def image_fields(fields: Mapping[str, Field]) -> list[str]:
+    """Names of the fields that hold still images."""
+    return [name for name, field in fields.items() if _format(field.codec) in (*_FORMATS, "image")]
+
+
+@dataclass(frozen=True, slots=True)
+class Preparer:
+    """Turns items of a source into what the writer stores.
+
+    Attributes:
+        source: The source; None for a stream, whose items bring their samples.
+        fields: The fields as the writer declares them.
+        given: The codecs of the source's own spec, which bytes that it gives are in.
+        codecs: The codecs of the bytes that the container stores, by field.
+        steps: Transforms by field.
+        seed: Of the transforms' randomness.
+        check: Whether images whose bytes are kept are decoded to see that they are whole.
+        key: Gives every key a new form.
+        keyed: Whether samples keep their keys.
+    """
+
+    source: Source | None
+    fields: Mapping[str, Field]
+    given: Mapping[str, str]
+    codecs: Mapping[str, str]
+    steps: Steps
+    seed: int
+    check: bool
+    key: Callable[[str], str] | None
+    keyed: bool
+
+    def __call__(self, batch: Sequence[Item]) -> list[Ready | Bad]:
+        """Prepare a batch."""
+        return [self._prepare(item) for item in batch]
+
+    def _prepare(self, item: Item) -> Ready | Bad:
+        position, sample = (item, None) if isinstance(item, int) else item
+        key: str | None = None
+        try:
+            if sample is None and self.source is not None:
+                sample = self.source[position]
+            if not isinstance(sample, Mapping):
+                raise SpecError(f"a sample is a dict of fields, not {type(sample).__name__}")  # noqa: TRY301
+            key = self._key(sample)
+            values = {
+                name: self._value(position, name, value) if name in self.fields else value
+                for name, value in sample.items()
+                if name != KEY
+            }
+        except Exception as error:  # noqa: BLE001 - sources and transforms are of the user's making
+            file = error.filename if isinstance(error, OSError) else None
+            return Bad(position, key, self.origin(position) or (None if file is None else str(file)), error)
+        size = sum(
+            sum(map(len, value)) if isinstance(value, list) else 0 if value is None else len(value)
+            for value in values.values()
+        )
+        return Ready(position, key if self.keyed else None, values, size)
+
+    def _key(self, sample: Sample) -> str | None:
+        key = sample.get(KEY)
+        return self.key(key) if self.key is not None and isinstance(key, str) else key
+
+    def origin(self, position: int) -> str | None:
+        """Where an item comes from, where the source can say it."""
+        if not isinstance(self.source, Traceable):
+            return None
+        try:
+            return self.source.origin(position)
+        except Exception:  # noqa: BLE001 - what is wrong with the item may be in the way of this too
+            return None
+
+    def _value(self, position: int, name: str, value: Any) -> Any:
+        field = self.fields[name]
+        if value is None:
+            return None
+        if not field.sequence:
+            return self._element(position, field, value)
+        if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
+            raise SpecError(f"field {name!r} is a sequence: give a list of values, not {type(value).__name__}")
+        return [self._element(position, field, element) for element in value]
+
+    def _element(self, position: int, field: Field, value: Any) -> Any:
+        codec = self.codecs[field.name]
+        given = isinstance(value, bytes | bytearray | memoryview)
+        if steps := self.steps.get(field.name):
+            decoded = get_codec(self.given[field.name]).decode(value) if given else value
+            changed = self._transformed(position, steps, decoded)
+            if not (given and changed is decoded):
+                if isinstance(changed, bytes | bytearray | memoryview):
+                    return changed
+                value, given = changed, False
+        return self._as_stored(self.given[field.name], codec, value) if given else get_codec(codec).encode(value)
+
+    def _transformed(self, position: int, steps: Sequence[tuple[Transform, bool]], value: Any) -> Any:
+        rng = generator(self.seed, 0, position) if any(random for _, random in steps) else None
+        for function, random in steps:
+            value = function(value, rng=rng) if random else function(value)
+        return value
+
+    def _as_stored(self, given: str, codec: str, value: Any) -> Any:
+        """Bytes as they are, unless the container stores such values, or this field such images, in another way."""
+        kind = _format(codec)
+        if kind != "image" and kind not in _FORMATS:
+            return value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
+        head = bytes(memoryview(value)[:_HEAD])
+        if not head.startswith(_ANY_IMAGE):
+            raise codec_error(codec, f"an image ({', '.join(_FORMATS)})", found_bytes(value))
+        decode = get_codec(codec).decode
+        if kind != "image" and not head.startswith(_FORMATS[kind]):
+            return get_codec(codec).encode(decode(value))
+        if self.check:
+            decode(value)
+        return value
+
+
+def _format(codec: str) -> str:
+    base = codec.partition("(")[0]
+    return _ALIASES.get(base, base)

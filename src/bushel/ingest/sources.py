@@ -1,0 +1,163 @@
+"""What a conversion reads from: datasets in batches of a bounded size, and streams."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import get_codec
+from bushel.codecs.extensions import tar_storage
+from bushel.dataset import Dataset, Sample
+from bushel.errors import CodecError, SpecError
+from bushel.spec import KEY, Field, parse_spec
+from bushel.stream import StreamDataset
+
+__all__ = ["Batch", "DatasetSource", "Source", "StreamSource", "batch_ranges"]
+
+_BYTES = 16 << 20
+_SAMPLES = 1024
+_LOOK = 1 << 16
+"""Samples whose lengths are looked up at once."""
+
+Batch = Sequence[tuple[int, Sample]]
+"""Positions and stored samples."""
+
+
+def batch_ranges(first: int, lengths: npt.NDArray[np.int64]) -> Iterator[range]:
+    """Cut samples into batches: 16 MiB or 1024 samples each, but one sample at least.
+
+    Args:
+        first: Position of the first sample.
+        lengths: int64[n], bytes of each.
+    """
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(lengths):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + _BYTES, side="right"))
+        stop = min(max(stop, start + 1), start + _SAMPLES)
+        yield range(first + start, first + stop)
+        start = stop
+
+
+class DatasetSource:
+    """A dataset or a view of one, in its order.
+
+    Attributes:
+        fields: Its fields.
+        codecs: The codecs of their stored bytes, in all shards.
+        keyed: Whether its samples have keys of their own.
+        samples: Their number.
+        workers: How many batches may be read at once.
+    """
+
+    def __init__(self, dataset: Dataset, workers: int) -> None:
+        self._dataset = dataset
+        self.fields: dict[str, Field] = parse_spec(dataset.spec)
+        self.keyed = dataset.info.keyed
+        self.samples: int | None = len(dataset)
+        self.workers = workers
+        self.codecs = {name: self._codecs(name) for name in self.fields}
+
+    def _codecs(self, name: str) -> frozenset[str]:
+        indexes = (shard.index for shard in self._dataset.shards if shard.samples)
+        return frozenset(index.columns[name].codec for index in indexes if name in index.columns)
+
+    def refuse_missing(self, names: Sequence[str], advice: str) -> None:
+        """Raise `SpecError` for the first sample that lacks one of these fields."""
+        for first in range(0, len(self._dataset), _LOOK):
+            positions = range(first, min(first + _LOOK, len(self._dataset)))
+            lacking = {name: self._dataset.lengths(positions, name) < 0 for name in names}
+            worst = min(names, key=lambda name: (not lacking[name].any(), int(lacking[name].argmax())), default=None)
+            if worst is not None and lacking[worst].any():
+                key = self._dataset.keys[first + int(lacking[worst].argmax())]
+                raise SpecError(f"sample {key!r} lacks the field {worst!r}: {advice}")
+
+    def batches(self, names: Sequence[str], first: int) -> Iterator[range]:
+        """The positions of batches from sample `first` on, each announced to the system when it is given."""
+        for start in range(first, len(self._dataset), _LOOK):
+            positions = range(start, min(start + _LOOK, len(self._dataset)))
+            lengths = np.zeros(len(positions), np.int64)
+            for name in names:
+                lengths += np.maximum(self._dataset.lengths(positions, name), 0)
+            for batch in batch_ranges(start, lengths):
+                self._dataset.announce(batch, names)
+                yield batch
+
+    def load(self, batch: range, names: Sequence[str]) -> Batch:
+        """Read a batch."""
+        return list(zip(batch, self._dataset.read(batch, names, decode=False), strict=True))
+
+    def decode(self, position: int, key: str, name: str, stored: Any) -> Any:
+        """The value of one field of a sample."""
+        return self._dataset.decode_sample({KEY: key, name: stored}, position)[name]
+
+
+class StreamSource:
+    """A stream, which is read once. Its fields are those of its spec and of its first batch of samples.
+
+    Attributes: as `DatasetSource`.
+    """
+
+    def __init__(self, stream: StreamDataset) -> None:
+        self._samples: Iterator[tuple[int, Sample]] = enumerate(stream.stored())
+        self._ahead: Batch = list(_cut(self._samples))
+        self.fields: dict[str, Field] = parse_spec(stream.spec)
+        self.codecs = {name: frozenset({tar_storage(field.codec)[1]}) for name, field in self.fields.items()}
+        self.keyed = True
+        self.samples: int | None = None
+        self.workers = 1  # one thread reads the stream, so batches come in order
+
+    def refuse_missing(self, names: Sequence[str], advice: str) -> None:
+        """Raise `SpecError` for the first sample of the first batch that lacks one of these fields."""
+        for _, sample in self._ahead:
+            for name in names:
+                if name not in sample:
+                    raise SpecError(f"sample {sample[KEY]!r} lacks the field {name!r}: {advice}")
+
+    def batches(self, names: Sequence[str], first: int) -> Iterator[range]:
+        """Numbers of batches without end: the first empty batch is the last. `first` samples are read over."""
+        self._samples = itertools.islice(itertools.chain(self._ahead, self._samples), first, None)
+        self._ahead = ()
+        return (range(number, number) for number in itertools.count())
+
+    def load(self, batch: range, names: Sequence[str]) -> Batch:
+        """Read on."""
+        samples = []
+        for position, sample in _cut(self._samples):
+            unknown = next((name for name in sample if name not in self.fields and name != KEY), None)
+            if unknown is not None:
+                raise SpecError(
+                    f"sample {sample[KEY]!r} has the field {unknown!r}, which none of the first samples has: name all "
+                    "fields when the stream is opened, with bushel.open(source, spec={...})"
+                )
+            kept = {name: value for name, value in sample.items() if name in names or name == KEY}
+            samples.append((position, kept))
+        return samples
+
+    def decode(self, position: int, key: str, name: str, stored: Any) -> Any:
+        """The value of one field of a sample."""
+        [codec] = self.codecs[name]
+        decode = get_codec(codec).decode
+        try:
+            return [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
+        except CodecError as error:
+            raise CodecError(f"sample {key!r}, field {name!r}: {error}", **{**error.details, "field": name}) from error
+
+
+def _cut(samples: Iterator[tuple[int, Sample]]) -> Iterator[tuple[int, Sample]]:
+    """The next batch of samples."""
+    size = 0
+    for number, (position, sample) in enumerate(samples, 1):
+        yield position, sample
+        values = (value if isinstance(value, list) else [value] for name, value in sample.items() if name != KEY)
+        size += sum(len(element) for value in values for element in value)
+        if size >= _BYTES or number == _SAMPLES:
+            break
+
+
+Source = DatasetSource | StreamSource

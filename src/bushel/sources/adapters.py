@@ -1,0 +1,93 @@
+"""GulpIO's adapters as sources, as they are."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from bushel.errors import FormatError
+from bushel.sources.base import Sample
+from bushel.spec import KEY
+
+__all__ = ["Adapter", "AdapterLike", "load_class"]
+
+
+class AdapterLike(Protocol):
+    """What GulpIO calls an adapter."""
+
+    def __len__(self) -> int:
+        """Number of items."""
+        ...
+
+    def iter_data(self, slice_element: slice | None = None, /) -> Iterator[Mapping[str, Any]]:
+        """Items with `id`, `frames` (RGB or grey arrays, or JPEG bytes) and `meta` (a dict)."""
+        ...
+
+
+class Adapter:
+    """The items of an adapter: `frames`, and `meta`; the key is the id.
+
+    The adapter is asked for one item at a time, and by one thread at a time, since adapters keep state while they
+    iterate. Use `processes=` to run several copies of one at once.
+
+    Args:
+        adapter: The adapter.
+
+    Attributes:
+        spec: `frames` as a sequence of JPEGs, and `meta` as JSON.
+    """
+
+    spec: Mapping[str, str] = {"frames": "jpg[]", "meta": "json"}
+
+    def __init__(self, adapter: AdapterLike) -> None:
+        self._adapter = adapter
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_adapter": self._adapter}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+    def __len__(self) -> int:
+        return len(self._adapter)
+
+    def __getitem__(self, position: int) -> Sample:
+        if not 0 <= position < len(self):
+            raise IndexError(f"position {position} of {len(self)}")
+        with self._lock:
+            # A copy, because some adapters cut their own list down to the slice that they are asked for.
+            items = list(copy.copy(self._adapter).iter_data(slice(position, position + 1)))
+        if len(items) != 1 or not len(items[0]["frames"]):
+            raise FormatError(f"the adapter gives no frames for item {position}")
+        [item] = items
+        return {KEY: str(item["id"]), "frames": list(item["frames"]), "meta": dict(item["meta"])}
+
+
+def load_class(module: str, name: str) -> Any:
+    """A class by the module that has it.
+
+    Args:
+        module: The module's name, or the path of its file.
+        name: The class.
+
+    Raises:
+        FileNotFoundError, ImportError: There is no such module.
+        AttributeError: It has no such class.
+    """
+    if module.endswith(".py"):
+        path = Path(module).resolve()
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file {path}")
+        sys.path.insert(0, str(path.parent))  # for what it imports itself, here and in helper processes
+        module = path.stem
+    loaded = importlib.import_module(module)
+    if not hasattr(loaded, name):
+        raise AttributeError(f"{module} has no class {name}")
+    return getattr(loaded, name)

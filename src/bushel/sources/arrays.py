@@ -1,0 +1,72 @@
+"""Arrays, with a sample per entry of their first axis."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import SpecError
+from bushel.sources.base import Sample
+from bushel.spec import KEY
+
+__all__ = ["Arrays"]
+
+
+class Arrays:
+    """One array per field, all of the same length.
+
+    Args:
+        arrays: Field names to arrays of shape (samples, …), or one array, whose field is then called `data`; or the
+            path of an `.npz` or `.npy` file. An array `__key__` of text gives the keys.
+        spec: Types of fields where the default does not suit: `{"image": "jpg"}` for uint8[n, height, width, 3].
+
+    Attributes:
+        spec: Whole numbers are `int`, real ones `float`, text `utf8`, and everything else `array`.
+
+    Raises:
+        SpecError: The arrays differ in length, or hold objects.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, npt.ArrayLike] | npt.NDArray[Any] | str | os.PathLike[str],
+        *,
+        spec: Mapping[str, str] | None = None,
+    ) -> None:
+        if isinstance(arrays, str | os.PathLike):
+            loaded = np.load(arrays, mmap_mode="r", allow_pickle=False)
+            arrays = loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+        named = {"data": arrays} if isinstance(arrays, np.ndarray) else arrays
+        self._arrays = {name: np.asanyarray(array) for name, array in named.items()}
+        lengths = {name: len(array) if array.ndim else -1 for name, array in self._arrays.items()}
+        if len(set(lengths.values())) != 1 or -1 in lengths.values():
+            raise SpecError(f"arrays of one source have the same length, and these have {lengths}")
+        self._keys = self._arrays.pop(KEY, None)
+        self.spec = {name: _type_of(name, array) for name, array in self._arrays.items()} | dict(spec or {})
+
+    def __len__(self) -> int:
+        return len(next(iter(self._arrays.values()))) if self._arrays else 0
+
+    def __getitem__(self, position: int) -> Sample:
+        if not 0 <= position < len(self):
+            raise IndexError(f"position {position} of {len(self)}")
+        sample: dict[str, Any] = {} if self._keys is None else {KEY: str(self._keys[position])}
+        for name, array in self._arrays.items():
+            value = array[position]
+            sample[name] = value if array.ndim > 1 else value.item()
+        return sample
+
+
+def _type_of(name: str, array: npt.NDArray[Any]) -> str:
+    if array.dtype.hasobject:
+        raise SpecError(f"the array {name!r} holds Python objects: give numbers or text, or an iterable of dicts")
+    if array.ndim > 1:
+        return "array"
+    kinds = {"b": "int", "i": "int", "u": "int", "f": "float", "U": "utf8", "S": "bytes"}
+    if array.dtype.kind not in kinds:
+        raise SpecError(f"the array {name!r} is of type {array.dtype}, which no codec holds: convert it")
+    return kinds[array.dtype.kind]

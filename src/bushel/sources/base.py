@@ -1,0 +1,117 @@
+"""What a source is: samples by position, for `bushel.pack`.
+
+A source is any object with a length, samples by position and a spec. It needs no base class and no registration:
+
+    class Captions:
+        spec = {"image": "jpg", "caption": "utf8"}
+
+        def __init__(self, rows): self.rows = rows
+        def __len__(self): return len(self.rows)
+        def __getitem__(self, position):
+            name, caption = self.rows[position]
+            return {"__key__": name, "image": Path(name).read_bytes(), "caption": caption}
+
+`bushel.testing.check_source` checks one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, overload, runtime_checkable
+
+import numpy as np
+
+__all__ = ["Labelled", "Names", "Sample", "Source", "Traceable", "extend_labels"]
+
+Sample = Mapping[str, Any]
+"""Field names to values, and optionally the key under `__key__`. A bytes-like value is one that is encoded already,
+with the codec that the spec names; `pack` stores it as it is wherever the container stores such values so."""
+
+
+class Source(Protocol):
+    """Samples by position.
+
+    `pack` calls `__getitem__` from several threads at once, in no particular order, and with `processes=` it pickles
+    the source. An exception from `__getitem__` is the error of that item, and packing goes on as `max_errors` says.
+    """
+
+    @property
+    def spec(self) -> Mapping[str, str]:
+        """Field names to types."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of samples."""
+        ...
+
+    def __getitem__(self, position: int, /) -> Sample:
+        """The sample at a position from 0 to `len(self) - 1`, the same one every time.
+
+        Raises:
+            IndexError: There is no such position.
+            Exception: This sample is missing or damaged.
+        """
+        ...
+
+
+@runtime_checkable
+class Traceable(Protocol):
+    """A source that can say where a sample comes from without reading it; error reports then name the file."""
+
+    def origin(self, position: int, /) -> str:
+        """The path, or what else finds this sample again."""
+        ...
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """A source whose labels are numbers for names; `pack` keeps the names in a `label2idx.json`."""
+
+    @property
+    def label2idx(self) -> Mapping[str, int]:
+        """Names of labels to their numbers; empty when the samples have no labels."""
+        ...
+
+    def relabelled(self, known: Mapping[str, int], /) -> Source:
+        """The same source, with these names numbered so, and other names after them."""
+        ...
+
+
+class Names(Sequence[str]):
+    """Many strings in little memory: their bytes and eight bytes each, where a list of them has sixty."""
+
+    __slots__ = ("_ends", "_text")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        encoded = [name.encode("utf-8", "surrogateescape") for name in names]
+        self._text = b"".join(encoded)
+        self._ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[str]: ...
+
+    def __getitem__(self, position: int | slice) -> str | list[str]:
+        if isinstance(position, slice):
+            return [self[at] for at in range(*position.indices(len(self)))]
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"position {position} of {len(self)}")
+        position %= len(self)
+        start = int(self._ends[position - 1]) if position else 0
+        return self._text[start : int(self._ends[position])].decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[position] for position in range(len(self)))
+
+
+def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Number label names: those that are known keep their numbers, and new ones follow in sorted order."""
+    labels = dict(known or {})
+    following = max(labels.values(), default=-1) + 1
+    for number, name in enumerate(sorted(set(names) - labels.keys())):
+        labels[name] = following + number
+    return labels

@@ -1,0 +1,207 @@
+"""Folders of files: any files as they are, or images with their folders as labels."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Self
+
+from bushel.errors import FormatError
+from bushel.sources.base import Names, Sample, extend_labels
+from bushel.sources.media import IMAGES, VIDEOS, Frames, Image, Media, read_file
+from bushel.spec import KEY
+
+__all__ = ["Files", "ImageFolder", "LabelledFolder", "VideoFolder", "walk"]
+
+
+def walk(root: Path, suffixes: Collection[str] | None = None, *, recursive: bool = True) -> Iterator[str]:
+    """Relative paths of the files under a folder, depth first over sorted names; links are followed.
+
+    Args:
+        root: The folder.
+        suffixes: Only files with one of these, whatever their case: `.jpg`. None for all.
+        recursive: Whether to go into folders.
+
+    Raises:
+        NotADirectoryError, FileNotFoundError: `root` is no folder.
+    """
+    wanted = None if suffixes is None else {suffix.lower() for suffix in suffixes}
+    for path, names in _folders(root, "", (), recursive=recursive):
+        for name in names:
+            if wanted is None or os.path.splitext(name)[1].lower() in wanted:
+                yield path + name
+
+
+def _folders(
+    root: Path, path: str, above: tuple[tuple[int, int], ...], *, recursive: bool
+) -> Iterator[tuple[str, list[str]]]:
+    """Folders and the files that come next in them: a folder comes again after each folder inside it."""
+    with os.scandir(root / path) as entries:
+        found = sorted((entry.name, entry.is_dir()) for entry in entries)
+    stat = os.stat(root / path)
+    here = (stat.st_dev, stat.st_ino)
+    if here in above:  # a link to a folder that it lies in
+        return
+    files: list[str] = []
+    for name, is_folder in found:
+        if not is_folder:
+            files.append(name)
+        elif recursive and name != ".bushel":
+            yield path, files
+            files = []
+            yield from _folders(root, f"{path}{name}/", (*above, here), recursive=recursive)
+    yield path, files
+
+
+class Files:
+    """Every file under a folder as one sample: its bytes, and its relative path as key.
+
+    In an ffrecord file these are the samples of FFRecord's `pack_folder`.
+
+    Args:
+        root: The folder.
+        suffixes: Only files with one of these suffixes; None for all.
+        field: What to call the one field.
+
+    Attributes:
+        spec: One field of `bytes`.
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, suffixes: Collection[str] | None = None, field: str = "data"
+    ) -> None:
+        self._root, self._field = Path(root), field
+        self._names = Names(walk(self._root, suffixes))
+        self.spec: Mapping[str, str] = {field: "bytes"}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, position: int) -> Sample:
+        name = self._names[position]
+        return {KEY: name, self._field: read_file(self._root / name)}
+
+    def origin(self, position: int) -> str:
+        """The file's path."""
+        return str(self._root / self._names[position])
+
+
+class LabelledFolder:
+    """Files in one folder per class.
+
+    The class of a file is the first folder of its relative path, and its key is that path without the suffix. Files
+    that all lie in the folder itself have no label.
+
+    Args:
+        root: The folder.
+        media: How a file becomes a field.
+        suffixes: Suffixes of the files to take.
+        label2idx: Classes that have their number already; others follow in sorted order.
+
+    Attributes:
+        spec: The field that `media` makes; and `label`, an `int`.
+        label2idx: Class names to labels.
+
+    Raises:
+        FormatError: Some files lie in folders and some do not, or two would have the same key.
+        FileNotFoundError: There is no such folder, or no such file in it.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        media: Media,
+        suffixes: Collection[str],
+        label2idx: Mapping[str, int] | None = None,
+    ) -> None:
+        self._root, self._media = Path(root), media
+        names = list(walk(self._root, suffixes))
+        if not names:
+            raise FileNotFoundError(f"there is no file with one of the suffixes {', '.join(suffixes)} in {root}")
+        classes = {name.partition("/")[0] for name in names if "/" in name}
+        loose = next((name for name in names if "/" not in name), None)
+        if classes and loose is not None:
+            raise FormatError(
+                "this file lies beside the folders of the classes, and so has no class",
+                file=str(self._root / loose),
+                hint="move it into a folder, or pack all files as they are with bushel.sources.Files",
+            )
+        _refuse_twins(self._root, names)
+        self._names = Names(names)
+        self._field, kind = media.field(names)
+        self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
+        self.spec: Mapping[str, str] = {self._field: kind} | ({"label": "int"} if classes else {})
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, position: int) -> Sample:
+        name = self._names[position]
+        sample = {KEY: os.path.splitext(name)[0], self._field: self._media.read(self._root / name)}
+        if self.label2idx:
+            sample["label"] = self.label2idx[name.partition("/")[0]]
+        return sample
+
+    def origin(self, position: int) -> str:
+        """The file's path."""
+        return str(self._root / self._names[position])
+
+    def relabelled(self, known: Mapping[str, int]) -> Self:
+        """The same files, with these classes numbered so, and other classes after them."""
+        other = copy.copy(self)
+        other.label2idx = extend_labels(self.label2idx, known) if self.label2idx else {}
+        return other
+
+
+class ImageFolder(LabelledFolder):
+    """Images in one folder per class: `image`, as the files are, and `label`.
+
+    Args:
+        root: The folder.
+        suffixes: Suffixes of the files to take.
+        label2idx: Classes that have their number already; others follow in sorted order.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        suffixes: Collection[str] = IMAGES,
+        label2idx: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(root, Image(), suffixes, label2idx)
+
+
+class VideoFolder(LabelledFolder):
+    """Videos in one folder per class: `frames`, or `video` as the files are, and `label`.
+
+    Args:
+        root: The folder.
+        media: `Frames(rate=12, short_edge=256)`, say, or `Clip()`.
+        suffixes: Suffixes of the files to take.
+        label2idx: Classes that have their number already; others follow in sorted order.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        media: Media | None = None,
+        *,
+        suffixes: Collection[str] = VIDEOS,
+        label2idx: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(root, media or Frames(), suffixes, label2idx)
+
+
+def _refuse_twins(root: Path, names: Collection[str]) -> None:
+    stems: dict[str, str] = {}
+    for name in names:
+        other = stems.setdefault(os.path.splitext(name)[0], name)
+        if other != name:
+            raise FormatError(
+                f"it would have the same key as {os.path.basename(other)}",
+                file=str(root / name),
+                hint="keep one of them with suffixes=, or pack all files as they are with bushel.sources.Files",
+            )

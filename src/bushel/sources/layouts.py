@@ -1,0 +1,135 @@
+"""Video datasets as their makers publish them: 20BN, Kinetics, ActivityNet.
+
+Each function gives a `Table` with the field that `media` makes, `label` and its number `idx`; the key is the video's
+id. Videos that are listed and missing are errors of their items. Where a list has no labels, neither have the samples.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bushel.errors import FormatError
+from bushel.sources.files import walk
+from bushel.sources.media import VIDEOS, Frames, Media
+from bushel.sources.tables import Row, Table, read_rows
+
+__all__ = ["LAYOUTS", "activitynet", "kinetics", "twentybn_csv_jpeg", "twentybn_csv_webm", "twentybn_json"]
+
+_CUT = re.compile(r"_\d{6}_\d{6}$")
+"""First and last second, which Kinetics puts behind the id."""
+
+AnyPath = str | os.PathLike[str]
+
+
+def twentybn_json(
+    path: AnyPath,
+    root: AnyPath,
+    media: Media | None = None,
+    *,
+    label: str = "template",
+    label2idx: Mapping[str, int] | None = None,
+) -> Table:
+    """A JSON list of objects with `id` and a label, and `root/<id>/*.mp4`."""
+    rows = read_rows(path)
+    return Table(
+        rows, media or Frames(rate=8), root=root, file="{id}/*.mp4", key="{id}", label=label, label2idx=label2idx
+    )
+
+
+def twentybn_csv_webm(
+    path: AnyPath, root: AnyPath, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+) -> Table:
+    """Lines of `id;label`, and `root/<id>.webm`."""
+    rows = read_rows(path, ["id", "label"])
+    return Table(rows, media or Frames(rate=12), root=root, file="{id}.webm", key="{id}", label2idx=label2idx)
+
+
+def twentybn_csv_jpeg(
+    path: AnyPath, root: AnyPath, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+) -> Table:
+    """Lines of `id;label`, and the frames `root/<id>/*.jpg`."""
+    rows = read_rows(path, ["id", "label"])
+    return Table(rows, media or Frames(), root=root, file="{id}", key="{id}", label2idx=label2idx)
+
+
+def kinetics(
+    path: AnyPath, root: AnyPath, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+) -> Table:
+    """A JSON object of ids with their annotations, and `root/<class>/<id>_<from>_<to>.mp4`.
+
+    Videos that are there and not in the list are left out.
+    """
+    listed = _object(path)
+    rows = [
+        {"path": name, "id": video, "label": _annotated(listed[video], path, video)["label"]}
+        for name, video in _videos(root)
+        if video in listed
+    ]
+    return Table(rows, media or Frames(), root=root, key="{id}", label2idx=label2idx)
+
+
+def activitynet(
+    path: AnyPath,
+    root: AnyPath,
+    media: Media | None = None,
+    *,
+    subset: str = "training",
+    label2idx: Mapping[str, int] | None = None,
+) -> Table:
+    """A JSON object with a `database` of ids, and `root/<id>` or `root/v_<id>` with the suffix of a video.
+
+    The label is that of the first annotation. All of them, with their times, are in `annotations`.
+    """
+    database = _object(path).get("database")
+    if not isinstance(database, dict):
+        raise FormatError("expected an object with a 'database'", file=str(path))
+    files = {video.removeprefix("v_"): name for name, video in _videos(root)}
+    rows = []
+    for video, about in database.items():
+        if not isinstance(about, dict) or about.get("subset") != subset:
+            continue
+        row = {"path": files.get(video, f"{video}.mp4"), "id": video}
+        if annotations := about.get("annotations"):
+            row |= {"label": _annotated(about, path, video)["label"], "annotations": annotations}
+        rows.append(row)
+    return Table(rows, media or Frames(), root=root, key="{id}", label2idx=label2idx)
+
+
+LAYOUTS: Mapping[str, Any] = {
+    "20bn-json": twentybn_json,
+    "20bn-csv-webm": twentybn_csv_webm,
+    "20bn-csv-jpeg": twentybn_csv_jpeg,
+    "kinetics": kinetics,
+    "activitynet": activitynet,
+}
+"""The layouts by the names that the command line has for them."""
+
+
+def _object(path: AnyPath) -> dict[str, Any]:
+    try:
+        listed = json.loads(Path(path).read_text("utf-8-sig"))
+    except ValueError as error:
+        raise FormatError(f"this is no JSON: {error}", file=str(path)) from error
+    if not isinstance(listed, dict):
+        raise FormatError("expected an object of videos by id", file=str(path))
+    return listed
+
+
+def _annotated(about: Any, path: AnyPath, video: str) -> Row:
+    """The first annotation of a video."""
+    annotations = about.get("annotations") if isinstance(about, dict) else None
+    first = annotations[0] if isinstance(annotations, list) and annotations else annotations
+    if not isinstance(first, dict) or not isinstance(first.get("label"), str):
+        raise FormatError(f"video {video!r} has no annotation with a label", file=str(path))
+    return first
+
+
+def _videos(root: AnyPath) -> Iterator[tuple[str, str]]:
+    """Relative paths of videos, and their ids."""
+    for name in walk(Path(root), VIDEOS):
+        yield name, _CUT.sub("", os.path.splitext(os.path.basename(name))[0])

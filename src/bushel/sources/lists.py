@@ -1,0 +1,127 @@
+"""Lists of images as MXNet's tools write them: `index<TAB>label[<TAB>label…]<TAB>path`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bushel.errors import FormatError
+from bushel.sources.base import Names, Sample
+from bushel.sources.media import Image, read_file
+from bushel.spec import KEY
+
+__all__ = ["ListFile", "ListLine", "format_line", "parse_line"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListLine:
+    """One line of a list.
+
+    Attributes:
+        index: The image's number, which becomes its key.
+        labels: One label, or several: bounding boxes, attributes.
+        path: The image, relative to the root of the images.
+    """
+
+    index: int
+    labels: tuple[float, ...]
+    path: str
+
+
+def parse_line(line: str) -> ListLine:
+    """Read one line, without its line end.
+
+    Raises:
+        ValueError: It is no such line; says why.
+    """
+    columns = line.split("\t")
+    if len(columns) < 3:
+        raise ValueError(f"expected index, label and path with tabs between them, found {line[:80]!r}")
+    index, *labels, path = columns
+    if not index.strip().isdecimal():
+        raise ValueError(f"the index {index!r} is no number")
+    if not path.strip():
+        raise ValueError("the path is missing")
+    try:
+        return ListLine(int(index), tuple(map(float, labels)), path.strip())
+    except ValueError:
+        raise ValueError(f"the labels {labels} are not all numbers") from None
+
+
+def format_line(line: ListLine) -> str:
+    """A line as im2rec 1.9 writes it: labels with six decimals."""
+    labels = "".join(f"{label:f}\t" for label in line.labels)
+    return f"{line.index}\t{labels}{line.path}\n"
+
+
+class ListFile:
+    """The images of a `.lst` file.
+
+    The key of an image is its index, so an MXNet record file made of these samples has the ids that im2rec gives. A
+    line that is malformed is an error of that item.
+
+    Args:
+        path: The list.
+        root: The folder that its paths are relative to; by default the one in which the list lies.
+        first_label: Keep the first label only, as im2rec does without `--pack-label`.
+
+    Attributes:
+        spec: `image`; and `label`: an `int` where every label is a whole number, else a `float`; where a line has
+            several labels, an `array` of float32.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None, first_label: bool = False
+    ) -> None:
+        self._path = Path(path)
+        self._root = self._path.parent if root is None else Path(root)
+        self._first = first_label
+        text = self._path.read_text("utf-8", errors="surrogateescape")
+        numbered = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        self._lines = Names(line.removesuffix("\r") for _, line in numbered)
+        self._numbers = np.array([number for number, _ in numbered], np.int64)
+        self._kind = self._label_kind()
+        self.spec = {"image": self._image_codec(), "label": self._kind}
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, position: int) -> Sample:
+        line = self._parsed(position)
+        labels = line.labels[:1] if self._first else line.labels
+        label: object = np.array(labels, np.float32)
+        if self._kind != "array":
+            label = int(labels[0]) if self._kind == "int" else labels[0]
+        return {KEY: str(line.index), "image": read_file(self._root / line.path), "label": label}
+
+    def origin(self, position: int) -> str:
+        """The image's path, or that of the list where the line has none."""
+        try:
+            return str(self._root / self._parsed(position).path)
+        except FormatError as error:
+            return str(error.file)
+
+    def _parsed(self, position: int) -> ListLine:
+        try:
+            return parse_line(self._lines[position])
+        except ValueError as error:
+            raise FormatError(f"line {self._numbers[position]}: {error}", file=str(self._path)) from None
+
+    def _label_kind(self) -> str:
+        whole = True
+        for line in self._lines:
+            try:
+                labels = parse_line(line).labels
+            except ValueError:
+                continue
+            if len(labels) > 1 and not self._first:
+                return "array"
+            whole = whole and labels[0].is_integer()
+        return "int" if whole else "float"
+
+    def _image_codec(self) -> str:
+        suffixes = {os.path.splitext(line)[1].strip().lower() for line in self._lines}
+        return Image().field([f"x{suffix}" for suffix in suffixes])[1] if suffixes else "jpg"

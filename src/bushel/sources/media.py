@@ -1,0 +1,216 @@
+"""How a file becomes a field: an image as it is, a video as its frames, a clip as it is."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from bushel.codecs import codec_of_extension, get_codec
+from bushel.errors import FormatError, SpecError
+
+__all__ = ["IMAGES", "VIDEOS", "Clip", "Frames", "Image", "Media", "read_file"]
+
+IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+"""Suffixes of the images that the image codecs read."""
+
+VIDEOS = (".mp4", ".webm", ".mkv", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".ogv", ".flv", ".wmv", ".3gp")
+"""Suffixes of the videos that PyAV reads."""
+
+_DEMUXERS = {
+    ".webm": "matroska",
+    ".mkv": "matroska",
+    ".avi": "avi",
+    ".mpg": "mpeg",
+    ".mpeg": "mpeg",
+    ".ogv": "ogg",
+    ".flv": "flv",
+    ".wmv": "asf",
+}
+"""FFmpeg's demuxers by suffix; `mov` reads all of the mp4 family. Its own guessing also finds playlists, which open
+other files."""
+
+
+class Media(Protocol):
+    """Turns a file into the value of one field."""
+
+    def field(self, names: Collection[str]) -> tuple[str, str]:
+        """Name and type of the field that files with these names make."""
+        ...
+
+    def read(self, path: Path) -> Any:
+        """The value.
+
+        Raises:
+            OSError: The file is missing or cannot be read.
+            FormatError: It is damaged.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Images as they are, in the field `image`."""
+
+    def field(self, names: Collection[str]) -> tuple[str, str]:
+        """`image`, of the codec that all names stand for, or else of `image`, which holds several kinds."""
+        return "image", _codec(names, "image")
+
+    def read(self, path: Path) -> bytes:
+        """The file's bytes."""
+        return read_file(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Video files as they are, in the field `video`."""
+
+    def field(self, names: Collection[str]) -> tuple[str, str]:
+        """`video`, of the codec `mp4` or `webm`.
+
+        Raises:
+            SpecError: The names stand for neither, or for both.
+        """
+        codec = _codec(names, "bytes")
+        if codec not in ("mp4", "webm"):
+            raise SpecError("clips are stored as they are when all are .mp4, or all .webm: choose them with suffixes=")
+        return "video", codec
+
+    def read(self, path: Path) -> bytes:
+        """The file's bytes."""
+        return read_file(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The frames of a video, or the images of a folder, as JPEGs in the field `frames`.
+
+    JPEG files in a folder are kept as they are where no size is asked for. Needs PyAV for videos
+    (`pip install 'bushel[video]'`); no temporary files are written.
+
+    Attributes:
+        rate: Frames a second: frame k is the one shown at k / rate seconds. None for all frames.
+        stride: Of these, every so many-th.
+        short_edge: Pixels of the shorter edge after scaling, in either direction; None to keep the size.
+        quality: Of the JPEGs, 1 to 100.
+    """
+
+    rate: float | None = None
+    stride: int = 1
+    short_edge: int | None = None
+    quality: int = 95
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and not 0 < self.rate <= 1000:
+            raise ValueError(f"the rate lies between 0 and 1000 frames a second, not at {self.rate}")
+        if self.stride < 1 or (self.short_edge is not None and self.short_edge < 1):
+            raise ValueError(f"stride and short_edge are at least 1: {self.stride}, {self.short_edge}")
+        get_codec(f"jpg({self.quality})")
+
+    def field(self, names: Collection[str]) -> tuple[str, str]:
+        """`frames`, a sequence of JPEGs."""
+        return "frames", "jpg[]"
+
+    def read(self, path: Path) -> list[bytes]:
+        """The frames of a video file; or of a folder's images, in the order of their names."""
+        if path.is_dir():
+            names = sorted(name for name in os.listdir(path) if os.path.splitext(name)[1].lower() in IMAGES)
+            frames = [self._image(path / name) for name in names[:: self.stride]]
+        else:
+            frames = list(self._video(path))
+        if not frames:
+            raise FormatError("there is no frame in it", file=str(path))
+        return frames
+
+    def _image(self, path: Path) -> bytes:
+        data = read_file(path)
+        if self.short_edge is None and data.startswith(b"\xff\xd8\xff"):
+            return data
+        from PIL import Image as Pillow
+
+        picture = Pillow.fromarray(get_codec("jpg").decode(data))
+        if self.short_edge is not None:
+            picture = picture.resize(self._size(*picture.size), Pillow.Resampling.BILINEAR)
+        return bytes(get_codec(f"jpg({self.quality})").encode(np.asarray(picture)))
+
+    def _video(self, path: Path) -> Iterator[bytes]:
+        """Decode, and encode the frames that are wanted, each once."""
+        av = _pyav()
+        encode = get_codec(f"jpg({self.quality})").encode
+        try:
+            with av.open(io.BytesIO(read_file(path)), format=_DEMUXERS.get(path.suffix.lower(), "mov")) as video:
+                if not video.streams.video:
+                    raise FormatError("there is no video in it", file=str(path))  # noqa: TRY301
+                stream = video.streams.video[0]
+                stream.codec_context.thread_count = 1  # many videos at once are the better use of the processors
+                for frame, times in self._wanted(video.decode(stream), stream):
+                    width, height = self._size(frame.width, frame.height)
+                    picture = frame.to_ndarray(format="rgb24", width=width, height=height, interpolation="BILINEAR")
+                    turned = np.ascontiguousarray(np.rot90(picture, round(frame.rotation / 90)))
+                    yield from [bytes(encode(turned))] * times
+        except (FormatError, OSError):
+            raise
+        except Exception as error:
+            # PyAV adds to FFmpeg's errors its own IndexError, ValueError … for streams that make no sense.
+            raise FormatError(f"this video cannot be decoded: {error}", file=str(path)) from error
+
+    def _wanted(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Any, int]]:
+        """Frames to keep, each with how often it is wanted."""
+        if self.rate is None:
+            for number, frame in enumerate(frames):
+                if number % self.stride == 0:
+                    yield frame, 1
+            return
+        step = self.stride / Fraction(self.rate).limit_denominator(1001)
+        usual = 1 / Fraction(stream.average_rate or stream.guessed_rate or 25)
+        shown, start, given, at = None, None, 0, Fraction(0)
+        for frame in frames:
+            if frame.pts is not None:
+                now = Fraction(frame.pts) * Fraction(frame.time_base)
+                start = now if start is None else start
+                at = now - start
+            if shown is not None:
+                count = max(_ticks_before(at, step) - given, 0)
+                if count:
+                    yield shown, count
+                    given += count
+            shown = frame
+            at += usual  # where the next one belongs if it does not say it; and where this one ends
+        if shown is not None and (count := _ticks_before(at, step) - given) > 0:
+            yield shown, count
+
+    def _size(self, width: int, height: int) -> tuple[int, int]:
+        if self.short_edge is None:
+            return width, height
+        short = min(width, height)
+        return max(width * self.short_edge // short, 1), max(height * self.short_edge // short, 1)
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
+def _ticks_before(time: Fraction, step: Fraction) -> int:
+    """How many of the times 0, step, 2 step … lie before a time."""
+    return -(-time // step)
+
+
+def _codec(names: Collection[str], several: str) -> str:
+    codecs = {codec_of_extension(os.path.splitext(name)[1][1:]) for name in names}
+    return codecs.pop() if len(codecs) == 1 else several
+
+
+def _pyav() -> Any:
+    try:
+        import av
+    except ImportError as error:
+        raise SpecError("reading videos needs PyAV, which is not installed: pip install 'bushel[video]'") from error
+    return av

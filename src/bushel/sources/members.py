@@ -1,0 +1,136 @@
+"""Files that make samples together, as in WebDataset: those that share a name up to its first dot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from bushel.codecs import codec_of_extension
+from bushel.errors import FormatError, UnsupportedError
+from bushel.sources.base import Names, Sample
+from bushel.sources.files import walk
+from bushel.sources.media import read_file
+from bushel.spec import KEY
+
+__all__ = ["Members", "Recipe", "SampleFolder"]
+
+
+class Members:
+    """Samples of members, each with a name and a place that it is read from.
+
+    The key is the name up to the first dot behind the last slash, and the field is the rest: `a/7.left.jpg` is the
+    field `left.jpg` of `a/7`. Members of one sample stand one after another, as in a tar.
+
+    Args:
+        members: Names and places.
+        root: The folder that places which are paths are relative to.
+        allow_commands: Whether a place may be `pipe:COMMAND`, whose output is read.
+
+    Attributes:
+        spec: Extensions to the codecs that WebDataset has for them.
+
+    Raises:
+        FormatError: A name has no extension, or a sample has two members of one name or comes in two places.
+    """
+
+    def __init__(self, members: Iterable[tuple[str, str]], root: Path, *, allow_commands: bool = False) -> None:
+        self._root, self._commands = root, allow_commands
+        names: list[str] = []
+        places: list[str] = []
+        starts: list[int] = []
+        seen: set[str] = set()
+        key = None
+        self.spec: dict[str, str] = {}
+        for name, place in members:
+            this, extension = _cut(name)
+            if this != key:
+                if this in seen:
+                    raise FormatError(f"the members of sample {this!r} do not stand together: sort them by name")
+                starts.append(len(names))
+                seen.add(this)
+                key = this
+            elif f"{this}.{extension}" in names[starts[-1] :]:
+                raise FormatError(f"sample {this!r} has the member {extension!r} twice")
+            names.append(f"{this}.{extension}")
+            places.append(place)
+            self.spec.setdefault(extension, codec_of_extension(extension))
+        self._names, self._places, self._starts = Names(names), Names(places), [*starts, len(names)]
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, position: int) -> Sample:
+        if not 0 <= position < len(self):
+            raise IndexError(f"position {position} of {len(self)}")
+        sample: dict[str, object] = {}
+        for at in range(self._starts[position], self._starts[position + 1]):
+            sample[KEY], extension = _cut(self._names[at])
+            sample[extension] = self._read(self._places[at])
+        return sample
+
+    def origin(self, position: int) -> str:
+        """Where its first member is read from."""
+        return self._places[self._starts[position]]
+
+    def _read(self, place: str) -> bytes:
+        kind, colon, rest = place.partition(":")
+        if colon and kind == "text":
+            return rest.encode("utf-8", "surrogateescape")
+        if colon and kind == "pipe":
+            if not self._commands:
+                raise UnsupportedError(f"{place} runs a command: allow it with allow_commands=True")
+            return subprocess.run(rest, shell=True, check=True, stdout=subprocess.PIPE).stdout  # noqa: S602 - asked for
+        return read_file(self._root / (rest if colon and kind == "file" else place))
+
+
+class SampleFolder(Members):
+    """The files of a folder as samples, as `tar --sort=name` makes a WebDataset of them.
+
+    Args:
+        root: The folder.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        names = sorted(walk(Path(root)), key=_cut)
+        super().__init__(((name, name) for name in names), Path(root))
+
+
+class Recipe(Members):
+    """A recipe as `tarp create` takes it.
+
+    A line is a name, a space, and a place: a path, `file:PATH`, `text:TEXT` or `pipe:COMMAND`.
+
+    Args:
+        path: The recipe.
+        root: The folder that its paths are relative to; by default the working directory, as for tarp.
+        allow_commands: Whether lines may run commands.
+
+    Raises:
+        FormatError: A line has no place.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        root: str | os.PathLike[str] | None = None,
+        allow_commands: bool = False,
+    ) -> None:
+        members = []
+        for number, line in enumerate(Path(path).read_text("utf-8", errors="surrogateescape").split("\n"), 1):
+            if line.strip():
+                name, *place = line.strip().split(maxsplit=1)
+                if not place:
+                    raise FormatError(f"line {number}: expected a name and a place, found {line!r}", file=str(path))
+                members.append((name, place[0]))
+        super().__init__(members, Path(root or ""), allow_commands=allow_commands)
+
+
+def _cut(name: str) -> tuple[str, str]:
+    folder, slash, base = name.rpartition("/")
+    stem, dot, extension = base.partition(".")
+    if not stem or not extension:
+        raise FormatError(f"the name {name!r} has no extension to tell which field it is")
+    return f"{folder}{slash}{stem}", extension.lower()

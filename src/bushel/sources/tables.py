@@ -1,0 +1,207 @@
+"""Tables of samples: CSV and JSON files, also gzipped, with a row per sample."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import glob
+import gzip
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bushel.errors import FormatError
+from bushel.sources.base import Sample, extend_labels
+from bushel.sources.media import Image, Media
+from bushel.spec import KEY
+
+__all__ = ["Row", "Table", "read_rows"]
+
+Row = Mapping[str, Any]
+"""Column names to values; from a CSV file, text."""
+
+_DELIMITERS = ";\t,|"
+
+
+def read_rows(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[Row]:
+    """The rows of `.csv`, `.json` and `.jsonl` files, which may be gzipped.
+
+    Args:
+        path: The file. A JSON file holds a list of objects.
+        columns: Names of the columns of a CSV file whose first line does not name them.
+
+    Raises:
+        FormatError: It is malformed; says where.
+    """
+    name = Path(path).name.lower()
+    data = Path(path).read_bytes()
+    if name.endswith(".gz"):
+        name = name.removesuffix(".gz")
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError) as error:
+            raise FormatError(f"this is no whole gzip file: {error}", file=str(path)) from error
+    try:
+        text = data.decode("utf-8-sig")
+        if name.endswith(".jsonl"):
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        elif name.endswith(".json"):
+            rows = json.loads(text)
+        else:
+            return _csv_rows(text, columns, str(path))
+    except ValueError as error:
+        raise FormatError(f"this is no such file: {error}", file=str(path)) from error
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise FormatError("expected a list of objects, one per sample", file=str(path))
+    return rows
+
+
+def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
+    first = text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=first.count) if any(mark in first for mark in _DELIMITERS) else ","
+    rows: list[Row] = []
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if columns is None:
+                columns = row
+            elif row:
+                if len(row) > len(columns):
+                    found = f"line {reader.line_num}: {len(row)} values for the {len(columns)} columns"
+                    raise FormatError(found, file=path)
+                rows.append(dict(zip(columns, row, strict=False)))
+    except csv.Error as error:
+        raise FormatError(f"line {reader.line_num}: {error}", file=path) from error
+    return rows
+
+
+class Table:
+    """Files named by the rows of a table, with the other columns as fields.
+
+    Args:
+        path: A `.csv`, `.json` or `.jsonl` file, gzipped or not; or the rows.
+        media: How a file becomes a field: `Image()`, the default, `Frames(rate=12)` or `Clip()`.
+        root: The folder that file names are relative to; by default the one in which the table lies.
+        file: What the file of a row is called, with columns in braces: `{path}`, `{id}.jpg`. With a `*` in it, it is
+            the one file that fits.
+        key: What its key is, likewise; by default the file's name without the suffix.
+        label: The column of labels.
+        columns: Names of the columns of a CSV file whose first line does not name them.
+        label2idx: Labels that have their number already.
+
+    Attributes:
+        spec: The field that `media` makes; every other column: `int`, `float` or `utf8` by what it holds, or `json`;
+            and, where labels are text, `idx`, their number. Columns that are only the file or the key are left out.
+        label2idx: Labels to their numbers.
+
+    Raises:
+        FormatError: The table is malformed, or a row lacks a column.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Sequence[Row],
+        media: Media | None = None,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        file: str = "{path}",
+        key: str | None = None,
+        label: str = "label",
+        columns: Sequence[str] | None = None,
+        label2idx: Mapping[str, int] | None = None,
+    ) -> None:
+        named = isinstance(path, str | os.PathLike)
+        self._table = str(path) if named else "the table"
+        self._rows = read_rows(path, columns) if isinstance(path, str | os.PathLike) else list(path)
+        self._root = Path(root) if root is not None else Path(self._table).parent if named else Path()
+        self._file, self._key, self._label = file, key, label
+        self._media = media or Image()
+        self._fields = self._types()
+        self.label2idx: Mapping[str, int] = {}
+        self._field, kind = self._media.field({self._fill(file, at) for at in range(len(self._rows))})
+        self.spec = {self._field: kind, **self._fields}
+        if self._fields.get(label) == "utf8":
+            self.label2idx = extend_labels((row[label] for row in self._rows if label in row), label2idx)
+            self.spec["idx"] = "int"
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, position: int) -> Sample:
+        row, path = self._rows[position], self._path(position)
+        key = self._fill(self._key, position) if self._key is not None else _stem(path, self._root)
+        sample = {KEY: key, self._field: self._media.read(path)}
+        for column, kind in self._fields.items():
+            if column not in row:
+                raise FormatError(f"row {position} has no {column!r}", file=self._table)
+            sample[column] = _CONVERT[kind](row[column])
+        if self.label2idx:
+            sample["idx"] = self.label2idx[row[self._label]]
+        return sample
+
+    def origin(self, position: int) -> str:
+        """The file's path."""
+        return str(self._root / self._fill(self._file, position))
+
+    def _path(self, position: int) -> Path:
+        name = self._fill(self._file, position)
+        if "*" not in self._file:
+            return self._root / name
+        found = sorted(glob.glob(_escaped(self._file, self._rows[position]), root_dir=self._root))
+        if len(found) != 1:
+            raise FileNotFoundError(f"{len(found)} files fit {self._root / name}, and one should")
+        return self._root / found[0]
+
+    def relabelled(self, known: Mapping[str, int]) -> Table:
+        """The same rows, with these labels numbered so, and other labels after them."""
+        other = copy.copy(self)
+        other.label2idx = extend_labels(self.label2idx, known) if self.label2idx else {}
+        return other
+
+    def _fill(self, template: str, position: int) -> str:
+        try:
+            return template.format_map(self._rows[position])
+        except KeyError as error:
+            have = ", ".join(map(str, self._rows[position]))
+            raise FormatError(f"row {position} has no {error}: it has {have}", file=self._table) from None
+
+    def _types(self) -> dict[str, str]:
+        """The types of the columns that are fields."""
+        columns = list(dict.fromkeys(column for row in self._rows for column in row))
+        left_out = (self._file, self._key)
+        return {
+            column: _type_of([row[column] for row in self._rows if column in row])
+            for column in columns
+            if "{" + column + "}" not in left_out
+        }
+
+
+def _stem(path: Path, root: Path) -> str:
+    return os.path.splitext(path.relative_to(root).as_posix())[0]
+
+
+def _escaped(template: str, row: Row) -> str:
+    return template.format_map({name: glob.escape(str(value)) for name, value in row.items()})
+
+
+_CONVERT: Mapping[str, Any] = {"int": int, "float": float, "utf8": str, "json": lambda value: value}
+
+
+def _type_of(values: Sequence[Any]) -> str:
+    for kind, types in (("int", int), ("float", float)):
+        if all(_parses(value, types) for value in values):
+            return kind
+    return "utf8" if all(isinstance(value, str) for value in values) else "json"
+
+
+def _parses(value: Any, kind: type) -> bool:
+    if isinstance(value, bool) or (isinstance(value, float) and kind is int):
+        return False
+    try:
+        kind(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from tests.ingest.pack_sources import Numbered, files_of, inverted
+from tests.ingest.test_packing import each, opened
+from tests.sources.folders import image_folder, jpeg
+
+import bushel
+from bushel.codecs import get_codec
+from bushel.errors import CodecError, StateError, TooManyErrors
+from bushel.ingest.packplan import cut
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Generation = Literal["B", "C"] | None
+
+
+def noted(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class TestErrors:
+    def test_bad_items_are_passed_over_and_noted(self, tmp_path: Path) -> None:
+        photos = image_folder(tmp_path / "photos", 6)
+        (photos / "class0/0000.jpg").write_bytes(b"")
+        (photos / "class1/0001.jpg").write_bytes(b"no image at all")
+        (photos / "class2/0002.jpg").unlink()
+        (photos / "class2/0002.jpg").symlink_to("nowhere")
+        done = bushel.pack(photos, tmp_path / "out", container="bag", max_errors=0.5)
+        assert (done.samples, done.errors) == (3, 3)
+        assert done.error_logs == (str(tmp_path / "out.errors.jsonl"),)
+        lines = noted(tmp_path / "out.errors.jsonl")
+        assert [line["path"] for line in lines] == [
+            str(photos / name) for name in ("class0/0000.jpg", "class1/0001.jpg", "class2/0002.jpg")
+        ]
+        assert [line["position"] for line in lines] == [0, 2, 4]
+        assert [line["key"] for line in lines] == ["class0/0000", "class1/0001", None]
+        reasons = [line["error"].split(":")[0] for line in lines]
+        assert reasons == ["CodecError", "CodecError", "FileNotFoundError"]
+        assert list(opened(tmp_path / "out").keys) == ["class0/0003", "class1/0004", "class2/0005"]
+
+    def test_damage_inside_an_image_is_found_where_it_is_decoded(self, tmp_path: Path) -> None:
+        whole = jpeg(0, 64, 64)
+        source = [{"image": jpeg(1)}, {"image": whole[: len(whole) // 2]}, {"image": jpeg(2)}]
+        assert bushel.pack(source, tmp_path / "kept.ffr").errors == 0
+        assert bushel.pack(source, tmp_path / "checked.ffr", check=True, max_errors=1).errors == 1
+        assert bushel.pack(source, tmp_path / "changed.ffr", transforms=[inverted], max_errors=1).errors == 1
+
+    @pytest.mark.parametrize("workers", [1, 8])
+    @each
+    def test_too_many_leave_a_whole_dataset(
+        self, tmp_path: Path, container: str, generation: Generation, workers: int
+    ) -> None:
+        source = Numbered(60, bad=(5, 17, 30, 44))
+        with pytest.raises(TooManyErrors, match=r"3 of the first 31 items cannot be packed, and 2 may be") as caught:
+            bushel.pack(
+                source,
+                tmp_path / "out",
+                container=container,
+                generation=generation,
+                max_errors=2,
+                shard_samples=20,
+                workers=workers,
+                sync=False,
+            )
+        assert "photos/30.jpg" in str(caught.value)
+        assert isinstance(caught.value.__cause__, FileNotFoundError)
+        dataset = opened(tmp_path / "out")
+        assert [sample["label"] for sample in dataset] == [n for n in range(30) if n not in (5, 17)]
+        assert [line["position"] for line in noted(tmp_path / "out.errors.jsonl")] == [5, 17, 30]
+        assert not list((tmp_path / "out").rglob("*.pack.json"))
+
+    def test_none_is_allowed_unless_said(self, tmp_path: Path) -> None:
+        with pytest.raises(TooManyErrors, match="1 of the first 3 items cannot be packed, and 0 may be"):
+            bushel.pack(Numbered(9, bad=(2,)), tmp_path / "x.tar")
+        assert len(opened(tmp_path / "x.tar")) == 2
+
+    def test_a_transform_that_fails_is_an_error_of_its_item(self, tmp_path: Path) -> None:
+        def picky(image: Any) -> Any:
+            if int(image[0, 0, 0]) > 20:
+                raise ArithmeticError("too bright")
+            return image
+
+        encode = get_codec("png").encode
+        source = [{"image": encode(np.full((8, 8, 3), 10 * number, np.uint8))} for number in range(5)]
+        done = bushel.pack(source, tmp_path / "x.tar", transforms=[picky], max_errors=2)
+        assert done.errors == 2
+        assert [line["error"] for line in noted(Path(done.error_logs[0]))] == ["ArithmeticError: too bright"] * 2
+
+    def test_the_log_is_of_the_last_run(self, tmp_path: Path) -> None:
+        bushel.pack(Numbered(3, bad=(1,)), tmp_path / "x.rec", keys=False, max_errors=1)
+        assert (tmp_path / "x.rec.errors.jsonl").exists()
+        bushel.pack(Numbered(3), tmp_path / "x.rec", keys=False, mode="append")
+        assert not (tmp_path / "x.rec.errors.jsonl").exists()
+        assert len(opened(tmp_path / "x.rec")) == 5
+
+
+class TestStrict:
+    def test_the_first_error_is_raised_as_it_is(self, tmp_path: Path) -> None:
+        photos = image_folder(tmp_path / "photos", 9)
+        good = (photos / "class1/0001.jpg").read_bytes()
+        (photos / "class1/0001.jpg").write_bytes(b"no image")
+        with pytest.raises(CodecError, match="expected an image") as caught:
+            bushel.pack(photos, tmp_path / "out", container="bag", strict=True, max_errors=5)
+        assert any("0001.jpg" in note for note in caught.value.__notes__)
+        (photos / "class1/0001.jpg").write_bytes(good)
+        done = bushel.pack(photos, tmp_path / "out", container="bag", mode="resume")
+        assert (done.kept, done.samples, done.errors) == (3, 6, 0)
+        bushel.pack(photos, tmp_path / "whole", container="bag")
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+
+
+def killed(call: str) -> None:
+    """Run a call of pack that ends its process."""
+    script = f"import bushel\nfrom tests.ingest.pack_sources import *\n{call}\n"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 9, done.stderr
+
+
+class TestResume:
+    @pytest.mark.parametrize("shard_samples", [None, 16])
+    @each
+    def test_the_bytes_are_those_of_an_undisturbed_run(
+        self, tmp_path: Path, container: str, generation: Generation, shard_samples: int | None
+    ) -> None:
+        bad = (0, 7, 8, 33, 57)
+        options = f"container={container!r}, generation={generation!r}, shard_samples={shard_samples}, max_errors=9"
+        call = f"bushel.pack(Dying(60, 45, {bad}), {str(tmp_path / 'out')!r}, {options}, shuffle=1, workers=1)"
+        killed(call)
+        [order] = cut(60, 1, None, None)
+        reached = order.take(0, 60).tolist().index(45)
+        keywords: dict[str, Any] = {
+            "container": container,
+            "generation": generation,
+            "shard_samples": shard_samples,
+            "max_errors": 9,
+            "shuffle": 1,
+        }
+        done = bushel.pack(Numbered(60, bad), tmp_path / "out", mode="resume", **keywords)
+        assert done.kept + done.samples == 55
+        assert done.kept <= reached
+        assert done.errors == 5
+        bushel.pack(Numbered(60, bad), tmp_path / "whole", **keywords)
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+        assert (tmp_path / "out.errors.jsonl").read_text() == (tmp_path / "whole.errors.jsonl").read_text()
+        again = bushel.pack(Numbered(60, bad), tmp_path / "out", mode="resume", **keywords)
+        assert (again.kept, again.samples, again.errors) == (55, 0, 5)
+
+    def test_an_interrupted_append(self, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        for name in ("out", "whole"):
+            bushel.pack(Numbered(7), tmp_path / name, container="tar", shard_samples=5)
+        call = f"bushel.pack(Dying(30, 20), {str(out)!r}, container='tar', shard_samples=5, mode='append', keys=again)"
+        script = f"def again(key): return 'n' + key\n{call}"
+        killed(script)
+        options: dict[str, Any] = {"container": "tar", "shard_samples": 5, "keys": lambda key: "n" + key}
+        done = bushel.pack(Numbered(30), out, mode="resume", **options)
+        assert done.kept + done.samples == 37
+        assert done.samples >= 10
+        bushel.pack(Numbered(30), tmp_path / "whole", mode="append", **options)
+        assert files_of(out) == files_of(tmp_path / "whole")
+
+    def test_parts_that_are_finished_are_left_alone(self, tmp_path: Path) -> None:
+        call = f"bushel.pack(Dying(30, 15), {str(tmp_path / 'out')!r}, container='bag', parts=3)"
+        killed(call)
+        first = (tmp_path / "out/part-00000/image.bag").stat().st_mtime_ns
+        done = bushel.pack(Numbered(30), tmp_path / "out", container="bag", parts=3, mode="resume")
+        assert done.samples + done.kept == 30
+        assert (tmp_path / "out/part-00000/image.bag").stat().st_mtime_ns == first
+        assert [sample["label"] for sample in opened(str(tmp_path / "out/part-*"))] == list(range(30))
+
+    def test_ctrl_c_can_be_resumed(self, tmp_path: Path) -> None:
+        def interrupting(progress: Any) -> None:
+            if progress.done >= 20:
+                signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            bushel.pack(Numbered(2000), tmp_path / "x.rec", report=interrupting)
+        done = bushel.pack(Numbered(2000), tmp_path / "x.rec", mode="resume")
+        assert done.kept >= 20
+        bushel.pack(Numbered(2000), tmp_path / "y.rec")
+        assert (tmp_path / "x.rec").read_bytes() == (tmp_path / "y.rec").read_bytes()
+        assert (tmp_path / "x.idx").read_bytes() == (tmp_path / "y.idx").read_bytes()
+
+    def test_with_other_arguments_it_is_refused(self, tmp_path: Path) -> None:
+        killed(f"bushel.pack(Dying(40, 30), {str(tmp_path / 'x.tar')!r}, workers=1)")
+        with pytest.raises(StateError, match="begun with shuffle None, and cannot go on with 1"):
+            bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", shuffle=1)
+        with pytest.raises(StateError, match="begun with samples 40, and cannot go on with 41"):
+            bushel.pack(Numbered(41), tmp_path / "x.tar", mode="resume")
+        with pytest.raises(StateError, match="a stream cannot be resumed"):
+            bushel.pack(iter([Numbered(1)[0]]), tmp_path / "x.tar", mode="resume")
+        assert bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume").errors == 0
+
+    def test_a_target_with_more_samples_than_the_source(self, tmp_path: Path) -> None:
+        bushel.pack(Numbered(9), tmp_path / "x.tar")
+        with pytest.raises(StateError, match="the target has 9 samples of a source that has only 5"):
+            bushel.pack(Numbered(5), tmp_path / "x.tar", mode="resume")
+
+    def test_a_log_that_was_changed(self, tmp_path: Path) -> None:
+        killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, workers=1)")
+        (tmp_path / "x.tar.errors.jsonl").write_text("not json\n")
+        with pytest.raises(bushel.FormatError, match="line 1 is no error that was noted"):
+            bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", max_errors=3)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.ingest.pack_sources import Numbered, files_of
+from tests.ingest.test_packing import opened
+
+import bushel
+from bushel.errors import UnsupportedError
+from bushel.ingest.reshape import merge, reshard, share_out, split
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    bushel.pack(Numbered(21), tmp_path / "in", container="tar", shard_samples=8)
+    return tmp_path / "in"
+
+
+def test_split_loses_nothing(dataset: Path, tmp_path: Path) -> None:
+    done = split(dataset, tmp_path / "out", {"train": 0.8, "val": 0.1, "test": 0.1})
+    assert {name: one.samples for name, one in done.items()} == {"train": 17, "val": 2, "test": 2}
+    labels = {name: [sample["label"] for sample in opened(tmp_path / "out" / name)] for name in done}
+    assert sorted(sum(labels.values(), [])) == list(range(21))
+    assert all(order == sorted(order) for order in labels.values())
+    assert labels["train"] != list(range(17))
+    split(dataset, tmp_path / "again", {"train": 0.8, "val": 0.1, "test": 0.1})
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "out")
+    split(dataset, tmp_path / "plain", {"a": 0.5, "b": 0.5}, shuffle=None, container="bag")
+    assert [sample["label"] for sample in opened(tmp_path / "plain/a")] == list(range(10))
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any))
+def test_shares_are_right_to_within_one(samples: int, weights: list[int]) -> None:
+    shares = {str(number): weight / sum(weights) for number, weight in enumerate(weights)}
+    counts = share_out(samples, shares)
+    assert sum(counts.values()) == samples
+    assert all(abs(counts[name] - share * samples) <= 1 for name, share in shares.items())
+
+
+def test_wrong_shares() -> None:
+    with pytest.raises(ValueError, match="add up to 1, not to 0.9"):
+        share_out(10, {"a": 0.9})
+    with pytest.raises(ValueError, match="add up to 1"):
+        share_out(10, {"a": 1.5, "b": -0.5})
+
+
+def test_merge_and_reshard(dataset: Path, tmp_path: Path) -> None:
+    parts = split(dataset, tmp_path / "out", {"a": 0.5, "b": 0.5}, shuffle=None)
+    assert merge([tmp_path / "out/a", tmp_path / "out/b"], tmp_path / "one.tar").samples == 21
+    assert [sample["label"] for sample in opened(tmp_path / "one.tar")] == list(range(21))
+    assert merge((tmp_path / "out" / name for name in parts), tmp_path / "bag", container="bag").container == "bag"
+    reshard(tmp_path / "one.tar", tmp_path / "again", shard_samples=8)
+    assert files_of(tmp_path / "again") == files_of(dataset)
+
+
+def test_streams_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="a stream cannot be divided"):
+        split(bushel.open("pipe:true", allow_commands=True), "out", {"a": 1})

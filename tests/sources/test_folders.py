@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.sources.folders import image_folder, jpeg, png
+
+from bushel.errors import FormatError
+from bushel.sources import Files, ImageFolder
+from bushel.sources.base import Names, extend_labels
+from bushel.sources.files import walk
+from bushel.testing import check_source
+
+
+class TestImageFolder:
+    def test_classes_are_folders_and_keys_are_paths(self, tmp_path: Path) -> None:
+        source = ImageFolder(image_folder(tmp_path, 4, classes=2))
+        check_source(source)
+        assert source.spec == {"image": "jpg", "label": "int"}
+        assert source.label2idx == {"class0": 0, "class1": 1}
+        keys = ["class0/0000", "class0/0002", "class1/0001", "class1/0003"]
+        assert [source[at]["__key__"] for at in range(4)] == keys
+        assert source[2] == {"__key__": "class1/0001", "image": jpeg(1), "label": 1}
+        assert source.origin(2) == str(tmp_path / "class1/0001.jpg")
+
+    def test_the_class_is_the_first_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "cats/old").mkdir(parents=True)
+        (tmp_path / "cats/old/1.JPEG").write_bytes(jpeg(1))
+        (tmp_path / "cats/0.jpg").write_bytes(jpeg(0))
+        source = ImageFolder(tmp_path)
+        assert [(sample["__key__"], sample["label"]) for sample in map(source.__getitem__, range(2))] == [
+            ("cats/0", 0),
+            ("cats/old/1", 0),
+        ]
+
+    def test_images_in_the_folder_itself_have_no_label(self, tmp_path: Path) -> None:
+        (tmp_path / "a.png").write_bytes(png(0))
+        source = ImageFolder(tmp_path)
+        check_source(source)
+        assert source.spec == {"image": "png"}
+        assert source[0] == {"__key__": "a", "image": png(0)}
+
+    def test_several_kinds_of_images_are_of_the_codec_that_holds_them_all(self, tmp_path: Path) -> None:
+        (tmp_path / "a.png").write_bytes(png(0))
+        (tmp_path / "b.jpg").write_bytes(jpeg(0))
+        (tmp_path / "c.txt").write_text("no image")
+        source = ImageFolder(tmp_path)
+        assert source.spec == {"image": "image"}
+        assert len(source) == 2
+
+    def test_an_image_beside_the_classes_is_refused(self, tmp_path: Path) -> None:
+        (image_folder(tmp_path, 3) / "stray.jpg").write_bytes(jpeg(9))
+        with pytest.raises(FormatError, match=r"stray\.jpg: this file lies beside the folders of the classes"):
+            ImageFolder(tmp_path)
+
+    def test_two_files_of_one_key_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "a.png").write_bytes(png(0))
+        (tmp_path / "a.jpg").write_bytes(jpeg(0))
+        with pytest.raises(FormatError, match=r"a\.png: it would have the same key as a\.jpg"):
+            ImageFolder(tmp_path)
+
+    def test_nothing_to_pack(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match="there is no file with one of the suffixes"):
+            ImageFolder(tmp_path)
+        with pytest.raises(FileNotFoundError):
+            ImageFolder(tmp_path / "missing")
+
+    def test_known_labels_keep_their_numbers(self, tmp_path: Path) -> None:
+        source = ImageFolder(image_folder(tmp_path, 3), label2idx={"class1": 5, "gone": 2})
+        assert source.label2idx == {"class1": 5, "gone": 2, "class0": 6, "class2": 7}
+        assert source[0]["label"] == 6
+
+    def test_relabelling_leaves_the_first_source_alone(self, tmp_path: Path) -> None:
+        source = ImageFolder(image_folder(tmp_path, 3))
+        assert source.relabelled({"class2": 0})[2]["label"] == 0
+        assert source[2]["label"] == 2
+
+
+class TestFiles:
+    def test_every_file_under_its_path(self, tmp_path: Path) -> None:
+        (tmp_path / "b/c").mkdir(parents=True)
+        (tmp_path / "a.txt").write_bytes(b"1")
+        (tmp_path / "b/c/x.bin").write_bytes(b"")
+        (tmp_path / "b/é").write_bytes(b"2")
+        source = Files(tmp_path)
+        check_source(source)
+        assert source.spec == {"data": "bytes"}
+        assert [dict(source[at]) for at in range(3)] == [
+            {"__key__": "a.txt", "data": b"1"},
+            {"__key__": "b/c/x.bin", "data": b""},
+            {"__key__": "b/é", "data": b"2"},
+        ]
+
+    def test_suffixes_and_the_name_of_the_field(self, tmp_path: Path) -> None:
+        (tmp_path / "a.TXT").write_bytes(b"1")
+        (tmp_path / "b.bin").write_bytes(b"2")
+        source = Files(tmp_path, suffixes=[".txt"], field="text")
+        assert [dict(source[at]) for at in range(len(source))] == [{"__key__": "a.TXT", "text": b"1"}]
+
+
+class TestWalk:
+    def test_depth_first_over_sorted_names(self, tmp_path: Path) -> None:
+        for name in ("c", "a/z", "a/b/x", "b", "aa"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        assert list(walk(tmp_path)) == ["a/b/x", "a/z", "aa", "b", "c"]
+        assert list(walk(tmp_path, recursive=False)) == ["aa", "b", "c"]
+
+    def test_links_are_followed_but_not_in_circles(self, tmp_path: Path) -> None:
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a/x").touch()
+        (tmp_path / "a/up").symlink_to(tmp_path)
+        (tmp_path / "b").symlink_to(tmp_path / "a")
+        assert list(walk(tmp_path)) == ["a/x", "b/x"]
+
+    def test_sidecars_are_no_files_of_the_folder(self, tmp_path: Path) -> None:
+        (tmp_path / ".bushel").mkdir()
+        (tmp_path / ".bushel/index.safetensors").touch()
+        (tmp_path / "x").touch()
+        assert list(walk(tmp_path)) == ["x"]
+
+
+def test_names_are_a_sequence_of_text() -> None:
+    names = Names(["a", "", "é\udcff", "bc"])
+    assert list(names) == ["a", "", "é\udcff", "bc"]
+    assert (len(names), names[-1], names[1:3]) == (4, "bc", ["", "é\udcff"])
+    with pytest.raises(IndexError):
+        names[4]
+    assert list(Names([])) == []
+
+
+def test_labels_are_extended_in_sorted_order() -> None:
+    assert extend_labels(["b", "a", "b"]) == {"a": 0, "b": 1}
+    assert extend_labels(["c", "a"], {"b": 0, "z": 4}) == {"b": 0, "z": 4, "a": 5, "c": 6}

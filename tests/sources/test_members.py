@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.sources.folders import jpeg
+
+import bushel
+from bushel.errors import FormatError, TooManyErrors
+from bushel.sources import Recipe, SampleFolder
+from bushel.sources.members import Members
+from bushel.testing import check_source
+
+
+def test_a_folder_as_tar_packs_it(tmp_path: Path) -> None:
+    files = {
+        "a/7.left.jpg": jpeg(0),
+        "a/7.cls": b"3",
+        "a/7-b.cls": b"4",
+        "a/7-b.JSON": b'{ "x": 1 }',
+        "b/1.cls": b"5",
+    }
+    for name, data in files.items():
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(data)
+    source = SampleFolder(tmp_path / "in")
+    check_source(source)
+    assert source.spec == {"cls": "cls", "left.jpg": "jpg", "json": "json"}
+    assert dict(source[0]) == {"__key__": "a/7", "cls": b"3", "left.jpg": jpeg(0)}
+    bushel.pack(source, tmp_path / "x.tar")
+    with tarfile.open(tmp_path / "x.tar") as archive:
+        stored: Mapping[str, bytes] = {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
+    assert stored == {name.replace("JSON", "json"): data for name, data in files.items()}
+    dataset = bushel.open(tmp_path / "x.tar")
+    assert isinstance(dataset, bushel.Dataset)
+    assert [sample["cls"] for sample in dataset] == [3, 4, 5]
+
+
+def test_values_are_encoded_as_another_container_stores_them(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.cls").write_text(str(number))
+        (tmp_path / f"{number}.jpg").write_bytes(jpeg(number))
+    bushel.pack(SampleFolder(tmp_path), tmp_path / "out", container="bag", spec={"cls": "int"})
+    dataset = bushel.open(tmp_path / "out")
+    assert isinstance(dataset, bushel.Dataset)
+    assert [sample["cls"] for sample in dataset] == [0, 1, 2]
+
+
+def test_a_recipe(tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(jpeg(1))
+    (tmp_path / "words").write_text("two words")
+    lines = "0.jpg photo.jpg\n0.txt text:a  caption\n\n1.txt file:words\n2.txt\tpipe:printf three\n"
+    (tmp_path / "recipe").write_text(lines)
+    with pytest.raises(TooManyErrors, match="runs a command: allow it"):
+        bushel.pack(Recipe(tmp_path / "recipe", root=tmp_path), tmp_path / "x.tar")
+    source = Recipe(tmp_path / "recipe", root=tmp_path, allow_commands=True)
+    check_source(source)
+    assert [dict(source[at]) for at in range(3)] == [
+        {"__key__": "0", "jpg": jpeg(1), "txt": b"a  caption"},
+        {"__key__": "1", "txt": b"two words"},
+        {"__key__": "2", "txt": b"three"},
+    ]
+    bushel.pack(source, tmp_path / "y.tar")
+    dataset = bushel.open(tmp_path / "y.tar")
+    assert isinstance(dataset, bushel.Dataset)
+    assert [sample["txt"] for sample in dataset] == ["a  caption", "two words", "three"]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a.jpg", "b.jpg", "a.cls"], "do not stand together"),
+        (["a.jpg", "a.JPG"], "has the member 'jpg' twice"),
+        (["a"], "has no extension"),
+        (["x/.jpg"], "has no extension"),
+    ],
+)
+def test_what_makes_no_samples(names: list[str], message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        Members([(name, "text:") for name in names], Path())
+
+
+def test_a_line_without_a_place(tmp_path: Path) -> None:
+    (tmp_path / "recipe").write_text("a.jpg a.jpg\nb.jpg\n")
+    with pytest.raises(FormatError, match="line 2: expected a name and a place"):
+        Recipe(tmp_path / "recipe")

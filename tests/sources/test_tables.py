@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from tests.sources.folders import image_folder, jpeg
+
+from bushel.errors import FormatError
+from bushel.sources import Frames, Table
+from bushel.sources.tables import read_rows
+from bushel.testing import check_source
+
+
+def test_csv_with_a_line_of_names(tmp_path: Path) -> None:
+    image_folder(tmp_path, 2)
+    path = tmp_path / "set.csv"
+    path.write_text('path,label,weight,note\nclass0/0000.jpg,cat,0.5,"a, b"\nclass1/0001.jpg,ant,2,c\n')
+    source = Table(path)
+    check_source(source)
+    assert source.spec == {"image": "jpg", "label": "utf8", "weight": "float", "note": "utf8", "idx": "int"}
+    assert source.label2idx == {"ant": 0, "cat": 1}
+    assert source[0] == {
+        "__key__": "class0/0000",
+        "image": jpeg(0),
+        "label": "cat",
+        "weight": 0.5,
+        "note": "a, b",
+        "idx": 1,
+    }
+
+
+def test_csv_without_names_and_with_semicolons(tmp_path: Path) -> None:
+    for number in (5, 6):
+        (tmp_path / f"{number}.jpg").write_bytes(jpeg(number))
+    path = tmp_path / "set.csv"
+    path.write_text("5;Pushing something\n6;Holding, then dropping\n")
+    source = Table(path, columns=["id", "label"], file="{id}.jpg", key="{id}")
+    check_source(source)
+    assert source.spec == {"image": "jpg", "label": "utf8", "idx": "int"}
+    assert [source[at]["__key__"] for at in range(2)] == ["5", "6"]
+    assert source[1]["label"] == "Holding, then dropping"
+
+
+@pytest.mark.parametrize("name", ["set.json", "set.json.gz", "set.jsonl"])
+def test_json(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.jpg").write_bytes(jpeg(0))
+    rows = [{"path": "a.jpg", "boxes": [[1, 2]], "label": 4}]
+    text = "\n".join(map(json.dumps, rows)) if name.endswith("l") else json.dumps(rows)
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    source = Table(tmp_path / name)
+    check_source(source)
+    assert source.spec == {"image": "jpg", "boxes": "json", "label": "int"}
+    assert source[0] == {"__key__": "a", "image": jpeg(0), "boxes": [[1, 2]], "label": 4}
+
+
+def test_folders_of_frames(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / "77").mkdir(exist_ok=True)
+        (tmp_path / f"77/{number:02d}.jpg").write_bytes(jpeg(number))
+    source = Table([{"id": "77"}], Frames(stride=2), root=tmp_path, file="{id}", key="{id}")
+    check_source(source)
+    assert source.spec == {"frames": "jpg[]"}
+    assert source[0]["frames"] == [jpeg(0), jpeg(2)]
+
+
+def test_a_star_stands_for_the_one_file_that_fits(tmp_path: Path) -> None:
+    (tmp_path / "7[1]").mkdir()
+    (tmp_path / "7[1]/any.jpg").write_bytes(jpeg(1))
+    source = Table([{"id": "7[1]"}], root=tmp_path, file="{id}/*.jpg", key="{id}")
+    assert source[0]["image"] == jpeg(1)
+    (tmp_path / "7[1]/two.jpg").write_bytes(jpeg(1))
+    with pytest.raises(FileNotFoundError, match="2 files fit .* and one should"):
+        source[0]
+
+
+def test_known_labels_keep_their_numbers(tmp_path: Path) -> None:
+    source = Table([{"path": "a.jpg", "label": "x"}], root=tmp_path, label2idx={"y": 3})
+    assert source.label2idx == {"y": 3, "x": 4}
+    assert source.relabelled({"x": 9}).label2idx == {"x": 9, "y": 10}
+
+
+def test_what_is_malformed_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "set.csv"
+    path.write_text("path,label\na.jpg,1\nb.jpg,1,2\n")
+    with pytest.raises(FormatError, match=r"set\.csv: line 3: 3 values for the 2 columns"):
+        Table(path)
+    path = tmp_path / "set.json"
+    path.write_text('{"a": 1}')
+    with pytest.raises(FormatError, match="expected a list of objects"):
+        Table(path)
+    path.write_text("[")
+    with pytest.raises(FormatError, match="this is no such file"):
+        Table(path)
+    path = tmp_path / "set.json.gz"
+    path.write_bytes(b"[]")
+    with pytest.raises(FormatError, match="no whole gzip file"):
+        read_rows(path)
+
+
+def test_a_row_without_a_column(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="row 1 has no 'path': it has label"):
+        Table([{"path": "a.jpg", "label": 1}, {"label": 2}], root=tmp_path)

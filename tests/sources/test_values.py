@@ -1,0 +1,188 @@
+"""Arrays, dicts and datasets as sources, and how a source is made of what a user names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.sources.folders import image_folder, jpeg, png
+
+import bushel
+from bushel.errors import FormatError, SpecError
+from bushel.sources import (
+    Arrays,
+    Files,
+    ImageFolder,
+    ListFile,
+    Samples,
+    Stored,
+    Stream,
+    Table,
+    VideoFolder,
+    open_source,
+)
+from bushel.sources.samples import infer_spec
+from bushel.testing import check_source
+
+
+class TestArrays:
+    def test_types(self) -> None:
+        source = Arrays(
+            {
+                "x": np.arange(6, dtype=np.float32).reshape(3, 2),
+                "n": np.array([1, 2, 3]),
+                "r": np.array([0.5, 1, 2]),
+                "t": np.array(["a", "é", ""]),
+                "ok": np.array([True, False, True]),
+                "__key__": np.array(["k0", "k1", "k2"]),
+            }
+        )
+        check_source(source)
+        assert source.spec == {"x": "array", "n": "int", "r": "float", "t": "utf8", "ok": "int"}
+        sample = source[1]
+        np.testing.assert_array_equal(sample["x"], np.array([2, 3], np.float32))
+        assert {name: sample[name] for name in ("n", "r", "t", "ok", "__key__")} == {
+            "n": 2,
+            "r": 1.0,
+            "t": "é",
+            "ok": False,
+            "__key__": "k1",
+        }
+
+    def test_one_array_and_another_type(self) -> None:
+        images = np.zeros((2, 8, 8, 3), np.uint8)
+        assert Arrays(images).spec == {"data": "array"}
+        assert Arrays({"image": images}, spec={"image": "jpg"}).spec == {"image": "jpg"}
+
+    def test_files(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "a.npz", x=np.arange(3), y=np.ones((3, 2)))
+        np.save(tmp_path / "b.npy", np.arange(8).reshape(4, 2))
+        both = Arrays(tmp_path / "a.npz")
+        check_source(both)
+        assert (both.spec, both[2]["x"]) == ({"x": "int", "y": "array"}, 2)
+        assert len(Arrays(tmp_path / "b.npy")) == 4
+
+    def test_what_is_no_source(self) -> None:
+        with pytest.raises(SpecError, match="have the same length"):
+            Arrays({"a": np.arange(3), "b": np.arange(4)})
+        with pytest.raises(SpecError, match="Python objects"):
+            Arrays({"a": np.array([None, 1])})
+        with pytest.raises(SpecError, match="which no codec holds"):
+            Arrays({"a": np.zeros(3, complex)})
+
+
+class TestSamples:
+    def test_types_come_from_the_first_sample(self) -> None:
+        sample = {
+            "__key__": "a",
+            "image": jpeg(0),
+            "mask": png(0),
+            "raw": b"\0",
+            "label": 3,
+            "yes": True,
+            "score": np.float32(0.5),
+            "text": "t",
+            "x": np.zeros(3),
+            "meta": {"a": 1},
+            "frames": [jpeg(0), jpeg(1)],
+        }
+        assert infer_spec(sample) == {
+            "image": "jpg",
+            "mask": "png",
+            "raw": "bytes",
+            "label": "int",
+            "yes": "int",
+            "score": "float",
+            "text": "utf8",
+            "x": "array",
+            "meta": "json",
+            "frames": "jpg[]",
+        }
+        check_source(Samples([sample]))
+
+    @pytest.mark.parametrize("value", [None, [], [1, "a"], [[1]], object()])
+    def test_types_that_cannot_be_told(self, value: object) -> None:
+        with pytest.raises(SpecError, match="the type of field 'x' cannot be told"):
+            infer_spec({"x": value})
+
+    def test_without_samples_a_spec_is_needed(self) -> None:
+        with pytest.raises(SpecError, match="give spec="):
+            Samples([])
+        with pytest.raises(SpecError, match="give spec="):
+            Stream(iter(()))
+        assert len(Samples([], spec={"x": "int"})) == 0
+
+    def test_a_stream_gives_every_sample_once(self) -> None:
+        stream = Stream({"x": number} for number in range(3))
+        assert stream.spec == {"x": "int"}
+        assert list(stream) == [{"x": 0}, {"x": 1}, {"x": 2}]
+        assert list(stream) == []
+
+
+class TestStored:
+    def test_images_come_as_they_are_stored(self, tmp_path: Path) -> None:
+        spec = {"image": "jpg", "label": "int", "x": "array"}
+        with bushel.Writer(tmp_path / "d", spec, container="tar") as writer:
+            for number in range(3):
+                writer.append({"image": jpeg(number), "label": number, "x": np.arange(number)}, key=f"k{number}")
+        source = Stored(bushel.open(tmp_path / "d")[1:])
+        check_source(source)
+        sample = source[0]
+        assert bytes(sample["image"]) == jpeg(1)
+        assert (sample["label"], sample["__key__"], source.spec) == (1, "k1", spec)
+        np.testing.assert_array_equal(sample["x"], np.arange(1))
+        assert source.origin(0).split("@")[0].endswith(".tar")
+
+    def test_without_keys_of_its_own_there_are_none(self, tmp_path: Path) -> None:
+        with bushel.Writer(tmp_path / "x.ffr", {"data": "bytes"}) as writer:
+            writer.append({"data": b"1"})
+        assert dict(open_source(tmp_path / "x.ffr")[0]) == {"data": b"1"}  # type: ignore[index]
+
+
+class TestOpening:
+    def test_by_looks(self, tmp_path: Path) -> None:
+        image_folder(tmp_path / "images", 2)
+        (tmp_path / "videos").mkdir()
+        (tmp_path / "videos/a.mp4").touch()
+        (tmp_path / "set.lst").write_text("0\t1\tx.jpg\n")
+        (tmp_path / "set.json").write_text('[{"path": "x.jpg"}]')
+        np.save(tmp_path / "x.npy", np.arange(3))
+        with bushel.Writer(tmp_path / "bag", {"x": "int"}, container="bag") as writer:
+            writer.append({"x": 1})
+        kinds = {
+            "images": ImageFolder,
+            "videos": VideoFolder,
+            "set.lst": ListFile,
+            "set.json": Table,
+            "x.npy": Arrays,
+            "bag": Stored,
+        }
+        for name, kind in kinds.items():
+            assert type(open_source(tmp_path / name)) is kind
+            assert type(open_source(str(tmp_path / name))) is kind
+        assert type(open_source(tmp_path / "images", "files")) is Files
+
+    def test_values(self, tmp_path: Path) -> None:
+        def made() -> Iterator[dict[str, Any]]:
+            yield {"x": 1}
+
+        assert type(open_source({"x": np.arange(2)})) is Arrays
+        assert type(open_source(np.arange(2))) is Arrays
+        assert type(open_source([{"x": 1}])) is Samples
+        assert type(open_source(made())) is Stream
+        source = Samples([{"x": 1}])
+        assert open_source(source) is source
+
+    def test_what_is_no_source(self, tmp_path: Path) -> None:
+        with pytest.raises(TypeError, match="int is no source"):
+            open_source(3)
+        with pytest.raises(TypeError, match="go with a path"):
+            open_source([{"x": 1}], "files")
+        (tmp_path / "notes.txt").touch()
+        with pytest.raises(FormatError, match="neither images nor videos"):
+            open_source(tmp_path)
+        with pytest.raises(FileNotFoundError):
+            open_source(tmp_path / "missing")
