@@ -29,6 +29,7 @@ NAMES = [
     "concat",
     "convert",
     "index",
+    "mix",
     "open",
     "pack",
     "register_codec",

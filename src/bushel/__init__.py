@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from bushel.ingest import convert, pack
     from bushel.integrity import verify
-    from bushel.loader import Loader
+    from bushel.loader import Loader, mix
     from bushel.stream import StreamDataset
     from bushel.writer import Writer
 
@@ -49,6 +49,7 @@ _HOME = {
     "convert": "ingest",
     "index": "access",
     "open": "access",
+    "mix": "loader",
     "pack": "ingest",
     "register_codec": "codecs",
     "verify": "integrity",
@@ -73,6 +74,7 @@ __all__ = [
     "concat",
     "convert",
     "index",
+    "mix",
     "open",
     "pack",
     "register_codec",
