@@ -119,7 +119,9 @@ def test_ctrl_c_at_any_moment(tmp_path: Path, container: str) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         assert process.returncode in (0, -signal.SIGINT, 1)
-        assert process.returncode == 0 or errors.strip().endswith("KeyboardInterrupt"), errors
+        # A signal that comes when the work is done and the interpreter is ending kills it without a word.
+        silent = process.returncode == -signal.SIGINT and not errors
+        assert process.returncode == 0 or silent or errors.strip().endswith("KeyboardInterrupt"), errors
     options: dict[str, Any] = {"container": container, "shard_samples": 40, "sync": False}
     with bushel.Writer(tmp_path / "ds", SPECS[container], mode="resume", **options) as writer:
         for sample in samples[len(writer) :]:
