@@ -8,13 +8,13 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
-from bushel.codecs import get_codec
-from bushel.containers.tar_members import ForwardReader, Member, members
-from bushel.containers.tar_names import Naming, Place, field_name, split_name
+from bushel.codecs import get_codec, holds_image
+from bushel.containers.tar.members import ForwardReader, Member, members
+from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.errors import CodecError, FormatError, UnsupportedError
 from bushel.opening import expand_paths
 from bushel.spec import KEY, Field, format_spec, parse_spec
@@ -100,6 +100,7 @@ class StreamDataset:
         self._wanted = None if fields is None else frozenset(fields)
         self._decode = decode
         self._fields: dict[str, Field] = {name: field for name, field in declared.items() if self._wants(name)}
+        self._codecs: dict[str, str] = {}  # of stored bytes, of the fields seen so far
         self._sequences = [name for name, field in self._fields.items() if field.sequence]
 
     def _wants(self, name: str) -> bool:
@@ -122,6 +123,41 @@ class StreamDataset:
         same = copy.copy(self)
         same._decode = False  # noqa: SLF001
         return same
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of what is read, in order."""
+        return tuple(map(str, self._sources))
+
+    def part(self, numbers: Iterable[int]) -> StreamDataset:
+        """The same stream of only these of its sources, in this order."""
+        same = copy.copy(self)
+        same._sources = [self._sources[number] for number in numbers]  # noqa: SLF001
+        return same
+
+    def decode_sample(self, stored: dict[str, Any], encoded: Collection[str] = ()) -> dict[str, Any]:
+        """Decode a sample that came from `stored()` of this stream.
+
+        Args:
+            stored: The sample.
+            encoded: Fields whose images are left as they are stored.
+
+        Raises:
+            CodecError: Stored bytes do not decode; names the field.
+        """
+        decoded: dict[str, Any] = {}
+        for name, value in stored.items():
+            if name == KEY or (name in encoded and name in self._codecs and holds_image(self._codecs[name])):
+                decoded[name] = value
+                continue
+            try:
+                if isinstance(value, list):
+                    decoded[name] = [get_codec(self._codecs[name]).decode(one) for one in value]
+                else:
+                    decoded[name] = get_codec(self._codecs[name]).decode(value)
+            except CodecError as error:
+                raise CodecError(f"field {name!r}: {error}", **{**error.details, "field": name}) from error
+        return decoded
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Read all sources.
@@ -148,6 +184,7 @@ class StreamDataset:
             sample.claim(place, member)
             if self._wants(place.field.name):
                 self._fields.setdefault(place.field.name, place.field)
+                self._codecs.setdefault(place.field.name, place.codec)
                 sample.read(place, member, reader)
         if sample is not None:
             yield self._finished(sample)
