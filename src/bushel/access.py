@@ -38,7 +38,7 @@ def open(
         index: `auto` keeps a scanned index beside the data when it can, `memory` never writes, and `require` refuses
             a dataset without a fresh index.
         verify: Compare bytes with their CRC-32 on every read, where it is known.
-        pickle: Allow pickled gulp metadata, which runs code of whoever wrote the file.
+        pickle: Allow pickled gulp metadata. Only the two classes that GulpIO pickles are accepted in it.
         allow_commands: Allow `pipe:` sources, which run a command.
 
     Raises:
@@ -60,6 +60,7 @@ def index(
     container: str | None = None,
     spec: Mapping[str, str] | None = None,
     checksums: bool = True,
+    segments: bool = False,
     force: bool = False,
     workers: int | None = None,
     pickle: bool = False,
@@ -74,6 +75,8 @@ def index(
         container: As for `open`.
         spec: As for `open`; it is kept in the index.
         checksums: Compute the CRC-32 of every field, which reads all data once. Later damage is found by it.
+        segments: Keep where the segments of tiled JPEGs begin (`bushel.jpeg.tile` makes these), so that `read_crop`
+            reads no others; 4 bytes for each, some 700 for a photo of 500 x 375. Reads all images once.
         force: Index every shard again. The checksums are then those of the bytes as they are now.
         workers: Shards to index at once.
         pickle: As for `open`.
@@ -91,7 +94,7 @@ def index(
 
     shards = each_shard(
         found.shards,
-        lambda shard: rebuild_index(found.container, shard, options, force=force),
+        lambda shard: rebuild_index(found.container, shard, options, force=force, segments=segments),
         workers=workers,
         report=report,
     )
