@@ -1,4 +1,4 @@
-"""Still images: JPEGs are decoded by a kernel, all else is done by Pillow.
+"""Still images: JPEGs are decoded and encoded by kernels, all else is done by Pillow.
 
 A codec's name says how an image is written. Reading goes by content, whatever the name: every large collection holds
 a PNG that is called .jpg. Only the formats below are ever tried, so that stored bytes cannot reach Pillow's rarer
@@ -19,7 +19,7 @@ import numpy as np
 from bushel.codecs.arrays import Array
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
 from bushel.errors import CodecError, SpecError
-from bushel.kernels import JpegError, decode_jpeg
+from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -29,7 +29,8 @@ __all__ = ["FACTORIES"]
 _READ = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
 _JPEG_PIXELS = 65535 * 65535
-_SUBSAMPLING = {"444": "4:4:4", "422": "4:2:2", "420": "4:2:0"}
+_SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
+"""Pixels across and down that share their colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,14 @@ def _encode(codec: str, target: _Format, value: Any) -> bytes:
     return stream.getvalue()
 
 
+def _encode_jpeg(codec: str, quality: int, sampling: tuple[int, int], value: Any) -> bytes:
+    array = _check(codec, _JPEG, value)
+    try:
+        return encode_jpeg(np.ascontiguousarray(array), quality, sampling)
+    except (JpegError, ValueError) as error:
+        raise codec_error(codec, "an image that JPEG can hold", f"{describe(value)} ({error})") from error
+
+
 def _codec(name: str, target: _Format) -> Codec:
     return Codec(name, partial(_encode, name, target), partial(_decode, name))
 
@@ -157,13 +166,11 @@ def _quality(name: str, text: str) -> int:
 def _jpeg(name: str, arguments: str) -> Codec:
     """Codec `jpg` (quality 95, 4:2:0), `jpg(90)`, `jpg(90,444)`."""
     quality, _, sampling = arguments.partition(",")
-    if sampling and sampling not in _SUBSAMPLING:
+    if sampling and sampling not in _SAMPLING:
         raise SpecError(f"codec {name!r}: chroma subsampling is 444, 422 or 420, as in 'jpg(90,444)'")
-    options = {
-        "quality": _quality(name, quality) if quality else 95,
-        "subsampling": _SUBSAMPLING[sampling or "420"],
-    }
-    return _codec(name, _Format("JPEG", (1, 3), options=options))
+    level = _quality(name, quality) if quality else 95
+    encode = partial(_encode_jpeg, name, level, _SAMPLING[sampling or "420"])
+    return Codec(name, encode, partial(_decode, name))
 
 
 def _webp(name: str, arguments: str) -> Codec:
@@ -172,6 +179,7 @@ def _webp(name: str, arguments: str) -> Codec:
     return _codec(name, _Format("WEBP", (1, 3, 4), options=options))
 
 
+_JPEG = _Format("JPEG", (1, 3))
 _PNG = _fixed(_Format("PNG", (1, 2, 3, 4), deep=True))
 _TIFF = _fixed(_Format("TIFF", (1, 3, 4), deep=True))
 

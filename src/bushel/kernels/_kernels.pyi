@@ -455,6 +455,22 @@ def resize(
         ValueError: Shapes that do not fit each other, a box that is not inside the image.
     """
 
+def encode_jpeg(image: NDArray[np.uint8], quality: int = 95, sampling: tuple[int, int] = (2, 2)) -> bytes:
+    """Encodes an image as a baseline JPEG, without holding the interpreter lock.
+
+    Quality and chroma subsampling mean what they mean in Pillow, whose files decode to the same pixels.
+
+    Args:
+        image: uint8[height, width] or uint8[height, width, 3], C-contiguous.
+        quality: 1 to 100.
+        sampling: How many pixels across and down share their colour: (2, 2) is 4:2:0, (1, 1) is 4:4:4.
+
+    Raises:
+        JpegError: libjpeg-turbo cannot write it: more than 65500 pixels in a direction.
+        TypeError: The array is of another dtype or shape, or not contiguous.
+        ValueError: Quality or sampling is out of range.
+    """
+
 def tile_jpeg(data: _Bytes, *, metadata: bool = False, most_pixels: int = 89478485) -> bytes:
     """Writes a JPEG anew, without loss, as a tiled one (docs/tiled-jpeg.md).
 

@@ -10,6 +10,7 @@
 
 #include "faults.hpp"
 #include "jpeg_crop.hpp"
+#include "jpeg_encode.hpp"
 #include "jpeg_tiles.hpp"
 #include "jpeg_transcode.hpp"
 #include "orientation.hpp"
@@ -179,6 +180,26 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
     return found;
 }
 
+nb::object encode(nb::handle image, int quality, const std::array<int, 2> &sampling) {
+    const auto array = array_of<AnyConstant>(image, "image", "array");
+    const std::size_t channels = array.ndim() == 2 ? 1 : array.ndim() == 3 ? array.shape(2) : 0;
+    if (array.dtype() != nb::dtype<std::uint8_t>() || (channels != 1 && channels != 3)) {
+        throw nb::type_error("image: expected a uint8 array of shape (height, width) or (height, width, 3)");
+    }
+    if (quality < 1 || quality > 100) wrong("quality: expected 1 to 100, found " + std::to_string(quality));
+    const auto [across, down] = sampling;
+    if (across < 1 || across > 2 || down < 1 || down > 2) wrong("sampling: expected 1 or 2, across and down");
+    constexpr std::size_t longest = 65535;
+    if (array.shape(0) > longest || array.shape(1) > longest) wrong("image: it is too large for a JPEG");
+    std::vector<std::uint8_t> encoded;
+    {
+        const nb::gil_scoped_release unlocked;
+        encoded = encode_jpeg(static_cast<const std::uint8_t *>(array.data()), static_cast<int>(array.shape(1)),
+                              static_cast<int>(array.shape(0)), static_cast<int>(channels), {quality, across, down});
+    }
+    return nb::bytes(encoded.data(), encoded.size());
+}
+
 nb::object tile(nb::handle data, bool metadata, std::int64_t limit) {
     const BufferArgument buffer(data);
     std::vector<std::uint8_t> tiled;
@@ -305,6 +326,8 @@ void bind_images(nb::module_ &module) {
     module.def("decode_jpegs", &decode_jpegs, nb::arg("datas"), nb::arg("geometry"), nb::arg("out"),
                nb::arg("layout") = "HWC", nb::arg("table") = nb::none(), nb::kw_only(), nb::arg("reducing_gap") = 2.0,
                nb::arg("orient") = false, nb::arg("tolerant") = false, nb::arg("most_pixels") = most_pixels);
+    module.def("encode_jpeg", &encode, nb::arg("image"), nb::arg("quality") = 95,
+               nb::arg("sampling") = std::array<int, 2>{2, 2});
     module.def("tile_jpeg", &tile, nb::arg("data"), nb::kw_only(), nb::arg("metadata") = false,
                nb::arg("most_pixels") = most_pixels);
     module.def("is_tiled_jpeg", &is_tiled, nb::arg("data"));

@@ -1,11 +1,11 @@
 #include "jpeg_transcode.hpp"
 
-#include <cstdlib>
 #include <cstring>
 
 #include "jpeg_crop.hpp"
 #include "jpeg_errors.hpp"
 #include "jpeg_header.hpp"
+#include "jpeg_target.hpp"
 #include "jpeg_tiles.hpp"
 
 namespace bushel {
@@ -41,24 +41,6 @@ private:
     JpegScanLimit limit_{errors};
     const std::uint8_t *data_;
     std::size_t size_;
-};
-
-class Target {
-public:
-    explicit Target(JpegErrors &errors) {
-        image.err = errors.manager();
-        errors.guard([this] { jpeg_create_compress(&image); }, [] {});
-    }
-    ~Target() {
-        jpeg_destroy_compress(&image);
-        std::free(bytes);  // jpeg_mem_dest takes it from malloc
-    }
-    Target(const Target &) = delete;
-    Target &operator=(const Target &) = delete;
-
-    jpeg_compress_struct image{};
-    unsigned char *bytes = nullptr;
-    unsigned long length = 0;
 };
 
 // What libjpeg writes of itself where the image needs it.
@@ -100,7 +82,7 @@ std::vector<std::uint8_t> tile_jpeg(const std::uint8_t *data, std::size_t size, 
     const JpegHeader header = checked(data, size, most_pixels);
     const int interval = choose_interval(JpegGrid(header));
     Source source(data, size);
-    Target target(source.errors);
+    JpegTarget target(source.errors);
     source.errors.guard(
         [&source, &target, &header, metadata, interval] {
             jvirt_barray_ptr *coefficients = source.read(metadata);
