@@ -29,10 +29,12 @@ NAMES = [
     "concat",
     "convert",
     "index",
+    "jpeg",
     "mix",
     "open",
     "pack",
     "register_codec",
+    "transforms",
     "verify",
 ]
 
@@ -73,6 +75,11 @@ def test_import_alone_imports_nothing_heavy() -> None:
     imported = modules_after("import bushel")
     assert imported & HEAVY == set()
     assert len({name for name in imported if name.startswith("bushel")}) == 1
+
+
+def test_modules_are_reached_without_being_imported() -> None:
+    imported = modules_after("import bushel; assert bushel.jpeg.tile and bushel.transforms.Resize")
+    assert {"bushel.jpeg", "bushel.transforms"} <= imported
 
 
 def test_open_imports_no_decoder_and_no_command_line() -> None:

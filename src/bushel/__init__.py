@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bushel import jpeg, transforms
     from bushel.access import index, open  # noqa: A004
     from bushel.codecs import Codec, register_codec
     from bushel.dataset import Dataset, Info, concat
@@ -55,6 +56,8 @@ _HOME = {
     "verify": "integrity",
 }
 
+_MODULES = ("jpeg", "transforms")
+
 __all__ = [
     "BushelError",
     "Codec",
@@ -74,16 +77,20 @@ __all__ = [
     "concat",
     "convert",
     "index",
+    "jpeg",
     "mix",
     "open",
     "pack",
     "register_codec",
+    "transforms",
     "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used: `import bushel` alone costs a few milliseconds."""
+    if name in _MODULES:
+        return import_module(f"bushel.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bushel' has no attribute {name!r}")
     value = getattr(import_module(f"bushel.{_HOME[name]}"), name)

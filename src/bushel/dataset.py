@@ -302,6 +302,32 @@ class Dataset:
             raise TypeError(f"field {name!r} is a sequence: gather() reads plain fields, read() reads both")
         return self._reader.gather(self._absolute(self._numbers(positions)), name)
 
+    def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> npt.NDArray[Any]:
+        """Read and decode a part of an image: of a tiled JPEG only its header and the segments that the part needs.
+
+        That takes an index that knows the segments (`bushel.index(source, segments=True)`), and pays where reading
+        costs more than decoding. Without it, of other images, and of a dataset that is opened with `verify=True` and
+        knows checksums, the whole is read. The pixels are the same.
+
+        Args:
+            position: Of the sample.
+            field: A plain field of images.
+            box: Left, top, right, bottom, in pixels, the last two exclusive.
+
+        Returns:
+            HxWx3, or HxW of a grey image, as in `ds[position][field]`.
+
+        Raises:
+            KeyError: The sample has no such field.
+            TypeError: The field is a sequence, or holds no images.
+            ValueError: The box is not inside the image.
+            IndexError, CorruptError, FormatError, CodecError: As `read`.
+        """
+        [name] = self._wanted([field])
+        if self._fields[name].sequence:
+            raise TypeError(f"field {name!r} is a sequence: read_crop() reads plain fields")
+        return self._reader.crop(self._at(position), name, box)
+
     def announce(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> None:
         """Ask the operating system to load what a later `read` of these positions will need. Returns at once."""
         self._reader.announce(self._absolute(self._numbers(positions)), self._wanted(fields))

@@ -14,6 +14,7 @@ from bushel.containers import get_container
 from bushel.containers.base import ReadOptions, Shard
 from bushel.errors import FormatError, SpecError
 from bushel.opening import Found
+from bushel.segmentscan import with_segments
 from bushel.shardindex import ShardIndex
 from bushel.shards import OpenShard, stamps_of, unchanged
 from bushel.sidecar import Manifest, ManifestShard, load_index, load_manifest, save_index, save_manifest
@@ -198,16 +199,18 @@ def _local(path: AnyPath) -> Path:
     return path
 
 
-def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: bool) -> OpenShard:
-    """Bring the sidecar of a shard up to date, unless it is fresh and has the checksums that are wanted.
+def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: bool, segments: bool) -> OpenShard:
+    """Bring the sidecar of a shard up to date, unless it is fresh and has the checksums and segments that are wanted.
 
     Raises:
         FormatError: The shard is damaged.
         OSError: The sidecar cannot be written.
     """
-    index = None if force or options.spec is not None else fresh_index(shard)
-    if index is None or _lacks_checksums(index, options):
-        index = build_index(container, shard, options)
+    fresh = None if force or options.spec is not None else fresh_index(shard)
+    index = build_index(container, shard, options) if fresh is None or _lacks_checksums(fresh, options) else fresh
+    if segments:
+        index = with_segments(index, shard)
+    if index is not fresh:
         save_index(index, _local(shard.sidecar))
     return OpenShard.of(container, shard, index, stored=True)
 

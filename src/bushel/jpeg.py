@@ -86,12 +86,15 @@ class Tiles:
         """The bytes that a crop needs besides the head: (offset, length), ascending, none of them adjacent.
 
         Raises:
+            CodecError: The header is damaged, or the segments are not those of the JPEG.
             ValueError: The box is not inside the image.
         """
         window = kernels.jpeg_segment_window(self.head, box)
         if window is None:
             return [(int(self.segments[0]), int(self.segments[-1] - self.segments[0]))]
         first, last, top, bottom, across = window
+        if len(self.segments) <= (bottom - 1) * across + last:
+            raise codec_error("jpg", "the segments of this JPEG", f"{max(len(self.segments) - 1, 0)} segments")
         runs: list[tuple[int, int]] = []
         for row in range(top, bottom):
             begin, end = self.segments[[row * across + first, row * across + last]].tolist()
@@ -107,6 +110,7 @@ class Tiles:
             The JPEG, which may show a little more than the crop, and the column and row at which it begins.
 
         Raises:
+            CodecError: The header is damaged, or the segments are not those of the JPEG.
             ValueError: The parts are not those of the box, or the box is not inside the image.
         """
         ranges = self.ranges(box)
@@ -116,7 +120,10 @@ class Tiles:
         data[: len(self.head)] = self.head
         for (offset, length), part in zip(ranges, parts, strict=True):
             data[offset : offset + length] = part
-        return kernels.splice_jpeg(data, box, self.segments) or (bytes(data), 0, 0)
+        try:
+            return kernels.splice_jpeg(data, box, self.segments) or (bytes(data), 0, 0)
+        except ValueError as error:  # the box is inside, or `ranges` would have said it
+            raise codec_error("jpg", "the segments of this JPEG", str(error)) from error
 
 
 def read_crop(

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import get_codec, holds_image
+from bushel.codecs.base import codec_error
 from bushel.errors import CodecError, CorruptError, FormatError
-from bushel.kernels import crc32
+from bushel.jpeg import Box, Tiles, read_crop
+from bushel.kernels import JpegError, crc32
 from bushel.readplan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
-from bushel.shardindex import INLINE, MISSING, Keys
+from bushel.shardindex import INLINE, MISSING, Column, Keys
 from bushel.shards import OpenShard
 from bushel.spec import KEY
 from bushel.storage import ExtentError, Extents, File, FilePool, announce, gather, open_file, read_many
@@ -178,6 +180,39 @@ class Reader:
         offsets = np.zeros(len(parts) + 1, np.int64)
         np.cumsum([len(part) for part in parts], out=offsets[1:])
         return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+    def crop(self, position: int, name: str, box: Box) -> npt.NDArray[Any]:
+        """A crop of an image, from the bytes that it needs where the index knows its segments; else from all."""
+        positions = np.array([position], np.int64)
+        [group] = self.groups(positions)
+        column = group.index.columns.get(name)
+        if column is not None and column.segments is not None and not (self.verify and column.crc32 is not None):
+            try:
+                return self._tiled_crop(group.number, column, int(group.rows[0]), box)
+            except (CodecError, ExtentError, JpegError):
+                pass  # not tiled; or damaged, and the whole says what is wrong, and where
+        [sample] = self.read(positions, {name: None}, decode=True)
+        if name not in sample:
+            raise KeyError(f"sample {sample[KEY]!r} has no field {name!r}")
+        image, (left, top, right, bottom) = sample[name], box
+        if not isinstance(image, np.ndarray) or image.ndim < 2:
+            raise TypeError(f"field {name!r} holds no images")
+        if not (0 <= left < right <= image.shape[1] and 0 <= top < bottom <= image.shape[0]):
+            raise ValueError(f"the box {box} is not inside the image, which is {image.shape[1]}x{image.shape[0]}")
+        return image[top:bottom, left:right].copy()
+
+    def _tiled_crop(self, shard: int, column: Column, row: int, box: Box) -> npt.NDArray[Any]:
+        assert column.segments is not None  # noqa: S101 - the caller has looked
+        begins, start = column.segments.of(row), int(column.offset[row])
+        if not len(begins) or begins[-1] > column.length[row]:
+            raise codec_error("jpg", "a tiled JPEG", "none, or the segments of another one")
+        file = self._file(shard, column.file)
+
+        def fetch(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+            offsets, lengths = np.ascontiguousarray(np.array(ranges, np.int64).T)
+            return [part or b"" for part in read_many([file], Extents(0, start + offsets, lengths))]
+
+        return read_crop(Tiles(file.read(start, int(begins[0])), begins), box, fetch)
 
     def announce(self, positions: I64, wanted: Mapping[str, Elements]) -> None:
         """Ask for readahead of a batch that will be read soon."""

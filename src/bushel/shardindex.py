@@ -30,6 +30,7 @@ __all__ = [
     "Fragments",
     "IndexBuilder",
     "Keys",
+    "Segments",
     "ShardIndex",
 ]
 
@@ -79,6 +80,23 @@ class Fragments:
 
 
 @dataclass(frozen=True, slots=True)
+class Segments:
+    """Where the segments of tiled JPEGs begin (docs/tiled-jpeg.md), so that a crop is read from a part of the bytes.
+
+    Attributes:
+        starts: int64[rows + 1]: row `i` owns the lengths `starts[i]` to `starts[i + 1]`; none where it is not tiled.
+        lengths: uint32[total], bytes of what stands before the first segment, then of each with its marker.
+    """
+
+    starts: I64
+    lengths: U32
+
+    def of(self, row: int) -> I64:
+        """Where the segments of a row begin, from its first byte, and where another one would; empty if not tiled."""
+        return np.cumsum(self.lengths[self.starts[row] : self.starts[row + 1]], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """Where the values of one field lie in one shard.
 
@@ -96,6 +114,7 @@ class Column:
         starts: int64[samples + 1] for a sequence field, else None.
         absent: bool[samples] for a sequence field that some samples lack altogether, else None.
         fragments: The rows that are stored in pieces, or None.
+        segments: Of tiled JPEGs, or None when not known.
     """
 
     field: Field
@@ -107,6 +126,7 @@ class Column:
     starts: I64 | None = None
     absent: npt.NDArray[np.bool_] | None = None
     fragments: Fragments | None = None
+    segments: Segments | None = None
 
     @property
     def rows(self) -> int:

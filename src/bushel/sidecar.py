@@ -5,7 +5,8 @@ arrays, which are mapped rather than read, so opening one costs the same for ten
 in it is ever executed. A manifest lists the shards of a folder, so that none has to be touched to open the dataset.
 
 Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
-`image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.fragments` (int64[3, k]).
+`image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.fragments` (int64[3, k]),
+`image.segment_starts`, `image.segment_lengths`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import map_array
-from bushel.shardindex import Column, FileStamp, Fragments, Keys, ShardIndex
+from bushel.shardindex import Column, FileStamp, Fragments, Keys, Segments, ShardIndex
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath
 
@@ -122,6 +123,8 @@ def save_index(index: ShardIndex, path: Path, *, sync: bool = True) -> None:
                 arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
         if (pieces := column.fragments) is not None:
             arrays[f"{name}.fragments"] = np.stack([pieces.rows, pieces.start, pieces.length])
+        if (segments := column.segments) is not None:
+            arrays |= {f"{name}.segment_starts": segments.starts, f"{name}.segment_lengths": segments.lengths}
     header = _Header(
         _VERSION,
         index.container,
@@ -182,6 +185,7 @@ def _column(arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, sa
         starts,
         absent,
         _fragments(arrays.get(f"{name}.fragments"), name, rows, path),
+        _segments(arrays, name, rows, path),
     )
 
 
@@ -192,6 +196,15 @@ def _fragments(pieces: npt.NDArray[Any] | None, name: str, rows: int, path: AnyP
     if not known or (np.diff(pieces[0], prepend=-1, append=rows) <= 0).any():
         raise FormatError(f"array '{name}.fragments' is none of rows in order", file=str(path), hint=_HINT)
     return Fragments(*pieces)
+
+
+def _segments(arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: AnyPath) -> Segments | None:
+    if f"{name}.segment_starts" not in arrays:
+        return None
+    return Segments(
+        _array(arrays, f"{name}.segment_starts", np.int64, rows + 1, path),
+        _array(arrays, f"{name}.segment_lengths", np.uint32, None, path),
+    )
 
 
 def save_manifest(manifest: Manifest, path: Path, *, sync: bool = True) -> None:

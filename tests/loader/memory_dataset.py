@@ -96,9 +96,12 @@ class MemoryDataset:
             stored = {"number": b"%d" % position, "name": b"name %d" % position, "vector": bytes([position % 256] * 3)}
             sample = {name: value for name, value in stored.items() if fields is None or name in fields}
             found.append({"__key__": self.keys[position], **sample})
-        return [self.decode_sample(*one) for one in zip(found, positions, strict=True)] if decode else found
+        return self.decode_samples(found, positions) if decode else found
 
-    def decode_sample(self, stored: dict[str, Any], position: int) -> dict[str, Any]:
+    def decode_samples(self, stored: Any, positions: Any, encoded: Any = ()) -> list[dict[str, Any]]:
+        return [self.decode_sample(one) for one in stored]
+
+    def decode_sample(self, stored: dict[str, Any]) -> dict[str, Any]:
         sample = dict(stored)
         if "number" in stored:
             sample["number"] = int(stored["number"])

@@ -10,9 +10,9 @@ from bushel.loader import Loader
 from bushel.loader.ahead import Ahead, count_bytes
 
 
-def after(ahead: Ahead, ready: list[bool], size: int = 1) -> int:
+def after(ahead: Ahead, ready: list[bool], size: int = 1, *, all_ready: bool = False, fetched: bool = False) -> int:
     for one in ready:
-        ahead = ahead.observe(ready=one, size=size)
+        ahead = ahead.observe(ready=one, all_ready=one and all_ready, fetched=fetched, size=size)
     return ahead.batches
 
 
@@ -24,6 +24,13 @@ def test_it_grows_while_the_trainer_waits_and_shrinks_when_it_long_has_not() -> 
     assert after(ahead, [False] * 3 + [True] * 15) == 5
     assert after(ahead, [False] * 3 + [True] * 16) == 4
     assert after(ahead, [False] * 3 + [True] * 500) == 2
+
+
+def test_it_does_not_grow_while_all_threads_are_busy_decoding() -> None:
+    ahead = Ahead.of(None, 1 << 30)
+    assert after(ahead, [False] * 100, fetched=True) == 2
+    assert after(ahead, [True, False, False] * 5, fetched=True, all_ready=True) == 7
+    assert after(ahead, [True, False, False] * 5, fetched=True) == 2
 
 
 @given(ready=st.lists(st.booleans(), max_size=50), prefetch=st.integers(1, 9))

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel.errors import CorruptError
+from bushel import concat
+from bushel.errors import CodecError, CorruptError
 from bushel.loader import Exact, Loader
+from bushel.transforms import CenterCrop, EachFrame
 
 SPEC = {"x": "array", "label": "int", "caption": "utf8"}
 
@@ -63,3 +65,35 @@ def test_damage_is_found_named_and_replaced(tmp_path: Path) -> None:
     [bad] = loader.errors
     assert (bad.sample, bad.key, bad.field, bad.file, bad.offset) == (12, "k012", "caption", file, offset)
     assert "CorruptError" in bad.cause
+
+
+def test_gulp_sequences_are_loaded_and_fused(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"frames": "jpg[]"}, container="gulp", shard_samples=4) as writer:
+        for i in range(10):
+            writer.append({"frames": [np.full((32, 48, 3), 20 * i, np.uint8)] * (1 + i % 3)}, key=f"clip{i}")
+    dataset = bushel.open(tmp_path / "data")
+    assert isinstance(dataset, bushel.Dataset)
+    steps = [EachFrame([CenterCrop(16)])]
+    loader = Loader(dataset, 4, shuffle=True, seed=2, transforms={"frames": steps}, collate={"frames": "list"})
+    order = Exact(10, 2).take(0, np.arange(10)).tolist()
+    clips = [clip for batch in loader for clip in batch["frames"]]
+    assert [len(clip) for clip in clips] == [1 + i % 3 for i in order]
+    assert [clip[0].shape for clip in clips] == [(16, 16, 3)] * 10
+    assert [abs(int(clip[-1][5, 5, 0]) - 20 * i) <= 2 for clip, i in zip(clips, order, strict=True)] == [True] * 10
+
+
+def test_samples_are_decoded_together_as_one_by_one(tmp_path: Path) -> None:
+    dataset = concat([write(tmp_path / "one", "tar"), write(tmp_path / "two", "recordio")])[::3]
+    stored = dataset.read(range(len(dataset)), decode=False)
+    expected = [dataset[position] for position in range(len(dataset))]
+    decoded = dataset.decode_samples(stored, range(len(dataset)))
+    assert [sample["label"] for sample in decoded] == [sample["label"] for sample in expected]
+    assert [sample["x"].tolist() for sample in decoded] == [sample["x"].tolist() for sample in expected]
+    assert [dataset.decode_sample(one, p)["caption"] for p, one in enumerate(stored)] == [
+        sample["caption"] for sample in expected
+    ]
+    with pytest.raises(CodecError, match="field 'label'"):
+        dataset.decode_samples([{"__key__": "k", "label": b"x"}], [1])
+    left = dataset.decode_samples([{"__key__": "k", "label": b"7", "picture": b"?"}], [1], encoded=["label", "picture"])
+    assert left[0]["label"] == 7  # no image
+    assert left[0]["picture"] == b"?"

@@ -25,6 +25,21 @@ def test_counts_and_times(workers: int) -> None:
     assert (stats.ready is None) == (workers == 0)
 
 
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1}], ids=str)
+def test_only_what_the_trainer_was_given_counts(options: dict[str, Any]) -> None:
+    loader = Loader(MemoryDataset(40), 4, **options)
+    for number, _ in enumerate(loader, 1):
+        if number == 3:
+            break
+    assert (loader.stats().samples, loader.stats().batches) == (12, 3)
+    assert loader.stats().stored_bytes == sum(len(b"%d" % i) + len(b"name %d" % i) + 3 for i in range(12))
+    loader = Loader(MemoryDataset(400), None, **options)
+    for number, _ in enumerate(loader, 1):
+        if number == 5:
+            break
+    assert loader.stats().samples == 5
+
+
 def stats(**changes: Any) -> LoaderStats:
     values: dict[str, Any] = {
         "samples": 1000,

@@ -1,9 +1,14 @@
 """Loading from compressed archives that are read forward only."""
 
+import bz2
 import gzip
 import io
+import lzma
+import subprocess
+import sys
 import tarfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +147,50 @@ def test_break_joins_the_threads(folder: Path) -> None:
     assert threading.active_count() == before
 
 
+@pytest.mark.parametrize("packing", [".tgz", ".tar.bz2", ".tar.xz", "pipe", "pipe of packed"])
+def test_every_kind_of_stream_loads(folder: Path, tmp_path: Path, packing: str) -> None:
+    packers: dict[str, Callable[[bytes], bytes]] = {".tar.bz2": bz2.compress, ".tar.xz": lzma.compress, "pipe": bytes}
+    pack = packers.get(packing, gzip.compress)
+    names = []
+    for number, path in enumerate(sorted((folder / "plain").glob("*.tar"))):
+        names.append(tmp_path / f"{number}{packing.replace(' ', '-')}")
+        names[-1].write_bytes(pack(path.read_bytes()))
+    sources: Any = [f"pipe:cat {name}" for name in names] if "pipe" in packing else names
+    stream = bushel.open(sources, spec={"n": "int", "x": "array"}, allow_commands=True)
+    assert isinstance(stream, bushel.StreamDataset)
+    loader = StreamLoader(stream, 16, buffer=40, seed=1, workers=2)
+    first, second = numbers(loader), numbers(loader)
+    assert sorted(first) == sorted(second) == list(range(120))
+    assert first != second
+    parts = [numbers(StreamLoader(stream, 16, seed=1, rank=rank, world_size=4)) for rank in range(4)]
+    assert sorted(sum(parts, [])) == list(range(120))
+
+
+def test_standard_input_loads_once(folder: Path) -> None:
+    program = """
+import bushel
+from bushel.loader import StreamLoader
+loader = StreamLoader(bushel.open("-", spec={"n": "int", "x": "array"}), 8, buffer=10, seed=3)
+print(sorted(n for batch in loader for n in batch["n"].tolist()))
+"""
+    data = (folder / "0.tar.gz").read_bytes()
+    done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == str(list(range(20)))
+
+
+def test_stats_count_what_was_given(folder: Path) -> None:
+    loader = StreamLoader(stream_of(folder), 25, buffer=0)
+    assert sum(len(batch["n"]) for batch in loader) == 120
+    stats = loader.stats()
+    assert (stats.samples, stats.batches, stats.errors, stats.threads) == (120, 5, 0, 1)
+    assert stats.storage > 0
+    assert "samples/s" in str(stats)
+
+
 def test_wrong_use_is_refused(folder: Path) -> None:
+    with pytest.raises(UnsupportedError, match="a stream is read by this process"):
+        StreamLoader(stream_of(folder), 2, processes=1)  # type: ignore[arg-type]
+
     with pytest.raises(UnsupportedError, match="StreamLoader"):
         Loader(stream_of(folder), 2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="raise or skip"):

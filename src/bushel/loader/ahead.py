@@ -23,6 +23,7 @@ class Ahead:
         most_bytes: Bytes that they may have together. One batch is always worked on, whatever its size.
         wanted: What the trainer's waiting has led to so far.
         in_time: Batches in a row that were ready when they were asked for.
+        idle: Whether all batches were ready at some time since the last increase, so that threads had nothing to do.
         largest: Bytes of the largest batch so far.
     """
 
@@ -31,6 +32,7 @@ class Ahead:
     most_bytes: int
     wanted: int = 0
     in_time: int = 0
+    idle: bool = False
     largest: int = 0
 
     @classmethod
@@ -45,15 +47,24 @@ class Ahead:
         fitting = self.most_bytes // self.largest if self.largest else self.wanted
         return max(1, min(self.wanted, fitting))
 
-    def observe(self, *, ready: bool, size: int) -> Ahead:
-        """Learn from one batch: whether it was ready when the trainer asked, and its bytes."""
+    def observe(self, *, ready: bool, all_ready: bool, fetched: bool, size: int) -> Ahead:
+        """Learn from one batch.
+
+        When the trainer has to wait because all threads are busy decoding, more batches would only take more memory.
+
+        Args:
+            ready: Whether it was ready when the trainer asked.
+            all_ready: Whether all others that are worked on were too.
+            fetched: Whether at least its stored bytes were there.
+            size: Its bytes.
+        """
         in_time = self.in_time + 1 if ready else 0
-        wanted = self.wanted
-        if not ready:
-            wanted = min(wanted + 1, self.most)
+        wanted, idle = self.wanted, self.idle or all_ready
+        if not ready and (idle or not fetched):
+            wanted, idle = min(wanted + 1, self.most), False
         elif in_time == _PATIENCE:
             wanted, in_time = max(wanted - 1, self.least), 0
-        return replace(self, wanted=wanted, in_time=in_time, largest=max(self.largest, size))
+        return replace(self, wanted=wanted, in_time=in_time, idle=idle, largest=max(self.largest, size))
 
 
 def count_bytes(value: Any) -> int:

@@ -58,7 +58,11 @@ FieldCollate = Literal["list", "stack"] | Padded | Callable[[Sequence[Any]], Any
 Collate = Callable[[list[Sample]], Any] | Mapping[str, FieldCollate]
 
 
-def collate(samples: list[Sample], rules: Mapping[str, FieldCollate] | None = None) -> Batch:
+def collate(
+    samples: list[Sample],
+    rules: Mapping[str, FieldCollate] | None = None,
+    stacked: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> Batch:
     """Make a batch of samples.
 
     Without a rule, numbers become an array with NumPy's own type for them (Python ints int64, floats float64, bools
@@ -69,6 +73,7 @@ def collate(samples: list[Sample], rules: Mapping[str, FieldCollate] | None = No
         samples: The samples, in the order of the batch.
         rules: Field to rule: `"list"`, `"stack"` (an error where arrays do not stack), a `Padded`, or a function of
             the list of values.
+        stacked: Fields whose values were stacked already.
 
     Returns:
         Field to array of shape (len(samples), ...) or list; `__key__` is a list of str.
@@ -78,9 +83,11 @@ def collate(samples: list[Sample], rules: Mapping[str, FieldCollate] | None = No
     """
     if not samples:
         return {}
-    rules = rules or {}
+    rules, stacked = rules or {}, stacked or {}
     names = dict.fromkeys(name for sample in samples for name in sample)
-    return {name: _collate_field(name, samples, rules.get(name)) for name in names}
+    return {
+        name: stacked[name] if name in stacked else _collate_field(name, samples, rules.get(name)) for name in names
+    }
 
 
 def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 from bushel.loader.ahead import Ahead
 from bushel.loader.channel import Channel
+from bushel.loader.outputs import Output
 from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import Plan
 from bushel.loader.report import BadSample, ErrorReport
@@ -63,12 +64,16 @@ class Delivery:
     Attributes:
         consumed: See `Finished`.
         batch: The batch.
+        samples: See `Finished`.
+        stored_bytes: See `Finished`.
         bad: Bad samples that were not told of yet.
         totals: What the helper's clock has added up since the last delivery.
     """
 
     consumed: int
     batch: Packed
+    samples: int
+    stored_bytes: int
     bad: tuple[BadSample, ...]
     totals: dict[str, float]
 
@@ -118,12 +123,15 @@ def _serve(channel: Channel, parent: int) -> None:
     threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
     clock, report, told = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
-    for finished in run_threads(job.pipeline, plans, report, clock, workers=job.workers, ahead=job.ahead):
+    batches = run_threads(job.pipeline, plans, report, clock, Output(), workers=job.workers, ahead=job.ahead)
+    for finished in batches:
         bad = tuple(one for one in report.bad_samples() if one.sample not in told)
         told.update(one.sample for one in bad)
         credit.acquire()
         packed, created = pool.pack(finished.batch)
-        channel.send(pickle.dumps(Delivery(finished.consumed, packed, bad, clock.drain())), created)
+        counts = finished.samples, finished.stored_bytes
+        channel.send(pickle.dumps(Delivery(finished.consumed, packed, *counts, bad, clock.drain())), created)
+        del finished  # so that its memory is free again
     threading.Event().wait()  # until the listener ends the process: the last segments are still being read
 
 

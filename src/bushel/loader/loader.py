@@ -15,14 +15,14 @@ from bushel.loader.collate import Collate
 from bushel.loader.mixture import Mixture
 from bushel.loader.order import Shuffle, check_mixed, make_order
 from bushel.loader.outputs import Output, To
-from bushel.loader.pipeline import Pipeline, Readable
+from bushel.loader.pipeline import Finished, Pipeline, Readable
 from bushel.loader.plan import Pad, Plan
 from bushel.loader.processes import run_processes
 from bushel.loader.ranks import detect_rank
 from bushel.loader.report import BadSample, ErrorReport, OnError, read_errors, write_errors
-from bushel.loader.run import Finished, run_inline, run_threads
+from bushel.loader.run import run_inline, run_threads
 from bushel.loader.state import LoaderState, Progress
-from bushel.loader.stats import Clock, LoaderStats
+from bushel.loader.stats import Clock, LoaderStats, cpus
 from bushel.loader.transforms import SampleTransforms, Transform
 from bushel.stream import StreamDataset
 
@@ -68,6 +68,9 @@ class Loader:
             trainer had to wait and fewer when it long has not.
         prefetch_bytes: Bytes that they may have together, which goes before `prefetch`.
         decode: Whether to decode fields; False gives stored bytes.
+        reducing_gap: Where images are resized while they are decoded, let a JPEG's inverse DCT shrink them as long as
+            they stay so many times larger than the result, as Pillow does. None for never: then pixels are those of
+            the transforms called one by one, within one level.
         exclude: Samples not to read because they are known to be bad: keys, entries of `errors`, or the path of a
             list that `write_errors` wrote. With `on_error="replace"` they are replaced, else skipped.
         to: What arrays of numbers become: `"numpy"`; `"torch"`: tensors that share the arrays' memory; `"jax"`.
@@ -107,6 +110,7 @@ class Loader:
         prefetch: int | None = None,
         prefetch_bytes: int = 1 << 30,
         decode: bool = True,
+        reducing_gap: float | None = 2.0,
         exclude: str | os.PathLike[str] | Iterable[str | BadSample] = (),
         to: To = "numpy",
         pin_memory: bool = False,
@@ -126,7 +130,7 @@ class Loader:
         self.dataset = source
         self.rank, self.world_size = detect_rank(rank, world_size)
         self._processes = processes
-        self._workers = max(1, _cpus() // max(1, processes)) if workers is None else workers
+        self._workers = max(1, cpus() // max(1, processes)) if workers is None else workers
         self._ahead = Ahead.of(prefetch, prefetch_bytes)
         if processes < 0 or self._workers < (1 if processes else 0) or self._ahead.least < 1:
             raise ValueError(
@@ -141,7 +145,7 @@ class Loader:
             order,
             fields,
             decode,
-            SampleTransforms.of(transforms or {}, source.spec),
+            SampleTransforms.of(transforms or {}, source.spec, decode=decode, reducing_gap=reducing_gap),
             collate,
             batch_transform,
             on_error,
@@ -183,12 +187,13 @@ class Loader:
         asked = perf_counter()
         try:
             for step in finished:
-                for consumed, batch in self._parts(progress.samples, step):
+                self._clock.add({"bytes": step.stored_bytes, "batches": 1})
+                for consumed, batch, samples in self._parts(progress.samples, step):
                     progress.samples = consumed
                     got = perf_counter()
-                    self._clock.add({"waiting": got - asked})
+                    self._clock.add({"waiting": got - asked, "samples": samples})
                     if batch is not None:
-                        yield self._output.convert(batch)
+                        yield batch
                     del batch
                     asked = perf_counter()
                     self._clock.add({"training": asked - got})
@@ -198,13 +203,13 @@ class Loader:
         if progress is self._progress:
             self._progress, self._begun = Progress(progress.epoch + 1), False
 
-    def _parts(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any]]:
-        """What is handed to the trainer at once, with what is consumed by then: the batch, or each of its samples."""
+    def _parts(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        """What is consumed by then, what is handed to the trainer at once, and the samples in it."""
         if self._pipeline.batched:
-            yield step.consumed, step.batch
+            yield step.consumed, step.batch, step.samples
         else:
             for number, sample in enumerate(step.batch, 1):
-                yield self._plan.consumed(consumed, number), sample
+                yield self._plan.consumed(consumed, number), sample, sample is not None
 
     def _run(self, progress: Progress) -> Generator[Finished]:
         if self._processes:
@@ -215,14 +220,23 @@ class Loader:
                 progress.samples,
                 self._report,
                 self._clock,
+                self._output,
                 processes=self._processes,
                 workers=self._workers,
                 ahead=self._ahead,
             )
         plans = self._plan.batches(progress.epoch, progress.samples)
         if not self._workers:
-            return run_inline(self._pipeline, plans, self._report, self._clock)
-        return run_threads(self._pipeline, plans, self._report, self._clock, workers=self._workers, ahead=self._ahead)
+            return run_inline(self._pipeline, plans, self._report, self._clock, self._output)
+        return run_threads(
+            self._pipeline,
+            plans,
+            self._report,
+            self._clock,
+            self._output,
+            workers=self._workers,
+            ahead=self._ahead,
+        )
 
     def write_errors(self, path: str | os.PathLike[str]) -> None:
         """Write `errors` to a file, one JSON object a line, to be given to `exclude=` later."""
@@ -231,7 +245,7 @@ class Loader:
     def stats(self) -> LoaderStats:
         """Where the time went so far, in this process and its helpers, and what to change; print it."""
         threads = self._workers * max(1, self._processes)
-        return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=_cpus())
+        return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpus())
 
     def state_dict(self) -> dict[str, str | int]:
         """Where the trainer is: what it has been given, not what is prefetched. The same on all ranks."""
@@ -289,7 +303,3 @@ def _positions(dataset: Readable, exclude: str | os.PathLike[str] | Iterable[str
         return frozenset(dataset.position(one.key if isinstance(one, BadSample) else one) for one in exclude)
     except KeyError as error:
         raise ValueError(f"exclude names a sample that is not in the dataset: {error.args[0]}") from error
-
-
-def _cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -9,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-__all__ = ["Output", "To"]
+__all__ = ["Output", "To", "Upload"]
 
 To = Literal["numpy", "torch", "jax"]
 
@@ -35,43 +37,88 @@ class Output:
             raise ValueError(f'pin_memory is for to="torch", not to={self.to!r}')
         if self.device is not None and self.to == "numpy":
             raise ValueError('device is for to="torch" and to="jax"')
-        if self.to != "numpy":
-            _library(self.to)  # a missing library is said now, not at the first batch
-
-    def convert(self, value: Any) -> Any:
-        """Convert every array of numbers in a batch: in dicts, lists and tuples too. Everything else stays."""
-        if isinstance(value, np.ndarray):
-            return self._convert_array(value) if value.dtype.kind in "biufc" else value
         if self.to == "numpy":
-            return value
-        if isinstance(value, dict):
-            return {name: self.convert(one) for name, one in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(self.convert(one) for one in value)
-        return value
+            return
+        library = _library(self.to)  # a missing one is said now, not at the first batch
+        if self.pin_memory and not library.cuda.is_available():
+            warnings.warn("pin_memory=True does nothing where torch has no GPU", stacklevel=4)
+            object.__setattr__(self, "pin_memory", False)
 
-    def _convert_array(self, array: np.ndarray[Any, Any]) -> Any:
-        if self.to == "torch":
-            return self._to_torch(array)
-        if self.to == "jax":
-            return self._to_jax(array)
-        return array
+    def to_host(self, batch: Any) -> Any:
+        """Make tensors of the arrays in a batch, page-locked if wanted. Any thread may do this part.
 
-    def _to_torch(self, array: np.ndarray[Any, Any]) -> Any:
-        torch = _library("torch")
+        Only arrays of numbers are converted, in dicts, lists and tuples too. Everything else stays.
+        """
+        return _each(batch, _is_numbers, self._tensor) if self.to == "torch" else batch
+
+    def _tensor(self, array: np.ndarray[Any, Any]) -> Any:
         # torch knows neither arrays that must not be written to nor negative strides
-        tensor = torch.from_numpy(
-            array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
-        )
-        if self.pin_memory:
-            tensor = tensor.pin_memory()
-        return tensor if self.device is None else tensor.to(self.device, non_blocking=True)
+        shared = array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
+        tensor = _library("torch").from_numpy(shared)
+        return tensor.pin_memory() if self.pin_memory else tensor
+
+
+class Upload:
+    """Copies the batches of one iteration to their device. The copies overlap with what the device computes.
+
+    Args:
+        output: Which device.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._stream: Any = None
+        if output.to == "torch" and output.device is not None:
+            torch = _library("torch")
+            if torch.device(output.device).type == "cuda":
+                # on a stream of their own, or the copies would wait for the kernels that were launched before
+                self._stream = torch.cuda.Stream(output.device)
+
+    def start(self, batch: Any) -> Any:
+        """Begin to copy a batch that `to_host` made."""
+        output = self._output
+        if output.to == "jax":
+            return _each(batch, _is_numbers, self._to_jax)
+        if output.to == "numpy" or output.device is None:
+            return batch
+        torch = _library("torch")
+        with torch.cuda.stream(self._stream):
+            return _each(batch, torch.is_tensor, lambda tensor: tensor.to(output.device, non_blocking=True))
+
+    def finish(self, batch: Any) -> Any:
+        """Let the trainer's kernels wait for a batch that `start` gave."""
+        if self._stream is None:
+            return batch
+        torch = _library("torch")
+        current = torch.cuda.current_stream(self._output.device)
+        current.wait_stream(self._stream)
+
+        def note_use(tensor: Any) -> Any:
+            tensor.record_stream(current)  # or its memory might be given to the next copy too early
+            return tensor
+
+        return _each(batch, torch.is_tensor, note_use)
 
     def _to_jax(self, array: np.ndarray[Any, Any]) -> Any:
-        jax = _library("jax")
-        if isinstance(self.device, jax.sharding.Sharding):
-            return jax.make_array_from_process_local_data(self.device, array)
-        return jax.device_put(array, self.device)
+        jax, device = _library("jax"), self._output.device
+        if isinstance(device, jax.sharding.Sharding):
+            return jax.make_array_from_process_local_data(device, array)
+        return jax.device_put(array, device)
+
+
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
+
+
+def _each(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
+    """Change what is wanted in a batch, however deep in dicts, lists and tuples."""
+    if wanted(value):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: _each(one, wanted, change) for name, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_each(one, wanted, change) for one in value)
+    return value
 
 
 def _library(name: str) -> ModuleType:

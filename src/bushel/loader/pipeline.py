@@ -5,7 +5,7 @@ A `Pipeline` is a plain value that says what is to be done; `run` does it, in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -14,19 +14,23 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bushel.errors import BushelError, TooManyErrors
-from bushel.loader.ahead import count_bytes
+from bushel.errors import BushelError, CodecError, TooManyErrors
 from bushel.loader.collate import Collate, Sample, collate
 from bushel.loader.order import Order
 from bushel.loader.plan import BatchPlan
-from bushel.loader.report import BadSample, ErrorReport, OnError
+from bushel.loader.prepare import Stretch, stored_bytes, stretches
+from bushel.loader.report import BadSample, ErrorReport, Failure, OnError
+from bushel.loader.slots import SlotMemory, Slots
 from bushel.loader.stats import Clock
 from bushel.loader.transforms import SampleTransforms, generator
 from bushel.spec import KEY
 
-__all__ = ["Failure", "Pipeline", "Readable"]
+__all__ = ["Fetched", "Finished", "Pipeline", "Readable"]
 
 I64 = npt.NDArray[np.int64]
+
+
+_LIGHT = 1 << 16
 
 
 class Readable(Protocol):
@@ -49,8 +53,8 @@ class Readable(Protocol):
     def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[Sample]:
         """Read many samples at once."""
 
-    def decode_sample(self, stored: Sample, position: int) -> Sample:
-        """Decode what `read(decode=False)` gave for one sample."""
+    def decode_samples(self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = ()) -> list[Sample]:
+        """Decode what `read(decode=False)` gave; images of the fields `encoded` may stay as they are stored."""
 
     def announce(self, positions: Any, fields: Any = None) -> None:
         """Say what will be read soon."""
@@ -63,18 +67,33 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """What stands in the place of a sample that is bad.
+class Fetched:
+    """The stored samples of a batch.
 
     Attributes:
-        error: What went wrong, or None for a sample that was excluded beforehand.
-        field: The field at fault, or None when that is not known.
-        key: The sample's key, or None to look it up.
+        samples: What was read, in the order of the batch.
+        stored_bytes: Bytes of it.
     """
 
-    error: Exception | None
-    field: str | None = None
-    key: str | None = None
+    samples: list[Sample | Failure]
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A batch.
+
+    Attributes:
+        consumed: Positions of the epoch that all ranks have consumed with it.
+        batch: The batch, or None when all of its samples were skipped.
+        samples: Samples in it.
+        stored_bytes: Bytes that were read for it.
+    """
+
+    consumed: int
+    batch: Any
+    samples: int
+    stored_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +127,22 @@ class Pipeline:
     @property
     def is_stored(self) -> bool:
         """Whether samples leave as they are stored, so that there is nothing to prepare."""
-        return not self.decode and not self.transforms.steps
+        return not self.decode and not self.transforms.fields
 
-    def fetch(self, plan: BatchPlan, clock: Clock) -> list[Sample | Failure]:
+    def is_light(self, fetched: Fetched) -> bool:
+        """Whether a batch is decoded in less time than it takes to share it among threads."""
+        return fetched.stored_bytes <= _LIGHT and not self.transforms.fields
+
+    def slots(self, plan: BatchPlan, memory: SlotMemory) -> Slots | None:
+        """The slots that a batch is decoded into; None where samples are not collated field by field."""
+        return Slots(len(plan.samples), memory) if self.batched and not callable(self.collate) else None
+
+    def fetch(self, plan: BatchPlan, clock: Clock) -> Fetched:
         """Read the stored samples of a batch in one go; when that fails, one by one to find the bad ones."""
         start = perf_counter()
         stored = self._fetch(plan)
-        clock.add({"storage": perf_counter() - start, "bytes": sum(map(_stored_bytes, stored))})
-        return stored
+        clock.add({"storage": perf_counter() - start})
+        return Fetched(stored, sum(stored_bytes(sample) for sample in stored if not isinstance(sample, Failure)))
 
     def _fetch(self, plan: BatchPlan) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
@@ -134,88 +161,135 @@ class Pipeline:
             return self._failure(error, sample)
 
     def prepare(
-        self, plan: BatchPlan, stored: Sequence[Sample | Failure], clock: Clock, first: int = 0
+        self,
+        epoch: int,
+        numbers: I64,
+        stored: Sequence[Sample | Failure],
+        clock: Clock,
+        slots: Slots | None = None,
+        first: int = 0,
     ) -> list[Sample | Failure]:
-        """Decode and transform stored samples: those of the plan from number `first` on.
+        """Decode and transform stored samples.
 
         With `on_error="raise"`, raises what goes wrong, with the sample's key as a note.
+
+        Args:
+            epoch: Keys the randomness of transforms.
+            numbers: int64[n], the samples.
+            stored: What `fetch` gave for them.
+            clock: Where times are added up.
+            slots: The batch's.
+            first: Place of the first of them in the batch.
         """
-        decoding, start = 0.0, perf_counter()
         prepared: list[Sample | Failure] = []
-        for number, sample in zip(plan.samples[first : first + len(stored)].tolist(), stored, strict=True):
-            if isinstance(sample, Failure):
-                prepared.append(sample)
-                continue
+        for start, end in stretches(stored, self.transforms.fused):
             begun = perf_counter()
-            try:
-                decoded = self.dataset.decode_sample(sample, number) if self.decode else sample
-                decoding += perf_counter() - begun
-                prepared.append(self._transform(plan.epoch, number, decoded))
-            except Exception as error:
-                prepared.append(self._failure(error, number, sample[KEY]))
-        clock.add({"decode": decoding, "transform": perf_counter() - start - decoding})
+            samples = self._decode(numbers[start:end], stored[start:end])
+            decoding, own = perf_counter() - begun, numbers[start:end].tolist()
+            rngs: list[np.random.Generator | None] = [None] * len(own)
+            if self.transforms.random:
+                rngs = [generator(self.order.seed, epoch, number) for number in own]
+            stretch = Stretch(samples, own, rngs, first + start, slots, self._failure)
+            for step in self.transforms.fields:
+                decoding += stretch.transform(step, self.transforms.reducing_gap)
+            stretch.settle()
+            clock.add({"decode": decoding, "transform": perf_counter() - begun - decoding})
+            prepared += stretch.samples
         return prepared
 
-    def _transform(self, epoch: int, number: int, sample: Sample) -> Sample:
-        if self.transforms.steps:
-            rng = generator(self.order.seed, epoch, number) if self.transforms.random else None
-            self.transforms.apply(sample, rng)
-        return sample
+    def _decode(self, numbers: I64, stored: Sequence[Sample | Failure]) -> list[Sample | Failure]:
+        """Decode samples together; when that fails, one by one to find the bad ones."""
+        if not self.decode:
+            return list(stored)
+        good = [place for place, sample in enumerate(stored) if not isinstance(sample, Failure)]
+        whole = [sample for sample in stored if not isinstance(sample, Failure)]
+        with suppress(Exception):  # not lost: the sample at fault raises it again, below
+            decoded: list[Sample | Failure] = list(stored)
+            fused = self.transforms.fused
+            for place, sample in zip(good, self.dataset.decode_samples(whole, numbers[good], fused), strict=True):
+                decoded[place] = sample
+            return decoded
+        return [
+            sample if isinstance(sample, Failure) else self._decode_one(sample, number)
+            for sample, number in zip(stored, numbers.tolist(), strict=True)
+        ]
+
+    def _decode_one(self, sample: Sample, number: int) -> Sample | Failure:
+        try:
+            return self.dataset.decode_samples([sample], np.array([number], np.int64), self.transforms.fused)[0]
+        except Exception as error:
+            return self._failure(error, number, sample[KEY])
 
     def assemble(
-        self, plan: BatchPlan, prepared: Sequence[Sample | Failure], report: ErrorReport, clock: Clock
-    ) -> Any | None:
-        """Make the batch of its prepared samples; None when it would be empty because all were skipped.
+        self,
+        plan: BatchPlan,
+        fetched: Fetched,
+        prepared: Sequence[Sample | Failure],
+        slots: Slots | None,
+        report: ErrorReport,
+        clock: Clock,
+    ) -> Finished:
+        """Make the batch of its prepared samples.
 
         Raises:
             TooManyErrors: More bad samples than allowed.
         """
         filled: list[Sample | None] = []
-        for position, number, sample in zip(plan.positions.tolist(), plan.samples.tolist(), prepared, strict=False):
+        for place, sample in enumerate(prepared):
             if not isinstance(sample, Failure):
                 filled.append(sample)
                 continue
-            self._note(number, sample, report)
+            self._note(int(plan.samples[place]), sample, report)
             replace = self.on_error == "replace"
-            filled.append(self._replacement(plan.epoch, position, report, clock) if replace else None)
+            filled.append(self._replacement(plan, place, slots, report, clock) if replace else None)
         samples = [sample for sample in filled if sample is not None]
-        clock.add({"samples": len(samples), "batches": 1})
-        if not self.batched:
-            return filled
-        if not samples:
-            return None
+        batch: Any = filled
+        if self.batched:
+            stacked = slots.whole() if slots is not None and len(samples) == len(filled) else {}
+            batch = self._collate(samples, stacked, clock) if samples else None
+        return Finished(plan.consumed, batch, len(samples), fetched.stored_bytes)
+
+    def _collate(self, samples: list[Sample], stacked: Mapping[str, npt.NDArray[Any]], clock: Clock) -> Any:
         start = perf_counter()
-        batch = self.collate(samples) if callable(self.collate) else collate(samples, self.collate)
+        batch = self.collate(samples) if callable(self.collate) else collate(samples, self.collate, stacked)
         if self.batch_transform is not None:
             batch = self.batch_transform(batch)
         clock.add({"collate": perf_counter() - start})
         return batch
 
-    def _replacement(self, epoch: int, position: int, report: ErrorReport, clock: Clock) -> Sample:
-        """The first good sample behind this position of the epoch, which begins again after its end."""
-        for after in self._positions_after(position):
+    def _replacement(
+        self, plan: BatchPlan, place: int, slots: Slots | None, report: ErrorReport, clock: Clock
+    ) -> Sample:
+        """The first good sample behind this place of the batch, in the epoch, which begins again after its end."""
+        for after in self._positions_after(int(plan.positions[place])):
             there = np.array([after], np.int64)
-            plan = BatchPlan(epoch, there, self.order.take(epoch, there), 0)
-            number = int(plan.samples[0])
-            [sample] = self.prepare(plan, self.fetch(plan, clock), clock)
+            one = BatchPlan(plan.epoch, there, self.order.take(plan.epoch, there), 0)
+            stored = self.fetch(one, clock).samples
+            [sample] = self.prepare(plan.epoch, one.samples, stored, clock, slots, place)
             if not isinstance(sample, Failure):
                 return sample
-            self._note(number, sample, report)
+            self._note(int(one.samples[0]), sample, report)
         raise TooManyErrors("no sample of the dataset is good, so none can replace another: see the loader's `errors`")
 
     def _positions_after(self, position: int) -> Iterator[int]:
         return (after % self.order.samples for after in range(position + 1, position + self.order.samples))
 
-    def _failure(self, error: Exception, sample: int, key: str | None = None) -> Failure:
+    def _failure(self, error: Exception, sample: int, key: str | None = None, field: str | None = None) -> Failure:
         if key is None:
             key = self.dataset.keys[sample]
+        if field is not None and isinstance(error, CodecError):
+            error = self._located(error, sample, key, field)
         if self.on_error == "raise":
             error.add_note(f"sample {key!r} (position {sample} of the dataset)")
             raise error
-        field = getattr(error, "field", None)
-        if field is None and isinstance(error, BushelError):
-            field = error.details.get("field")
-        return Failure(error, field if isinstance(field, str) else None, key)
+        own = getattr(error, "field", None) or (error.details.get("field") if isinstance(error, BushelError) else None)
+        return Failure(error, own if isinstance(own, str) else field, key)
+
+    def _located(self, error: CodecError, sample: int, key: str, field: str) -> CodecError:
+        """What a dataset says about a field that does not decode."""
+        file, offset = self.dataset.where(sample, field)
+        details = {**error.details, "key": key, "field": field, "file": file, "offset": offset, "position": sample}
+        return CodecError(f"sample {key!r}, field {field!r} ({file}@{offset}): {error}", **details)
 
     def _note(self, sample: int, failure: Failure, report: ErrorReport) -> None:
         """Report a bad sample, unless it was known beforehand."""
@@ -228,9 +302,3 @@ class Pipeline:
             file, offset = self.dataset.where(sample, failure.field or next(iter(self.fields or self.dataset.spec), ""))
         key, cause = failure.key or self.dataset.keys[sample], f"{type(error).__name__}: {error}"
         return BadSample(sample, key, failure.field, file, offset, cause)
-
-
-def _stored_bytes(sample: Sample | Failure) -> int:
-    if isinstance(sample, Failure):
-        return 0
-    return sum(count_bytes(value) for name, value in sample.items() if name != KEY)

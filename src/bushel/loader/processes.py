@@ -22,10 +22,10 @@ from bushel.errors import BushelError
 from bushel.loader.ahead import Ahead
 from bushel.loader.channel import Channel
 from bushel.loader.helper import Delivery, Failed, Job
-from bushel.loader.pipeline import Pipeline
+from bushel.loader.outputs import Output, Upload
+from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import Plan
 from bushel.loader.report import ErrorReport
-from bushel.loader.run import Finished
 from bushel.loader.segments import SegmentReader
 from bushel.loader.stats import Clock
 
@@ -42,6 +42,7 @@ def run_processes(
     consumed: int,
     report: ErrorReport,
     clock: Clock,
+    output: Output,
     *,
     processes: int,
     workers: int,
@@ -56,6 +57,7 @@ def run_processes(
         consumed: Positions of it that are behind.
         report: Where bad samples are noted.
         clock: Where times are added up.
+        output: What batches become, here in the consumer's process.
         processes: Number of helpers.
         workers: Threads in each.
         ahead: How many batches each works on at a time.
@@ -70,6 +72,7 @@ def run_processes(
     ]
     process = os.getpid()
     helpers: list[_Helper] = []
+    upload = Upload(output)
     try:
         for job in jobs:
             helpers.append(_Helper(job))  # noqa: PERF401 - those started before one that fails must be ended
@@ -78,8 +81,9 @@ def run_processes(
             delivery = helper.receive()
             report.merge(delivery.bad)
             clock.add(delivery.totals)
-            finished = Finished(delivery.consumed, helper.reader.unpack(delivery.batch))
-            del delivery
+            batch = upload.finish(upload.start(output.to_host(helper.reader.unpack(delivery.batch))))
+            finished = Finished(delivery.consumed, batch, delivery.samples, delivery.stored_bytes)
+            del delivery, batch
             helper.return_credit()
             yield finished
             del finished  # the consumer's batch is the consumer's: a reference here would keep its segment taken

@@ -12,7 +12,7 @@ from typing import Literal
 
 from bushel.errors import FormatError, TooManyErrors
 
-__all__ = ["BadSample", "ErrorReport", "OnError", "read_errors", "write_errors"]
+__all__ = ["BadSample", "ErrorReport", "Failure", "OnError", "read_errors", "write_errors"]
 
 OnError = Literal["raise", "skip", "replace"]
 
@@ -41,6 +41,21 @@ class BadSample:
         where = "" if self.file is None else f" ({self.file}@{self.offset})"
         field = "" if self.field is None else f", field {self.field!r}"
         return f"sample {self.key!r}{field}{where}: {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What stands in the place of a sample that is bad.
+
+    Attributes:
+        error: What went wrong, or None for a sample that was excluded beforehand.
+        field: The field at fault, or None when that is not known.
+        key: The sample's key, or None to look it up.
+    """
+
+    error: Exception | None
+    field: str | None = None
+    key: str | None = None
 
 
 class ErrorReport:

@@ -12,42 +12,35 @@ import threading
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 from bushel.loader.ahead import Ahead, count_bytes
+from bushel.loader.buffers import BufferPool
 from bushel.loader.collate import Sample
-from bushel.loader.pipeline import Failure, Pipeline
+from bushel.loader.outputs import Output, Upload
+from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import BatchPlan
-from bushel.loader.report import ErrorReport
+from bushel.loader.report import ErrorReport, Failure
+from bushel.loader.slots import SlotMemory
 from bushel.loader.stats import Clock
 
-__all__ = ["Finished", "run_inline", "run_threads"]
+__all__ = ["run_inline", "run_threads"]
 
 _THREADS = "bushel-loader"
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A batch.
-
-    Attributes:
-        consumed: Positions of the epoch that all ranks have consumed with it.
-        batch: The batch, or None when all of its samples were skipped.
-    """
-
-    consumed: int
-    batch: Any
-
-
 def run_inline(
-    pipeline: Pipeline, plans: Iterator[BatchPlan], report: ErrorReport, clock: Clock
+    pipeline: Pipeline, plans: Iterator[BatchPlan], report: ErrorReport, clock: Clock, output: Output
 ) -> Generator[Finished]:
     """Do everything in the thread of the consumer, when it asks."""
+    memory, upload = SlotMemory(pipeline.collate, BufferPool()), Upload(output)
     for plan in plans:
         pipeline.dataset.announce(plan.samples, pipeline.fields)
-        prepared = pipeline.prepare(plan, pipeline.fetch(plan, clock), clock)
-        yield Finished(plan.consumed, pipeline.assemble(plan, prepared, report, clock))
+        fetched, slots = pipeline.fetch(plan, clock), pipeline.slots(plan, memory)
+        prepared = pipeline.prepare(plan.epoch, plan.samples, fetched.samples, clock, slots)
+        finished = pipeline.assemble(plan, fetched, prepared, slots, report, clock)
+        del slots, prepared
+        yield replace(finished, batch=upload.finish(upload.start(output.to_host(finished.batch))))
 
 
 def run_threads(
@@ -55,6 +48,7 @@ def run_threads(
     plans: Iterator[BatchPlan],
     report: ErrorReport,
     clock: Clock,
+    output: Output,
     *,
     workers: int,
     ahead: Ahead,
@@ -67,6 +61,7 @@ def run_threads(
         plans: The batches; they are drawn from as late as can be.
         report: Where bad samples are noted.
         clock: Where times are added up.
+        output: What batches become.
         workers: Threads that decode and transform.
         fetchers: Threads that read: two, so that one batch is waited for while the bytes of another are copied; one for
             what can only be read in turn.
@@ -80,6 +75,7 @@ def run_threads(
     preparers = ThreadPoolExecutor(workers, f"{_THREADS}-prepare")
     announced: deque[BatchPlan] = deque()
     running: deque[_BatchTask] = deque()
+    memory, upload = SlotMemory(pipeline.collate, BufferPool(ahead.most_bytes)), Upload(output)
     try:
         while True:
             while len(running) < ahead.batches:
@@ -88,7 +84,7 @@ def run_threads(
                     announced.append(plan)
                 if not announced:
                     break
-                task = _BatchTask(pipeline, announced.popleft(), report, clock, preparers, workers)
+                task = _BatchTask(pipeline, announced.popleft(), memory, report, clock, output, preparers, workers)
                 readers.submit(task.fetch)
                 running.append(task)
             if not running:
@@ -96,9 +92,13 @@ def run_threads(
             ready = [task.done.done() for task in running]
             clock.add({"ready": sum(ready) / len(ready), "asked": 1})
             task = running.popleft()
-            finished = Finished(task.plan.consumed, task.done.result())
-            ahead = ahead.observe(ready=ready[0], size=count_bytes(finished.batch))
+            fetched = task.fetched
+            finished = task.upload(upload)
+            ahead = ahead.observe(ready=ready[0], all_ready=all(ready), fetched=fetched, size=task.size)
+            finished = replace(finished, batch=upload.finish(finished.batch))
             del task  # it holds the batch, which is the consumer's from here on
+            if running and ready[1] and not running[0].done.exception():
+                running[0].upload(upload)  # which goes on while the trainer works on the batch before
             yield finished
             del finished
             if os.getpid() != process:
@@ -123,35 +123,45 @@ class _BatchTask:
         self,
         pipeline: Pipeline,
         plan: BatchPlan,
+        memory: SlotMemory,
         report: ErrorReport,
         clock: Clock,
+        output: Output,
         preparers: ThreadPoolExecutor,
         parts: int,
     ) -> None:
         self.plan = plan
-        self.done: Future[Any] = Future()
-        self._pipeline, self._report, self._clock = pipeline, report, clock
+        self.size, self.fetched = 0, False
+        self.done: Future[Finished] = Future()
+        self._pipeline, self._report, self._clock, self._output = pipeline, report, clock, output
         self._preparers, self._parts = preparers, parts
+        self._slots = pipeline.slots(plan, memory)
+        self._uploaded: Finished | None = None
         self._lock = threading.Lock()
 
     def fetch(self) -> None:
         try:
-            stored = self._pipeline.fetch(self.plan, self._clock)
+            self._fetched = self._pipeline.fetch(self.plan, self._clock)
+            stored, self.fetched = self._fetched.samples, True
             if self._pipeline.is_stored or not stored:
                 self._assemble(stored)
                 return
-            size = -(-len(stored) // self._parts)
+            parts = 1 if self._pipeline.is_light(self._fetched) else self._parts
+            size = -(-len(stored) // parts)
             starts = range(0, len(stored), size)
             self._left = len(starts)
             self._prepared: list[list[Sample | Failure]] = [[]] * len(starts)
             for part, start in enumerate(starts):
-                self._preparers.submit(self._prepare, part, start, stored[start : start + size])
+                self._preparers.submit(self._prepare, part, start, start + size)
         except BaseException as error:  # noqa: BLE001 - the consumer raises it
             self._fail(error)
 
-    def _prepare(self, part: int, start: int, stored: list[Sample | Failure]) -> None:
+    def _prepare(self, part: int, start: int, end: int) -> None:
         try:
-            self._prepared[part] = self._pipeline.prepare(self.plan, stored, self._clock, start)
+            plan, stored = self.plan, self._fetched.samples[start:end]
+            self._prepared[part] = self._pipeline.prepare(
+                plan.epoch, plan.samples[start:end], stored, self._clock, self._slots, start
+            )
             with self._lock:
                 self._left -= 1
                 if self._left:
@@ -161,9 +171,18 @@ class _BatchTask:
             self._fail(error)
 
     def _assemble(self, prepared: list[Sample | Failure]) -> None:
-        self.done.set_result(self._pipeline.assemble(self.plan, prepared, self._report, self._clock))
+        finished = self._pipeline.assemble(self.plan, self._fetched, prepared, self._slots, self._report, self._clock)
+        self.size = count_bytes(finished.batch)
+        self.done.set_result(replace(finished, batch=self._output.to_host(finished.batch)))
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
             if not self.done.done():  # of several that fail at once, the first to arrive is raised
                 self.done.set_exception(error)
+
+    def upload(self, upload: Upload) -> Finished:
+        """Wait for the batch, and begin to copy it to its device, once."""
+        if self._uploaded is None:
+            finished = self.done.result()
+            self._uploaded = replace(finished, batch=upload.start(finished.batch))
+        return self._uploaded

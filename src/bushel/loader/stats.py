@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Clock", "LoaderStats", "Stage"]
-
-Stage = Literal["storage", "decode", "transform", "collate", "waiting", "training"]
+__all__ = ["Clock", "LoaderStats", "cpus"]
 
 _WAITING_MATTERS = 0.05  # a consumer that waits for less than this share of its time has nothing to gain
+
+
+def cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Clock:
@@ -48,9 +52,9 @@ class LoaderStats:
     """What a loader did so far in this process.
 
     Attributes:
-        samples: Samples in finished batches, those that wait for the trainer too.
-        batches: Finished batches.
-        stored_bytes: Bytes read, as stored.
+        samples: Samples that the trainer was given.
+        batches: Batches of these. Without a batch size, reads.
+        stored_bytes: Their bytes, as stored.
         seconds: Time spent in `for` loops over the loader: `waiting` and `training`.
         storage: Seconds of threads spent reading.
         decode: Seconds of threads spent decoding.
@@ -101,12 +105,12 @@ class LoaderStats:
 
     @property
     def samples_per_second(self) -> float:
-        """Samples that the trainer got in a second of its `for` loops."""
+        """Samples that the trainer was given in a second of its `for` loops."""
         return self.samples / self.seconds if self.seconds else 0.0
 
     @property
     def bytes_per_second(self) -> float:
-        """Stored bytes that were read in a second of the `for` loops."""
+        """Stored bytes of these, in a second."""
         return self.stored_bytes / self.seconds if self.seconds else 0.0
 
     @property

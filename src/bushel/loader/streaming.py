@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
+from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 
+from bushel.errors import UnsupportedError
 from bushel.loader.ahead import Ahead
 from bushel.loader.collate import Collate, Sample
 from bushel.loader.order import ORDER_VERSION, Exact, Sequential
 from bushel.loader.outputs import Output, To
 from bushel.loader.permutation import LIMIT, derive
-from bushel.loader.pipeline import Failure, Pipeline
+from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import BatchPlan
 from bushel.loader.ranks import detect_rank
-from bushel.loader.report import BadSample, ErrorReport
+from bushel.loader.report import BadSample, ErrorReport, Failure
 from bushel.loader.run import run_threads
 from bushel.loader.state import LoaderState, Progress
-from bushel.loader.stats import Clock
+from bushel.loader.stats import Clock, LoaderStats, cpus
 from bushel.loader.transforms import SampleTransforms, Transform, generator
 from bushel.stream import StreamDataset
 
@@ -49,6 +51,8 @@ class StreamLoader:
         rank: As for `Loader`.
         world_size: As for `Loader`. At most as many as there are sources.
         workers: Threads that decode and transform. One more reads.
+        processes: Refused unless 0: what can be read once, and in one order, does not split.
+        reducing_gap: As for `Loader`.
         on_error: `"raise"` or `"skip"` samples that do not decode. A damaged archive is always raised: what comes after
             the damage is lost.
         max_errors: As for `Loader`.
@@ -66,6 +70,7 @@ class StreamLoader:
 
     Raises:
         ValueError: An argument is out of its range, or there are fewer sources than ranks.
+        UnsupportedError: `processes` is not 0.
     """
 
     def __init__(
@@ -79,10 +84,12 @@ class StreamLoader:
         rank: int | None = None,
         world_size: int | None = None,
         workers: int = 1,
+        processes: Literal[0] = 0,
         on_error: Literal["raise", "skip"] = "raise",
         max_errors: int | None = 100,
         collate: Collate | None = None,
         batch_transform: Callable[[Any], Any] | None = None,
+        reducing_gap: float | None = 2.0,
         prefetch: int | None = None,
         prefetch_bytes: int = 1 << 30,
         to: To = "numpy",
@@ -90,6 +97,11 @@ class StreamLoader:
         device: Any = None,
     ) -> None:
         self.rank, self.world_size = detect_rank(rank, world_size)
+        if processes:
+            raise UnsupportedError(
+                "a stream is read by this process, from front to back: leave processes= out, or make a dataset of it "
+                "by `bushel convert`, which a Loader reads with processes="
+            )
         if on_error not in ("raise", "skip"):
             raise ValueError(f"a stream cannot go back for another sample: on_error is raise or skip, not {on_error!r}")
         if batch_size < 1 or buffer < 0 or workers < 1 or (prefetch is not None and prefetch < 1):
@@ -102,10 +114,12 @@ class StreamLoader:
         self._stream, self._batch_size, self._buffer, self._workers = stream, batch_size, buffer, workers
         self._seed = Sequential(LIMIT, seed).seed
         # a stream learns its fields as it goes, so names cannot be checked beforehand
-        self._transforms = SampleTransforms.of(transforms or {}, dict.fromkeys(transforms or {}, ""))
+        self._transforms = SampleTransforms.of(
+            transforms or {}, dict.fromkeys(transforms or {}, ""), reducing_gap=reducing_gap
+        )
         self._collate, self._batch_transform, self._on_error = collate, batch_transform, on_error
         self._output, self._ahead = Output(to, pin_memory, device), Ahead.of(prefetch, prefetch_bytes)
-        self._report = ErrorReport(max_errors)
+        self._report, self._clock = ErrorReport(max_errors), Clock()
         self._progress, self._begun = Progress(0), False
 
     @property
@@ -139,19 +153,26 @@ class StreamLoader:
             pipeline,
             _plans(progress.epoch, progress.samples, self._batch_size),
             self._report,
-            Clock(),
+            self._clock,
+            self._output,
             workers=self._workers,
             ahead=self._ahead,
             fetchers=1,
         )
+        asked = perf_counter()
         try:
             for step in finished:
                 if reader.end is not None and step.consumed - self._batch_size >= reader.end:
                     break
+                got = perf_counter()
+                counts = {"bytes": step.stored_bytes, "batches": 1, "samples": step.samples}
+                self._clock.add({"waiting": got - asked, **counts})
                 progress.samples = step.consumed
                 if step.batch is not None:
-                    yield self._output.convert(step.batch)
+                    yield step.batch
                 del step
+                asked = perf_counter()
+                self._clock.add({"training": asked - got})
         finally:
             finished.close()
         if progress is self._progress:
@@ -177,6 +198,10 @@ class StreamLoader:
     @property
     def _fingerprint(self) -> str:
         return hashlib.sha256(json.dumps(self._stream.sources).encode()).hexdigest()[:32]
+
+    def stats(self) -> LoaderStats:
+        """Where the time went so far, and what to change; print it. Unpacking and reading both count as storage."""
+        return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=self._workers, cpus=cpus())
 
     def state_dict(self) -> dict[str, str | int]:
         """Where this rank's trainer is; `samples` counts those of this rank."""
@@ -255,9 +280,9 @@ class _StreamReader:
             self.end = int(positions[0]) + len(found)
         return found
 
-    def decode_sample(self, stored: Sample, position: int) -> Sample:
-        """Decode one sample."""
-        return self._stream.decode_sample(stored)
+    def decode_samples(self, stored: Sequence[Sample], positions: Any, encoded: Collection[str] = ()) -> list[Sample]:
+        """Decode samples."""
+        return [self._stream.decode_sample(sample, encoded) for sample in stored]
 
     def position(self, key: str) -> int:
         """Streams do not know where a key is."""

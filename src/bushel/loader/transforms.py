@@ -1,8 +1,7 @@
-"""Transforms at load time, and the randomness they draw from."""
+"""Transforms at load time: what of them is done while decoding, and the randomness they draw from."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from bushel.errors import SpecError
+from bushel.transforms import EachFrame
+from bushel.transforms.fuse import DecodePlan, plan_decode, plan_frames
+from bushel.transforms.values import takes_rng
 
-__all__ = ["SampleTransforms", "Transform", "generator"]
+__all__ = ["FieldTransforms", "SampleTransforms", "Transform", "generator"]
 
 Transform = Callable[..., Any]
 """`fn(value)`, or `fn(value, rng)` with a parameter named `rng`."""
@@ -27,11 +29,58 @@ def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
-def _takes_rng(transform: Transform) -> bool:
-    try:
-        return "rng" in inspect.signature(transform).parameters
-    except ValueError:  # builtins without a signature
-        return False
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One function to apply.
+
+    Attributes:
+        function: The transform.
+        random: Whether it takes `rng`.
+    """
+
+    function: Transform
+    random: bool
+
+    @classmethod
+    def of(cls, function: Transform) -> Call:
+        """Find out whether it takes `rng`."""
+        return cls(function, takes_rng(function))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTransforms:
+    """The transforms of one field.
+
+    Attributes:
+        field: The field.
+        calls: All of them, for a value that is decoded.
+        plan: What is done while an image is decoded, or None. The image is then stored bytes so far.
+        rest: What follows the plan.
+        frames: The transform for each frame of a sequence that the plan is a part of, or None for a plain field.
+    """
+
+    field: str
+    calls: tuple[Call, ...]
+    plan: DecodePlan | None = None
+    rest: tuple[Call, ...] = ()
+    frames: EachFrame | None = None
+
+    @classmethod
+    def of(cls, field: str, functions: Sequence[Transform], *, fuse: bool) -> FieldTransforms:
+        """Plan the transforms of a field; with `fuse`, those that begin with a crop or resizing while it is decoded."""
+        calls = tuple(map(Call.of, functions))
+        if not fuse or not functions:
+            return cls(field, calls)
+        first = functions[0]
+        if isinstance(first, EachFrame):
+            plan = plan_frames(first)
+            if plan is not None and plan.size is not None:
+                return cls(field, calls, plan, calls[1:], first)
+            return cls(field, calls)
+        plan = plan_decode(functions)
+        if plan.size is None:  # each image would have an array of its own: nothing is gained over decoding it
+            return cls(field, calls)
+        return cls(field, calls, plan, tuple(map(Call.of, plan.rest)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +88,39 @@ class SampleTransforms:
     """The transforms of a loader, in the order in which they are applied.
 
     Attributes:
-        steps: (field, transform, whether it takes `rng`).
-        random: Whether any of them takes `rng`.
+        fields: Those of each field.
+        random: Whether any of them draws random numbers.
+        fused: The fields whose images are decoded and transformed in one.
+        reducing_gap: See `bushel.transforms.decode.decode_into`.
     """
 
-    steps: tuple[tuple[str, Transform, bool], ...] = ()
+    fields: tuple[FieldTransforms, ...] = ()
     random: bool = False
+    fused: frozenset[str] = frozenset()
+    reducing_gap: float | None = None
 
     @classmethod
-    def of(cls, transforms: Mapping[str, Sequence[Transform]], spec: Mapping[str, str]) -> SampleTransforms:
-        """Check transforms given as field to list of functions.
+    def of(
+        cls,
+        transforms: Mapping[str, Sequence[Transform]],
+        spec: Mapping[str, str],
+        *,
+        decode: bool = True,
+        reducing_gap: float | None = None,
+    ) -> SampleTransforms:
+        """Check and plan transforms given as field to list of functions.
+
+        Args:
+            transforms: As given to the loader.
+            spec: The dataset's.
+            decode: Whether values are decoded; if not, the functions take stored bytes.
+            reducing_gap: As given to the loader.
 
         Raises:
             SpecError: The dataset has no such field.
             TypeError: Something in a list cannot be called.
         """
-        steps = []
+        fields = []
         for field, functions in transforms.items():
             if field not in spec:
                 raise SpecError(
@@ -63,20 +129,6 @@ class SampleTransforms:
             for function in functions:
                 if not callable(function):
                     raise TypeError(f"the transform {function!r} of field {field!r} cannot be called")
-                steps.append((field, function, _takes_rng(function)))
-        return cls(tuple(steps), any(random for _, _, random in steps))
-
-    def apply(self, sample: dict[str, Any], rng: np.random.Generator | None) -> None:
-        """Transform the fields of a sample in place; a field that the sample lacks is passed over.
-
-        Args:
-            sample: The decoded sample.
-            rng: Its `generator`, needed when `random`.
-        """
-        for field, function, random in self.steps:
-            if field in sample:
-                try:
-                    sample[field] = function(sample[field], rng=rng) if random else function(sample[field])
-                except Exception as error:
-                    error.add_note(f"in the transform {function!r} of field {field!r}")
-                    raise
+            fields.append(FieldTransforms.of(field, list(functions), fuse=decode))
+        random = any(call.random for one in fields for call in one.calls)
+        return cls(tuple(fields), random, frozenset(one.field for one in fields if one.plan is not None), reducing_gap)

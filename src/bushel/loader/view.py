@@ -9,8 +9,9 @@ import numpy as np
 
 from bushel.loader.collate import Sample
 from bushel.loader.order import Sequential
-from bushel.loader.pipeline import Failure, Pipeline, Readable
+from bushel.loader.pipeline import Pipeline, Readable
 from bushel.loader.plan import BatchPlan
+from bushel.loader.report import Failure
 from bushel.loader.stats import Clock
 from bushel.loader.transforms import SampleTransforms, Transform
 
@@ -28,6 +29,7 @@ class MapView:
         transforms: As for `Loader`.
         fields: As for `Loader`.
         seed: Keys the randomness of transforms.
+        reducing_gap: As for `Loader`.
 
     Attributes:
         epoch: Keys the randomness of transforms too: set it before every epoch. DataLoader workers that outlive an
@@ -41,8 +43,9 @@ class MapView:
         transforms: Mapping[str, Sequence[Transform]] | None = None,
         fields: Any = None,
         seed: int = 0,
+        reducing_gap: float | None = 2.0,
     ) -> None:
-        checked = SampleTransforms.of(transforms or {}, dataset.spec)
+        checked = SampleTransforms.of(transforms or {}, dataset.spec, reducing_gap=reducing_gap)
         self._pipeline = Pipeline(dataset, Sequential(len(dataset), seed), fields, transforms=checked)
         self.epoch = 0
 
@@ -64,5 +67,6 @@ class MapView:
             raise IndexError(f"positions {numbers.min()} to {numbers.max()} of a dataset of {size} samples")
         numbers = np.where(numbers < 0, numbers + size, numbers)
         plan, clock = BatchPlan(self.epoch, numbers, numbers, 0), Clock()
-        prepared = self._pipeline.prepare(plan, self._pipeline.fetch(plan, clock), clock)
+        stored = self._pipeline.fetch(plan, clock).samples
+        prepared = self._pipeline.prepare(self.epoch, numbers, stored, clock)
         return [sample for sample in prepared if not isinstance(sample, Failure)]

@@ -1,0 +1,44 @@
+"""A small data set for the other examples: JPEG images of bright discs and squares on noise, generated."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+import bushel
+
+SIDE = 64
+CLASSES = ("disc", "square")
+
+
+def write_shapes(path: Path, samples: int = 512) -> None:
+    """Write the data set, unless it is there."""
+    if path.exists():
+        return
+    rng = np.random.default_rng(0)
+    down, across = np.mgrid[:SIDE, :SIDE]
+    with bushel.Writer(path, {"image": "jpg", "label": "int"}, container="bag", shard_samples=200) as writer:
+        for number in range(samples):
+            label = number % len(CLASSES)
+            middle, radius = rng.integers(24, 40, 2), int(rng.integers(12, 20))
+            x, y = np.abs(across - middle[0]), np.abs(down - middle[1])
+            inside = x**2 + y**2 < radius**2 if CLASSES[label] == "disc" else np.maximum(x, y) < radius
+            image = rng.integers(0, 100, (SIDE, SIDE, 3)) + 120 * inside[..., None]
+            writer.append({"image": image.astype(np.uint8), "label": label})
+
+
+def open_shapes(path: Path) -> bushel.Dataset:
+    """Write the data set if it is not there, and open it."""
+    write_shapes(path)
+    dataset = bushel.open(path)
+    if not isinstance(dataset, bushel.Dataset):
+        raise TypeError(f"{path} is a stream")
+    return dataset
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", type=Path)
+    write_shapes(parser.parse_args().path)

@@ -1,0 +1,88 @@
+"""`bushel bench`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+import typer
+
+from bushel.cli.options import Allow, Debug, Json, Kind, Path
+
+__all__ = ["command"]
+
+
+def command(
+    path: Path,
+    container: Kind = None,
+    batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.05, help="How long to measure each stage.")] = 5.0,
+    fields: Annotated[list[str] | None, typer.Option("--field", help="Read only this field; repeatable.")] = None,
+    crop: Annotated[
+        int | None,
+        typer.Option("--crop", min=1, help="Crop images at random to so many pixels and mirror them, as in training."),
+    ] = None,
+    shuffle: Annotated[Literal["exact", "blocks", "none"], typer.Option("--shuffle", help="The order.")] = "exact",
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode.")] = None,
+    processes: Annotated[int, typer.Option("--processes", min=0, help="Helper processes.")] = 0,
+    allow_commands: Allow = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Measure how fast a dataset loads, and what limits it.
+
+    Reading and decoding are measured alone too: no loader can be faster than the slower of them.
+
+    Example:
+      bushel bench train/ --crop 224
+    """
+    import bushel
+    from bushel.cli.output import print_json, print_text
+    from bushel.codecs import holds_image
+    from bushel.loader.ceilings import measure
+    from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
+
+    dataset = bushel.open(path, container=container, allow_commands=allow_commands)
+    images: list[str] = []
+    if crop is not None:
+        wanted = fields or dataset.spec
+        images = [name for name, kind in dataset.spec.items() if name in wanted and holds_image(kind)]
+        if not images:
+            raise ValueError(f"--crop: there is no field of images among {', '.join(wanted) or 'those known'}")
+    augment: Sequence[Callable[..., Any]] = [] if crop is None else [RandomResizedCrop(crop), RandomHorizontalFlip()]
+    found = measure(
+        dataset,
+        batch,
+        seconds=seconds,
+        shuffle=None if shuffle == "none" else shuffle,
+        transforms=dict.fromkeys(images, augment),
+        fields=fields,
+        workers=workers,
+        processes=processes,
+    )
+    rates: dict[str, Any] = {"storage": found.storage, "decode": found.decode, "whole": found.whole}
+    if as_json:
+        speeds = {
+            name: {"samples_per_second": rate.samples_per_second, "bytes_per_second": rate.bytes_per_second}
+            for name, rate in rates.items()
+        }
+        told = {"bound": found.bound, "share": found.share, "stats": asdict(found.stats), "advice": found.advice}
+        print_json({"path": path, "batch": batch, **speeds, **told})
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", title=f"{path}, batches of {batch}", title_justify="left")
+    for heading in ("samples/s", "MB/s"):
+        table.add_column(heading, justify="right")
+    for name, label in (("storage", "storage alone"), ("decode", "decoding alone"), ("whole", "the loader")):
+        rate = rates[name]
+        table.add_row(label, f"{rate.samples_per_second:,.0f}", f"{rate.bytes_per_second / 1e6:,.1f}")
+    console = Console(highlight=False)
+    console.print(table)
+    stats = found.stats
+    seconds_of = {name: getattr(stats, name) for name in ("storage", "decode", "transform", "collate", "waiting")}
+    spent = ", ".join(f"{name} {value:.2f} s" for name, value in seconds_of.items())
+    print_text(f"in {stats.seconds:.2f} s of loading, threads and trainer spent: {spent}")
+    print_text(found.advice)

@@ -1,0 +1,53 @@
+"""Looking for the segments of tiled JPEGs, for the index."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import holds_image
+from bushel.containers.base import Shard
+from bushel.kernels import JpegError, jpeg_segments
+from bushel.shardindex import INLINE, MISSING, Column, Segments, ShardIndex
+from bushel.storage import File, open_file
+
+__all__ = ["with_segments"]
+
+
+def with_segments(index: ShardIndex, shard: Shard) -> ShardIndex:
+    """The index of a shard with the segments of its tiled JPEGs: of all plain fields of images. Reads these once.
+
+    Returns:
+        The same index where it knows them all.
+
+    Raises:
+        ExtentError: The files are shorter than the index says.
+    """
+    found = {
+        name: replace(column, segments=_scan(column, open_file(shard.path(column.file))))
+        for name, column in index.columns.items()
+        if column.segments is None and column.file != INLINE and column.starts is None and holds_image(column.codec)
+    }
+    return replace(index, columns={**index.columns, **found}) if found else index
+
+
+def _scan(column: Column, file: File) -> Segments:
+    whole = np.ones(column.rows, np.bool_)
+    if column.fragments is not None:
+        whole[column.fragments.rows] = False
+    starts = np.zeros(column.rows + 1, np.int64)
+    parts: list[npt.NDArray[np.uint32]] = []
+    for row, (offset, length) in enumerate(zip(column.offset.tolist(), column.length.tolist(), strict=True)):
+        begins = _segments(file.read(offset, length)) if whole[row] and length != MISSING else np.zeros(0, np.int64)
+        parts.append(np.diff(begins, prepend=0).astype(np.uint32))
+        starts[row + 1] = starts[row] + len(begins)
+    return Segments(starts, np.concatenate(parts) if parts else np.zeros(0, np.uint32))
+
+
+def _segments(data: bytes) -> npt.NDArray[np.int64]:
+    try:
+        return jpeg_segments(data)
+    except JpegError:  # an image of another kind, or a damaged one: whoever reads it will see
+        return np.zeros(0, np.int64)

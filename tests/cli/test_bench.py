@@ -1,0 +1,85 @@
+"""`bushel bench`: what it measures and what it advises."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import bushel
+from bushel.cli.app import app
+from bushel.loader import LoaderStats
+from bushel.loader.ceilings import Ceilings, Rate
+
+QUICK = ("--seconds", "0.2", "--batch", "8")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    stream = io.BytesIO()
+    Image.fromarray(np.arange(64 * 48 * 3, dtype=np.uint32).reshape(48, 64, 3).astype(np.uint8)).save(stream, "JPEG")
+    with bushel.Writer(tmp_path / "data", {"image": "jpg", "label": "int"}, container="tar") as writer:
+        for i in range(40):
+            writer.append({"image": stream.getvalue(), "label": i}, key=f"k{i}")
+    return tmp_path / "data"
+
+
+def bench(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["bench", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_it_prints_a_table_and_one_sentence(data: Path) -> None:
+    printed = bench(data, *QUICK, "--crop", 32)
+    for part in ("storage alone", "decoding alone", "the loader", "samples/s", "decode"):
+        assert part in printed
+    assert "the loader reaches" in printed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("options", [(), ("--processes", 1), ("--shuffle", "blocks", "--field", "label")])
+def test_json_says_the_same(data: Path, options: tuple[object, ...]) -> None:
+    found = json.loads(bench(data, *QUICK, "--json", *options))
+    for stage in ("storage", "decode", "whole"):
+        assert found[stage]["samples_per_second"] > 0
+    size = bushel.open(data).read(range(40), decode=False)
+    stored = sum(len(sample["label"]) + ("--field" not in options) * len(sample["image"]) for sample in size) / 40
+    for stage in ("storage", "decode"):
+        ratio = found[stage]["bytes_per_second"] / found[stage]["samples_per_second"]
+        assert ratio == pytest.approx(stored, rel=0.2)
+    assert found["bound"] in ("storage", "decode")
+    assert found["stats"]["samples"] > 0
+
+
+def test_a_stream_is_measured_too(data: Path, tmp_path: Path) -> None:
+    [tar] = data.glob("*.tar")
+    (tmp_path / "s.tar.gz").write_bytes(gzip.compress(tar.read_bytes()))
+    assert json.loads(bench(tmp_path / "s.tar.gz", *QUICK, "--json"))["whole"]["samples_per_second"] > 0
+    assert "read by this process" in bench(tmp_path / "s.tar.gz", "--processes", 1, code=2)
+
+
+def test_wrong_use_is_said(data: Path, tmp_path: Path) -> None:
+    assert "no field of images among label" in bench(data, "--crop", 32, "--field", "label", code=2)
+    with bushel.Writer(tmp_path / "empty", {"x": "int"}, container="bag"):
+        pass
+    assert "no samples" in bench(tmp_path / "empty", *QUICK, code=2)
+
+
+@pytest.mark.parametrize(
+    ("storage", "decode", "whole", "threads", "says"),
+    [
+        (100, 1000, 95, 4, "storage-bound: the loader reaches 95% of what storage alone does"),
+        (1000, 100, 95, 4, "decode-bound with 4 of 4 cores busy: the loader reaches 95%"),
+        (1000, 100, 95, 2, "use more workers"),
+        (1000, 100, 50, 4, "spends most of its time in collate"),
+    ],
+)
+def test_advice(storage: int, decode: int, whole: int, threads: int, says: str) -> None:
+    totals = {"collate": 5.0, "decode": 1.0, "batches": 3.0, "waiting": 1.0}
+    stats = LoaderStats.of(totals, errors=0, threads=threads, cpus=4)
+    rates = [Rate(samples, samples, 1.0) for samples in (storage, decode, whole)]
+    assert says in Ceilings(rates[0], rates[1], rates[2], stats).advice

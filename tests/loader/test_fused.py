@@ -1,0 +1,206 @@
+"""Images that are cropped, resized and mirrored while they are decoded: as decoding first, but faster."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.loader.memory_dataset import jitter
+
+import bushel
+from bushel.errors import CodecError, SpecError
+from bushel.loader import Loader, MapView, StreamLoader
+from bushel.loader.transforms import SampleTransforms
+from bushel.transforms import (
+    CenterCrop,
+    ColorJitter,
+    EachFrame,
+    Lambda,
+    Normalize,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+    ToCHW,
+)
+
+SPEC = {"image": "jpg", "label": "int", "frames": "jpg[]"}
+CROP: list[Any] = [RandomResizedCrop(48), RandomHorizontalFlip()]
+STEPS: dict[str, list[Any]] = {
+    "crop": CROP,
+    "to numbers": [*CROP, Normalize((0.5,) * 3, (0.25,) * 3), ToCHW()],
+    "and more": [Resize(40), CenterCrop(32), ColorJitter(brightness=0.5)],
+}
+
+
+def double(image: Any) -> Any:
+    return image // 2
+
+
+def photo(seed: int, mode: str = "RGB") -> bytes:
+    rng = np.random.default_rng(seed)
+    height, width = rng.integers(60, 120, 2).tolist()
+    small = Image.fromarray(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8))
+    stream = io.BytesIO()
+    small.resize((width, height), Image.Resampling.BICUBIC).convert(mode).save(stream, "JPEG", quality=92)
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fused") / "data"
+    with bushel.Writer(folder, SPEC, container="tar", shard_samples=13) as writer:
+        for i in range(40):
+            frames = [photo(100 * i + number) for number in range(i % 4)]
+            writer.append({"image": photo(i), "label": i, "frames": frames}, key=f"k{i:02}")
+    return folder
+
+
+@pytest.fixture
+def dataset(folder: Path) -> bushel.Dataset:
+    dataset = bushel.open(folder, spec=SPEC)
+    assert isinstance(dataset, bushel.Dataset)
+    return dataset
+
+
+def unfused(dataset: bushel.Dataset, steps: list[Any]) -> list[dict[str, Any]]:
+    """The same without fusing, by a first transform that is none."""
+    loader = Loader(dataset, 8, shuffle=True, seed=3, workers=0, transforms={"image": [Lambda(np.array), *steps]})
+    return list(loader)
+
+
+def assert_near(one: Any, other: Any, tolerance: float) -> None:
+    assert one.dtype == other.dtype
+    assert one.shape == other.shape
+    assert np.abs(one.astype(np.float64) - other.astype(np.float64)).max() <= tolerance
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1}], ids=str)
+def test_it_is_within_one_level_of_the_transforms_called_one_by_one(
+    dataset: bushel.Dataset, name: str, options: dict[str, Any]
+) -> None:
+    transforms = {"image": STEPS[name]}
+    assert SampleTransforms.of(transforms, SPEC).fused == {"image"}
+    loader = Loader(dataset, 8, shuffle=True, seed=3, transforms=transforms, reducing_gap=None, **options)
+    batches = list(loader)
+    assert len(batches) == 5
+    tolerance = {"crop": 1, "to numbers": 4 / 255 + 1e-6, "and more": 3}[name]
+    for batch, expected in zip(batches, unfused(dataset, STEPS[name]), strict=True):
+        assert batch["label"].tolist() == expected["label"].tolist()
+        assert_near(batch["image"], expected["image"], tolerance)
+
+
+def test_shrinking_in_the_inverse_dct_keeps_the_picture(dataset: bushel.Dataset) -> None:
+    steps: list[Any] = [Resize((20, 20))]
+    [batch] = Loader(dataset, 40, transforms={"image": steps})
+    [exact] = Loader(dataset, 40, transforms={"image": steps}, reducing_gap=None)
+    error = batch["image"].astype(float) - exact["image"]
+    assert 0 < (error**2).mean() < 255**2 / 10**3.5  # 35 dB
+
+
+def test_frames_of_a_sequence_are_cropped_alike(dataset: bushel.Dataset) -> None:
+    def frames(*steps: Any) -> list[list[Any]]:
+        loader = Loader(dataset, 8, seed=3, transforms={"frames": [EachFrame(steps)]}, reducing_gap=None)
+        return [one for batch in loader for one in batch["frames"]]
+
+    assert SampleTransforms.of({"frames": [EachFrame(CROP)]}, SPEC).fused == {"frames"}
+    for own, expected in zip(frames(*CROP), frames(Lambda(np.array), *CROP), strict=True):
+        assert len(own) == len(expected)
+        for one, other in zip(own, expected, strict=True):
+            assert_near(one, other, 1)
+    halved = frames(*CROP, Lambda(double))
+    assert (halved[3][2] == frames(*CROP)[3][2] // 2).all()
+
+
+def test_grey_images_join_those_in_colour_and_other_formats_too(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    Image.open(io.BytesIO(photo(1))).save(stream, "PNG")
+    with bushel.Writer(tmp_path / "data", {"image": "jpg"}, container="bag") as writer:
+        for data in (photo(0), photo(1, "L"), stream.getvalue()):
+            writer.append({"image": data})
+    dataset = bushel.open(tmp_path / "data")
+    assert isinstance(dataset, bushel.Dataset)
+    [batch] = Loader(dataset, 3, transforms={"image": [Resize((30, 30))]}, reducing_gap=None)
+    assert batch["image"].shape == (3, 30, 30, 3)
+    assert (batch["image"][1, ..., 0] == batch["image"][1, ..., 2]).all()
+    assert_near(batch["image"][2], Resize((30, 30))(dataset[2]["image"]), 1)
+
+
+def test_damage_names_the_sample_and_can_be_replaced(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"image": "jpg", "label": "int"}, container="bag") as writer:
+        for i in range(12):
+            data = photo(i)
+            writer.append({"image": data[: len(data) // 2] if i == 5 else b"none" if i == 6 else data, "label": i})
+    dataset = bushel.open(tmp_path / "data")
+    assert isinstance(dataset, bushel.Dataset)
+    with pytest.raises(CodecError, match=r"sample '5', field 'image' \(.*image.bag@\d+\)") as caught:
+        list(Loader(dataset, 4, transforms={"image": CROP}))
+    assert "sample '5' (position 5" in "\n".join(caught.value.__notes__)
+    loader = Loader(dataset, 4, transforms={"image": CROP}, on_error="replace", workers=2)
+    batches = list(loader)
+    assert [batch["label"].tolist() for batch in batches] == [[0, 1, 2, 3], [4, 7, 7, 7], [8, 9, 10, 11]]
+    assert [(bad.sample, bad.field) for bad in loader.errors] == [(5, "image"), (6, "image")]
+    assert (batches[1]["image"][1] == batches[1]["image"][3]).all()
+    assert batches[1]["image"].shape == (4, 48, 48, 3)
+
+
+def test_stored_bytes_are_not_decoded_unless_asked(dataset: bushel.Dataset) -> None:
+    [batch] = Loader(dataset, 40, decode=False, transforms={"image": [len]})
+    assert batch["image"].tolist() == [len(photo(i)) for i in range(40)]
+    assert SampleTransforms.of({"image": CROP}, SPEC, decode=False).fused == set()
+    with pytest.raises(SpecError, match="not a field"):
+        Loader(dataset, 4, transforms={"picture": CROP})
+
+
+def test_a_codec_of_the_users_own_is_not_passed_over(folder: Path) -> None:
+    program = """
+import sys
+import numpy as np
+import bushel
+from bushel.loader import Loader
+from bushel.transforms import Resize
+
+def decode(data):
+    return np.full((8, 8, 3), len(data) % 200, np.uint8)
+
+bushel.register_codec("jpg", bytes, decode, replace=True)
+dataset = bushel.open(sys.argv[1], spec={"image": "jpg", "frames": "jpg[]", "label": "int"})
+[batch] = Loader(dataset, 40, transforms={"image": [Resize((4, 4))]})
+stored = dataset.read(range(40), ["image"], decode=False)
+assert batch["image"][:, 2, 2, 1].tolist() == [len(sample["image"]) % 200 for sample in stored]
+"""
+    done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_views_and_streams_fuse_too(dataset: bushel.Dataset, folder: Path, tmp_path: Path) -> None:
+    import tarfile
+
+    view = MapView(dataset, transforms={"image": CROP}, seed=3, reducing_gap=None)
+    [expected] = Loader(dataset, 40, seed=3, transforms={"image": CROP}, reducing_gap=None)
+    assert (view[7]["image"] == expected["image"][7]).all()
+    with tarfile.open(tmp_path / "all.tar.gz", "w:gz") as archive:
+        for path in sorted(folder.glob("*.tar")):
+            with tarfile.open(path) as part:
+                for member in part:
+                    archive.addfile(member, part.extractfile(member))
+    stream = bushel.open(tmp_path / "all.tar.gz", spec=SPEC)
+    assert isinstance(stream, bushel.StreamDataset)
+    [batch] = StreamLoader(stream, 40, buffer=0, transforms={"image": [Resize((30, 30))]})
+    [same] = Loader(dataset, 40, transforms={"image": [Resize((30, 30))]})
+    assert (batch["image"] == same["image"]).all()
+
+
+def test_randomness_is_that_of_the_sample_with_any_number_of_workers(dataset: bushel.Dataset) -> None:
+    def images(**options: Any) -> list[Any]:
+        transforms: dict[str, list[Any]] = {"label": [jitter], "image": [*CROP, ColorJitter(hue=0.1)], "frames": [len]}
+        loader = Loader(dataset, 16, shuffle=True, seed=1, transforms=transforms, **options)
+        return [(batch["label"].tolist(), batch["image"].tolist()) for batch in loader]
+
+    expected = images(workers=0)
+    assert images(workers=3) == expected
+    assert images(processes=2, workers=1) == expected

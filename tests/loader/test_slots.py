@@ -1,0 +1,160 @@
+"""Slots and buffers: batches are decoded in place, and their memory is used again when, and only when, it is free."""
+
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tests.loader.memory_dataset import MemoryDataset
+
+import bushel
+from bushel.errors import SpecError
+from bushel.loader import Loader, Padded
+from bushel.loader.buffers import BufferPool
+from bushel.loader.slots import SlotMemory, Slots
+
+LARGE = (40, 40)
+FLOAT = np.dtype(np.float32)
+
+
+def address(array: npt.NDArray[Any]) -> int:
+    place: int = array.__array_interface__["data"][0]
+    return place
+
+
+def grow(value: Any) -> Any:
+    """A transform that makes an array of 6,400 bytes of the sample's number."""
+    return np.full(LARGE, value[0], np.float32)
+
+
+def grow_unequally(value: Any) -> Any:
+    """The same, of another shape for every sample."""
+    return np.full((2000 + int(value[0]), 1), value[0], np.float32)
+
+
+def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
+    pool = BufferPool()
+    first = pool.array((3, *LARGE), FLOAT)
+    assert first is not None
+    first[:] = 7
+    place, part = address(first), first[1, 2:]
+    del first
+    gc.collect()
+    second = pool.array((3, *LARGE), FLOAT)
+    assert second is not None
+    assert address(second) != place
+    assert (part == 7).all()
+    del part
+    gc.collect()
+    third = pool.array((2, *LARGE), FLOAT)
+    assert third is not None
+    assert address(third) == place
+    assert third.flags.writeable
+    assert third.flags.c_contiguous
+
+
+def test_arrays_that_are_empty_or_too_large_are_not_made() -> None:
+    pool = BufferPool(most=1 << 20)
+    assert pool.array((0, 4), FLOAT) is None
+    assert pool.array((1 << 20, 4), FLOAT) is None
+    assert BufferPool(most=1 << 62).array((1 << 58,), FLOAT) is None  # more than there is memory
+
+
+def test_the_first_value_decides_and_another_shape_gives_up_slots() -> None:
+    memory = SlotMemory(None, BufferPool())
+    slots = Slots(2, memory)
+    value = np.ones(LARGE, np.float32)
+    slot = slots.put("x", 1, value)
+    assert slot is not value
+    assert slots.whole() == {}
+    other = np.ones((7, 300), np.float32)
+    assert slots.put("x", 0, other) is other
+    assert not memory.stacks("x")
+    assert Slots(2, memory).put("x", 0, value) is value
+
+
+def test_rules_other_than_stack_have_no_slots() -> None:
+    memory = SlotMemory({"a": "list", "b": "stack", "c": Padded(0), "d": len}, BufferPool())
+    assert [memory.stacks(name) for name in "abcde"] == [False, True, False, False, True]
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_large_values_are_in_one_array_without_stacking(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("stacked")
+
+    loader = Loader(MemoryDataset(26), 4, workers=workers, transforms={"vector": [grow]}, fields=["vector"])
+    monkeypatch.setattr(np, "stack", refuse)
+    batches = list(loader)
+    assert [batch["vector"].shape for batch in batches] == [(4, *LARGE)] * 6 + [(2, *LARGE)]
+    assert np.concatenate([batch["vector"][:, 3, 5] for batch in batches]).tolist() == list(range(26))
+
+
+def test_buffers_are_recycled_and_a_batch_that_is_kept_keeps_its_values() -> None:
+    places, kept = set(), []
+    for batch in Loader(MemoryDataset(400), 4, workers=2, prefetch=2, transforms={"vector": [grow]}):
+        places.add(address(batch["vector"]))
+        if batch["__key__"][0] == "key 40":
+            kept.append(batch["vector"][1])
+    assert len(places) < 12
+    assert (kept[0] == 41).all()
+    assert (
+        len({address(batch["vector"]) for batch in list(Loader(MemoryDataset(80), 4, transforms={"vector": [grow]}))})
+        == 20
+    )
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_bad_samples_leave_no_hole(on_error: Any) -> None:
+    dataset = MemoryDataset(12, undecodable=[5, 10])
+    loader = Loader(dataset, 4, workers=2, transforms={"vector": [grow]}, on_error=on_error)
+    batches = [batch["vector"][:, 0, 0].tolist() for batch in loader]
+    if on_error == "skip":
+        assert batches == [[0, 1, 2, 3], [4, 6, 7], [8, 9, 11]]
+    else:
+        assert batches == [[0, 1, 2, 3], [4, 6, 6, 7], [8, 9, 11, 11]]
+
+
+def test_unequal_shapes_stay_lists() -> None:
+    loader = Loader(MemoryDataset(12), 4, transforms={"vector": [grow_unequally]})
+    for number, batch in enumerate(loader):
+        assert [array.shape for array in batch["vector"]] == [(2000 + i, 1) for i in range(4 * number, 4 * number + 4)]
+    with pytest.raises(SpecError, match="do not stack"):
+        list(Loader(MemoryDataset(12), 4, transforms={"vector": [grow_unequally]}, collate={"vector": "stack"}))
+
+
+def test_a_fork_does_not_share_batches() -> None:
+    iterator = iter(Loader(MemoryDataset(8), 4, workers=0, transforms={"vector": [grow]}))
+    batch = next(iterator)
+    child = os.fork()
+    if not child:
+        batch["vector"][:] = -1
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert batch["vector"][:, 0, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_an_iteration_leaves_no_descriptor(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"x": "array(float32,40,40)"}, container="bag", shard_samples=50) as writer:
+        for i in range(200):
+            writer.append({"x": np.full(LARGE, i, np.float32)})
+    dataset = bushel.open(tmp_path / "data")
+    assert isinstance(dataset, bushel.Dataset)
+
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    loader = Loader(dataset, 16, shuffle=True, workers=2)
+    assert sum(len(batch["x"]) for batch in loader) == 200  # opens the files, which the dataset keeps
+    before = descriptors()
+    for turn in range(3):
+        for number, _ in enumerate(loader):
+            if turn and number == 3:
+                break
+    gc.collect()
+    assert descriptors() == before
+    dataset.close()
+    assert descriptors() < before
