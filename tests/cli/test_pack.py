@@ -17,6 +17,7 @@ from tests.cli.test_commands import fails, run
 from tests.sources.folders import image_folder, jpeg
 
 import bushel
+from bushel.jpeg import tile
 
 
 def opened(path: Path | str) -> bushel.Dataset:
@@ -54,6 +55,20 @@ def test_im2rec_options(tmp_path: Path) -> None:
     assert opened(tmp_path / "a.tar").spec["image"] == "png"
     run("pack", tmp_path / "photos", tmp_path / "b.tar", "--resize", "6x5", "--color", "0", "--quality", "80")
     assert [sample["image"].shape for sample in opened(tmp_path / "b.tar")] == [(5, 6)] * 2
+
+
+def test_tiled_jpegs(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 4)
+    run("pack", photos, tmp_path / "a.tar", "--jpeg", "tile")
+    run("pack", photos, tmp_path / "plain.tar")
+    run("convert", tmp_path / "plain.tar", tmp_path / "b.tar", "--jpeg", "tile")
+    images = [tile((photos / f"{key}.jpg").read_bytes()) for key in opened(tmp_path / "plain.tar").keys]
+    for name in ("a.tar", "b.tar"):
+        dataset = opened(tmp_path / name)
+        assert [sample["image"] for sample in dataset.read(range(4), ["image"], decode=False)] == images
+    for command, source in (("pack", photos), ("convert", tmp_path / "plain.tar")):
+        said = fails(command, source, tmp_path / "c.tar", "--jpeg", "png")
+        assert "jpeg is 'tile' or None, not 'png'" in said
 
 
 def test_kinds_of_sources(tmp_path: Path) -> None:
@@ -156,3 +171,9 @@ def test_split_and_merge(tmp_path: Path) -> None:
     assert list(opened(tmp_path / "one.tar").keys) == list(opened(tmp_path / "all").keys)
     assert "add up to 1" in fails("split", tmp_path / "all", tmp_path / "x", "train=0.8")
     assert "a share is a number" in fails("split", tmp_path / "all", tmp_path / "x", "train=most")
+
+
+def test_segments_in_the_index(tmp_path: Path) -> None:
+    run("pack", image_folder(tmp_path / "photos", 2), tmp_path / "out", "-c", "bag", "--jpeg", "tile")
+    run("index", tmp_path / "out", "--segments")
+    assert all(shard.index.columns["image"].segments is not None for shard in opened(tmp_path / "out").shards)

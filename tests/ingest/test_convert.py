@@ -19,7 +19,7 @@ import bushel
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, CorruptError, SpecError, StateError
 from bushel.ingest import Conversion
-from bushel.ingest.sources import batch_ranges
+from bushel.ingest.batches import batch_ranges
 
 Generation = Literal["B", "C"] | None
 ids = [f"{container}{generation or ''}" for container, generation in CASES]

@@ -10,9 +10,19 @@ from PIL import Image
 from tests.sources.folders import picture
 
 from bushel.codecs import get_codec
-from bushel.ingest.im2rec import Im2Rec
+from bushel.ingest.im2rec import im2rec
+from bushel.transforms.values import takes_rng
 
 RNG = np.random.default_rng(0)
+
+
+def changed(image: Any, rng: np.random.Generator = RNG, **options: Any) -> bytes:
+    """What the transforms make of an image that is decoded already."""
+    result = image
+    for change in im2rec(**options):
+        result = change(result, rng=rng) if takes_rng(change) else change(result)
+    assert isinstance(result, bytes)
+    return result
 
 
 def decoded(data: bytes) -> npt.NDArray[Any]:
@@ -33,13 +43,13 @@ def decoded(data: bytes) -> npt.NDArray[Any]:
     ],
 )
 def test_sizes(shape: tuple[int, int], resize: Any, crop: bool, expected: tuple[int, int]) -> None:
-    change = Im2Rec(resize, crop, encoding=".png")
-    assert decoded(change(picture(1, *shape), RNG)).shape == (*expected, 3)
+    made = changed(picture(1, *shape), resize=resize, center_crop=crop, encoding=".png")
+    assert decoded(made).shape == (*expected, 3)
 
 
 def test_the_middle_is_cut_out() -> None:
     image = picture(3, 30, 41)
-    np.testing.assert_array_equal(decoded(Im2Rec(center_crop=True, encoding=".png")(image, RNG)), image[:, 5:35])
+    np.testing.assert_array_equal(decoded(changed(image, center_crop=True, encoding=".png")), image[:, 5:35])
 
 
 def test_colours() -> None:
@@ -54,16 +64,15 @@ def test_colours() -> None:
         (-1, ".jpg", alpha, (12, 16, 3)),
         (-1, ".jpg", grey, (12, 16)),
     ):
-        assert decoded(Im2Rec(color=color, encoding=encoding)(value, RNG)).shape == shape
+        assert decoded(changed(value, color=color, encoding=encoding)).shape == shape
 
 
 def test_quality_and_encoding() -> None:
     image = np.random.default_rng(1).integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    sizes = [len(Im2Rec(quality=quality)(image, RNG)) for quality in (10, 50, None)]
+    sizes = [len(changed(image, quality=quality)) for quality in (10, 50, None)]
     assert sizes == sorted(sizes)
-    assert Im2Rec()(image, RNG) == get_codec("jpg(95)").encode(image)
-    assert Image.open(io.BytesIO(Im2Rec(encoding=".png", quality=9)(image, RNG))).format == "PNG"
-    assert (Im2Rec().codec, Im2Rec(encoding=".png").codec) == ("jpg", "png")
+    assert changed(image) == get_codec("jpg(95)").encode(image)
+    assert Image.open(io.BytesIO(changed(image, encoding=".png", quality=9))).format == "PNG"
 
 
 def test_interpolations() -> None:
@@ -80,14 +89,21 @@ def test_interpolations() -> None:
         return np.asarray(Image.fromarray(image).resize(side, chosen))
 
     for method, chosen in enumerate(filters):
-        found = decoded(Im2Rec((25, 20), inter_method=method, encoding=".png")(image, RNG))
+        found = decoded(changed(image, resize=(25, 20), inter_method=method, encoding=".png"))
         assert np.abs(found.astype(int) - resized((25, 20), chosen)).max() <= (method == 1)
     for side, chosen in (((99, 80), filters[2]), ((25, 20), filters[3]), ((99, 20), filters[1])):
-        found = decoded(Im2Rec(side, inter_method=9, encoding=".png")(image, RNG))
+        found = decoded(changed(image, resize=side, inter_method=9, encoding=".png"))
         assert np.abs(found.astype(int) - resized(side, chosen)).max() <= (chosen == filters[1])
     rng = np.random.default_rng(3)
-    several = {Im2Rec((25, 20), inter_method=10, encoding=".png")(image, rng) for _ in range(40)}
+    several = {changed(image, rng, resize=(25, 20), inter_method=10, encoding=".png") for _ in range(40)}
     assert len(several) == 5
+
+
+def test_deep_grey_images_are_resized_too() -> None:
+    deep = np.random.default_rng(2).integers(0, 1 << 16, (30, 40)).astype(np.uint16)
+    found = decoded(changed(deep, resize=15, center_crop=True, color=-1, encoding=".png"))
+    assert found.dtype == np.uint16
+    assert found.shape == (15, 15)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +120,4 @@ def test_interpolations() -> None:
 )
 def test_wrong_parameters(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        Im2Rec(**options)
+        im2rec(**options)

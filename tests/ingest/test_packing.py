@@ -15,10 +15,12 @@ from tests.ingest.pack_sources import Numbered, files_of, inverted, noisy
 from tests.sources.folders import image_folder, jpeg, picture, png
 
 import bushel
+from bushel.codecs import get_codec
 from bushel.errors import SpecError, StateError, UnsupportedError
 from bushel.ingest import Packed, Progress
 from bushel.ingest.packplan import allowed_errors, cut
 from bushel.sources import ImageFolder, Stored, Stream
+from bushel.transforms import CenterCrop, Resize
 
 CASES: list[tuple[str, Literal["B", "C"] | None]] = [
     ("bag", "B"),
@@ -104,6 +106,31 @@ class TestBytes:
         [sample] = opened(tmp_path / "x.rec")
         np.testing.assert_array_equal(np.stack(sample["frames"]), 255 - np.stack([picture(0), picture(1)]))
         np.testing.assert_array_equal(sample["image"], 255 - picture(2))
+
+    @pytest.mark.parametrize(
+        ("kind", "size", "edge"), [("jpg", (90, 120), 40), ("png", (90, 120), 40), ("jpg", (900, 1200), 64)]
+    )
+    def test_images_are_resized_as_by_the_transform(
+        self, tmp_path: Path, kind: str, size: tuple[int, int], edge: int
+    ) -> None:
+        down, across = np.mgrid[: size[0], : size[1]] / size[0]
+        waves = np.stack([np.sin(9 * down), np.cos(7 * across), np.sin(5 * (down + across))], axis=2)
+        stored = [get_codec(kind).encode((128 + 100 * waves / (1 + at)).astype(np.uint8)) for at in range(5)]
+        for name, workers, processes in (("one", 1, 0), ("many", 4, 0), ("processes", None, 1)):
+            bushel.pack(
+                [{"image": image} for image in stored],
+                tmp_path / f"{name}.rec",
+                transforms=[Resize(edge), CenterCrop(edge)],
+                spec={"image": "png"},
+                workers=workers,
+                processes=processes,
+                sync=False,
+            )
+        for image, sample in zip(stored, opened(tmp_path / "one.rec"), strict=True):
+            expected = CenterCrop(edge)(Resize(edge)(get_codec(kind).decode(image)))
+            assert sample["image"].shape == (edge, edge, 3)
+            assert np.abs(sample["image"].astype(int) - expected).max() <= (1 if size[0] == 90 else 3)
+        assert len({(tmp_path / f"{name}.rec").read_bytes() for name in ("one", "many", "processes")}) == 1
 
     def test_a_transform_may_encode(self, tmp_path: Path) -> None:
         bushel.pack([{"image": jpeg(0)}], tmp_path / "x.ffr", transforms=[lambda image: jpeg(7)])

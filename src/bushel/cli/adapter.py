@@ -29,12 +29,11 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Make a command line for an adapter class of GulpIO.
+    """Make a command line for an adapter class of GulpIO.
 
     What the class's constructor needs become the script's arguments, in the same order, and what has a default its
     options, of the same types.
 
-    \b
     Example:
       bushel adapter my_adapters.py MyVideos
       ./my_videos list.json videos/ gulped/ --rate 12 --shard-samples 100

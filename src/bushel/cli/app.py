@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import os
+import re
 import traceback
 from collections.abc import Callable
 from importlib import import_module
@@ -51,6 +53,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _help(command: Callable[..., None]) -> str:
+    """The docstring, with the examples marked by the backspace that makes Click keep their lines."""
+    return re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(command) or "")
+
+
 def _describe(error: Exception) -> str:
     """An error in one line, and what to do about it in a second."""
     if isinstance(error, FormatError) and error.hint:
@@ -79,4 +86,5 @@ app = typer.Typer(
     epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",
 )
 for name in _COMMANDS:
-    app.command(name.rstrip("_"))(guarded(import_module(f"bushel.cli.{name}").command))
+    function = import_module(f"bushel.cli.{name}").command
+    app.command(name.rstrip("_"), help=_help(function))(guarded(function))

@@ -21,11 +21,10 @@ def command(
     pickle: Pickle = False,
     debug: Debug = False,
 ) -> None:
-    r"""Print samples as lines of JSON.
+    """Print samples as lines of JSON.
 
     Text and numbers are decoded; of everything else its size and SHA-256 are printed.
 
-    \b
     Example:
       bushel cat train/ --fields label | jq .label | sort | uniq -c
     """

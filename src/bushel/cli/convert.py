@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from bushel.cli.options import Allow, Debug, Json, Path, Pickle, Quiet, pairs
+
+if TYPE_CHECKING:
+    from bushel.ingest.tiling import Jpeg
 
 __all__ = ["command"]
 
@@ -23,6 +26,9 @@ def command(
     rename: Annotated[list[str] | None, typer.Option("--rename", help="OLD=NEW; may be repeated.")] = None,
     spec: Annotated[
         list[str] | None, typer.Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated.")
+    ] = None,
+    jpeg: Annotated[
+        str | None, typer.Option("--jpeg", help="tile: store JPEGs, without loss, so that crops decode faster.")
     ] = None,
     shard_samples: Annotated[int | None, typer.Option("--shard-samples", min=1, help="Samples in a shard.")] = None,
     shard_bytes: Annotated[str | None, typer.Option("--shard-bytes", help="Bytes in a shard: 1GB, 500MiB.")] = None,
@@ -42,11 +48,10 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Write a dataset again, in another container or another shape.
+    """Write a dataset again, in another container or another shape.
 
     Keys and order stay. Bytes that both containers store alike are copied as they are: no JPEG is encoded again.
 
-    \b
     Examples:
       bushel convert 'train-{000..146}.tar' out/ --container bag --shard-bytes 1GB
       bushel convert frames/ images.tar --fields frames --rename frames=jpg --spec frames=jpg
@@ -68,6 +73,7 @@ def command(
                 fields=None if fields is None else [name for name in fields.split(",") if name],
                 rename=pairs(rename, "--rename"),
                 spec=pairs(spec, "--spec"),
+                jpeg=cast("Jpeg", jpeg),
                 keys=(lambda key: key.replace(".", replace_dots))
                 if replace_dots is not None
                 else None

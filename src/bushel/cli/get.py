@@ -25,9 +25,8 @@ def command(
     pickle: Pickle = False,
     debug: Debug = False,
 ) -> None:
-    r"""Write the stored bytes of one field of a sample, or print the sample as JSON.
+    """Write the stored bytes of one field of a sample, or print the sample as JSON.
 
-    \b
     Examples:
       bushel get train/ n01440764/10026 image -o fish.jpg
       bushel get train/ 0

@@ -20,6 +20,9 @@ def command(
     checksums: Annotated[
         bool, typer.Option("--checksums/--no-checksums", help="Record the CRC-32 of every field: reads all data.")
     ] = True,
+    segments: Annotated[
+        bool, typer.Option("--segments", help="Record the segments of tiled JPEGs, so that crops are read in part.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Index shards again whose index is fresh.")] = False,
     workers: Workers = None,
     pickle: Pickle = False,
@@ -27,11 +30,10 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Index a dataset and keep the index beside it, in `.bushel`.
+    """Index a dataset and keep the index beside it, in `.bushel`.
 
     With checksums, `bushel verify` finds all later damage.
 
-    \b
     Example:
       bushel index train/
     """
@@ -55,6 +57,7 @@ def command(
             container=container,
             spec=pairs(spec, "--spec") or None,
             checksums=checksums,
+            segments=segments,
             force=force,
             workers=workers,
             pickle=pickle,

@@ -12,9 +12,8 @@ __all__ = ["command"]
 def command(
     path: Path, container: Kind = None, pickle: Pickle = False, as_json: Json = False, debug: Debug = False
 ) -> None:
-    r"""Say what a dataset is: container, samples, fields and their sizes, keys, checksums.
+    """Say what a dataset is: container, samples, fields and their sizes, keys, checksums.
 
-    \b
     Example:
       bushel info train/
     """

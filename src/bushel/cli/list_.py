@@ -34,11 +34,10 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""List the images of a folder: lines of index, label and path, as `bushel pack` and MXNet's im2rec read them.
+    """List the images of a folder: lines of index, label and path, as `bushel pack` and MXNet's im2rec read them.
 
     No image is lost, whatever the ratios.
 
-    \b
     Example:
       bushel list lists/train photos/ --recursive --train-ratio 0.9
     """

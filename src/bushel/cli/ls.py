@@ -22,9 +22,8 @@ def command(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    r"""List the keys of a dataset, in order. No data is read.
+    """List the keys of a dataset, in order. No data is read.
 
-    \b
     Examples:
       bushel ls train/ -n 10 --fields
       bushel ls train/ --json | jq .key

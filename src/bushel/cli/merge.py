@@ -24,9 +24,8 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Write several datasets as one, one after another.
+    """Write several datasets as one, one after another.
 
-    \b
     Example:
       bushel merge all/ part-00000/ part-00001/ --shard-bytes 1GB
     """

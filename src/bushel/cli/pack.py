@@ -14,7 +14,8 @@ from bushel.cli.options import Debug, Json, Quiet, pairs
 
 if TYPE_CHECKING:
     from bushel.ingest import Progress
-    from bushel.ingest.im2rec import Im2Rec
+    from bushel.ingest.tiling import Jpeg
+    from bushel.loader.transforms import Transform
 
 __all__ = ["command"]
 
@@ -62,6 +63,9 @@ def command(
     clip: Annotated[bool, typer.Option("--clip", help="Keep video files as they are.")] = False,
     allow_commands: Annotated[bool, typer.Option("--allow-commands", help="Let a recipe run commands.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Decode images that are kept as they are, too.")] = False,
+    jpeg: Annotated[
+        str | None, typer.Option("--jpeg", help="tile: store JPEGs, without loss, so that crops decode faster.")
+    ] = None,
     shuffle: Annotated[int | None, typer.Option("--shuffle", min=0, metavar="SEED", help="Random order.")] = None,
     parts: Annotated[int | None, typer.Option("--parts", min=1, help="Make so many datasets, TARGET/part-*.")] = None,
     part: Annotated[int | None, typer.Option("--part", min=0, help="Make this one of them only, from 0.")] = None,
@@ -84,12 +88,11 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Pack images, videos, lists, arrays or files into a dataset.
+    """Pack images, videos, lists, arrays or files into a dataset.
 
     Images are stored as they are unless something changes them. A bad item is noted in TARGET.errors.jsonl and passed
     over; more than --max-errors of them end the run. Ctrl-C can be resumed. The exit code is 1 when items failed.
 
-    \b
     Examples:
       bushel pack photos/ out/ --container bag --resize 256 --max-errors 1%
       bushel pack photos/train.lst train.rec --root photos/
@@ -123,7 +126,7 @@ def command(
     change = None if framed or clip else _im2rec(resize, center_crop, quality, color, encoding, inter_method)
     types = pairs(spec, "--spec")
     if change is not None:
-        types = {"image": change.codec, **types}
+        types = {"image": "png" if encoding == ".png" else "jpg", **types}
     try:
         with _progress(quiet=quiet or as_json) as report:
             done = pack(
@@ -131,8 +134,9 @@ def command(
                 target,
                 container=container,
                 spec=types,
-                transforms=None if change is None else [change],
+                transforms=change,
                 check=check,
+                jpeg=cast("Jpeg", jpeg),
                 keys=(lambda key: key.replace(".", replace_dots)) if replace_dots is not None else keys,
                 shuffle=shuffle,
                 parts=parts,
@@ -187,19 +191,19 @@ def _im2rec(
     color: int | None,
     encoding: str | None,
     inter_method: int | None,
-) -> Im2Rec | None:
-    """The transform that these options ask for, if any does."""
+) -> list[Transform] | None:
+    """The transforms that these options ask for, if any does."""
     if not center_crop and all(option is None for option in (resize, quality, color, encoding, inter_method)):
         return None
-    from bushel.ingest.im2rec import Im2Rec
+    from bushel.ingest.im2rec import im2rec
 
-    return Im2Rec(
+    return im2rec(
         _size(resize),
-        center_crop,
-        quality,
-        1 if color is None else color,
-        encoding or ".jpg",
-        1 if inter_method is None else inter_method,
+        center_crop=center_crop,
+        quality=quality,
+        color=1 if color is None else color,
+        encoding=encoding or ".jpg",
+        inter_method=1 if inter_method is None else inter_method,
     )
 
 

@@ -29,9 +29,8 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Divide a dataset into several; every sample is in one of them.
+    """Divide a dataset into several; every sample is in one of them.
 
-    \b
     Example:
       bushel split all/ out/ train=0.9 val=0.1
     """

@@ -26,11 +26,10 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Check a dataset: structure, index, checksums, keys. Changes nothing.
+    """Check a dataset: structure, index, checksums, keys. Changes nothing.
 
     Every problem is one line. The exit code is 1 when there are any, but not for warnings (stale, unfinished).
 
-    \b
     Examples:
       bushel verify train/
       bushel verify train/ --decode

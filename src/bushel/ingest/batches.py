@@ -1,4 +1,4 @@
-"""What a conversion reads from: datasets in batches of a bounded size, and streams."""
+"""What a conversion reads: datasets in batches of a bounded size, and streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY, Field, parse_spec
 from bushel.stream import StreamDataset
 
-__all__ = ["Batch", "DatasetSource", "Source", "StreamSource", "batch_ranges"]
+__all__ = ["Batch", "Batches", "DatasetBatches", "StreamBatches", "batch_ranges"]
 
 _BYTES = 16 << 20
 _SAMPLES = 1024
@@ -44,7 +44,7 @@ def batch_ranges(first: int, lengths: npt.NDArray[np.int64]) -> Iterator[range]:
         start = stop
 
 
-class DatasetSource:
+class DatasetBatches:
     """A dataset or a view of one, in its order.
 
     Attributes:
@@ -97,10 +97,10 @@ class DatasetSource:
         return self._dataset.decode_sample({KEY: key, name: stored}, position)[name]
 
 
-class StreamSource:
+class StreamBatches:
     """A stream, which is read once. Its fields are those of its spec and of its first batch of samples.
 
-    Attributes: as `DatasetSource`.
+    Attributes: as `DatasetBatches`.
     """
 
     def __init__(self, stream: StreamDataset) -> None:
@@ -160,4 +160,4 @@ def _cut(samples: Iterator[tuple[int, Sample]]) -> Iterator[tuple[int, Sample]]:
             break
 
 
-Source = DatasetSource | StreamSource
+Batches = DatasetBatches | StreamBatches

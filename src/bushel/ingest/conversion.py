@@ -15,8 +15,9 @@ from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Layout, WriteOptions
 from bushel.dataset import Dataset
 from bushel.errors import CodecError, StateError
+from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
 from bushel.ingest.routes import Route, encode_value, holders, plan_routes, target_fields
-from bushel.ingest.sources import Batch, DatasetSource, Source, StreamSource
+from bushel.ingest.tiling import Jpeg, fields_to_tile, tile_values
 from bushel.spec import KEY, Field, format_spec
 from bushel.stream import StreamDataset
 from bushel.writer import Mode, Writer
@@ -55,6 +56,7 @@ def convert(
     fields: Iterable[str] | None = None,
     rename: Mapping[str, str] | None = None,
     spec: Mapping[str, str] | None = None,
+    jpeg: Jpeg = None,
     keys: bool | Callable[[str], str] | None = None,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
@@ -82,6 +84,8 @@ def convert(
         spec: New types of fields, by their names in the source: `{"label": "int"}`. A field that the source only
             knows as `bytes` is taken to be of that type; values of others are converted. A sequence of one element
             each can become a plain field.
+        jpeg: `tile` stores JPEGs as tiled ones, so that crops of them decode faster. Pixels stay, metadata goes: see
+            `bushel.jpeg.tile`. What is tiled already keeps its bytes.
         keys: Whether samples get keys: by default if they have some or the container needs them. With True, samples
             without keys get their position as text. A function gives every key a new form, for containers that cannot
             hold the old one.
@@ -95,7 +99,8 @@ def convert(
 
     Raises:
         SpecError: The target cannot hold these samples; says why, and which containers can.
-        CodecError: A value does not decode, or does not encode as what the target stores.
+        CodecError: A value does not decode, or does not encode as what the target stores; with `jpeg`, a JPEG is
+            damaged.
         CorruptError: Stored bytes do not match their CRC.
         KeyError: There is no such field.
         FileExistsError, FileNotFoundError, StateError: As `bushel.Writer`.
@@ -104,12 +109,13 @@ def convert(
     if workers < 1:
         raise ValueError(f"workers is at least 1, not {workers}")
     kind = get_container(container) if container is not None else _container_of(target)
-    reading = _source(source, workers)
+    reading = _opened(source, workers)
     targets = target_fields(reading.fields, kind.name, fields=fields, rename=rename or {}, spec=spec or {})
     keyed = reading.keyed if keys is None else bool(keys)
     change = keys if callable(keys) else str
     layout = _layout(kind, targets, keyed=keyed, generation=generation)
     routes = plan_routes(reading.fields, reading.codecs, targets, layout.columns)
+    tiled = fields_to_tile(jpeg, {route.target.name: route.codec for route in routes})
     if not layout.sparse:
         reading.refuse_missing(list(targets), _advice(kind, targets, keyed=keyed))
     written = size = 0
@@ -130,7 +136,7 @@ def convert(
             raise StateError(f"{target} has {skipped} samples, and the source only {reading.samples}")
 
         def prepare(batch: range) -> list[tuple[str, dict[str, Any]]]:
-            return _transcode(reading, routes, reading.load(batch, list(targets)))
+            return _transcode(reading, routes, tiled, reading.load(batch, list(targets)))
 
         ahead = work_ahead(prepare, reading.batches(list(targets), skipped), workers=reading.workers)
         for batch in ahead:
@@ -156,10 +162,10 @@ def _container_of(target: str | os.PathLike[str]) -> Container:
     raise ValueError(f"say which container to write with container=: {names}")
 
 
-def _source(source: Any, workers: int) -> Source:
+def _opened(source: Any, workers: int) -> Batches:
     if not isinstance(source, Dataset | StreamDataset):
         source = open_dataset(source, verify=True)
-    return StreamSource(source) if isinstance(source, StreamDataset) else DatasetSource(source, workers)
+    return StreamBatches(source) if isinstance(source, StreamDataset) else DatasetBatches(source, workers)
 
 
 def _layout(kind: Container, targets: Mapping[str, Field], *, keyed: bool, generation: str | None) -> Layout:
@@ -175,7 +181,9 @@ def _advice(kind: Container, targets: Mapping[str, Field], *, keyed: bool) -> st
     return f"a {kind.name} needs every field in every sample. Leave this field out{other}"
 
 
-def _transcode(source: Source, routes: list[Route], batch: Batch) -> list[tuple[str, dict[str, Any]]]:
+def _transcode(
+    source: Batches, routes: list[Route], tiled: frozenset[str], batch: Batch
+) -> list[tuple[str, dict[str, Any]]]:
     """The keys of a batch, and what the target stores for each sample."""
     ready = []
     for position, sample in batch:
@@ -187,11 +195,19 @@ def _transcode(source: Source, routes: list[Route], batch: Batch) -> list[tuple[
                 stored = sample[name]
                 decoded = None if route.copied else _decode(source, route, position, key, stored)
                 values[route.target.name] = encode_value(route, key, stored, decoded)
-        ready.append((key, values))
+        ready.append((key, _with_tiles(key, values, tiled) if tiled else values))
     return ready
 
 
-def _decode(source: Source, route: Route, position: int, key: str, stored: Any) -> Any:
+def _with_tiles(key: str, values: dict[str, Any], tiled: frozenset[str]) -> dict[str, Any]:
+    try:
+        return tile_values(values, tiled)
+    except CodecError as error:
+        advice = "bushel.pack(source, target, jpeg='tile', max_errors=...) passes over such samples"
+        raise CodecError(f"sample {key!r}, {error}. {advice}", **error.details) from error
+
+
+def _decode(source: Batches, route: Route, position: int, key: str, stored: Any) -> Any:
     name = route.source.name
     if route.known_as is None:
         return source.decode(position, key, name, stored)

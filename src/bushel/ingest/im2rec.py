@@ -1,128 +1,181 @@
-"""The parameters of MXNet's im2rec, as one transform."""
+"""The parameters of MXNet's im2rec, as transforms."""
 
 from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import get_codec
-from bushel.transforms import Resize
+from bushel.loader.transforms import Transform
+from bushel.transforms.geometry import Crop, ScaleTo, run
 
-__all__ = ["Im2Rec"]
+__all__ = ["im2rec"]
 
-_BILINEAR, _CUBIC, _AREA, _AUTO, _RANDOM = 1, 2, 3, 9, 10
+Pixels = npt.NDArray[Any]
+"""uint8[height, width] or [height, width, 2, 3 or 4], or uint16[height, width]."""
+
+_NEAREST, _BILINEAR, _CUBIC, _AREA, _AUTO, _RANDOM = 0, 1, 2, 3, 9, 10
 _FILTERS = (0, 2, 3, 4, 1)
 """Pillow's filters by OpenCV's numbers: nearest, bilinear, cubic, box, Lanczos."""
 
 
-@dataclass(frozen=True, slots=True)
-class Im2Rec:
+def im2rec(
+    resize: int | tuple[int, int] | None = None,
+    *,
+    center_crop: bool = False,
+    quality: int | None = None,
+    color: int = 1,
+    encoding: str = ".jpg",
+    inter_method: int = _BILINEAR,
+) -> list[Transform]:
     """What im2rec does to every image: crop to the middle square, resize, convert colours, encode.
 
-    It returns encoded bytes, so it is the last of the transforms of its field. Pixels are Pillow's, which averages when
-    it makes images smaller where OpenCV, in im2rec, only samples them; sizes are exactly im2rec's.
+    Sizes are exactly im2rec's. Pixels are Pillow's, which averages when it makes images smaller where OpenCV, in
+    im2rec, only samples them.
 
-    Attributes:
+    Args:
         resize: Pixels of the shorter edge, or (width, height); None to keep the size.
         center_crop: Whether to cut out the middle square first.
         quality: 1 to 100 for `.jpg`; 0 to 9, how hard to compress, for `.png`. None for 95, and 3.
         color: 1 for RGB, 0 for grey, -1 for what the file has.
-        encoding: `.jpg` or `.png`.
+        encoding: `.jpg` or `.png`. The field is of type `jpg` or `png`.
         inter_method: Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge and area to
-            shrink, 10 a random one of the first five.
+            shrink, 10 a random one of the first five. Bilinear is done while decoding, and fastest.
+
+    Returns:
+        Transforms for `bushel.pack`, of which the last returns encoded bytes.
+
+    Raises:
+        ValueError: There is no such value of a parameter.
     """
+    sizes = resize if isinstance(resize, tuple) else (resize,)
+    if any(size is not None and size < 1 for size in sizes) or len(sizes) > 2:
+        raise ValueError(f"resize is a number of pixels, or (width, height): {resize}")
+    if encoding not in (".jpg", ".png"):
+        raise ValueError(f"encoding is '.jpg' or '.png', not {encoding!r}")
+    low, high = (1, 100) if encoding == ".jpg" else (0, 9)
+    if quality is not None and not low <= quality <= high:
+        raise ValueError(f"the quality of {encoding} lies between {low} and {high}, not at {quality}")
+    if color not in (-1, 0, 1):
+        raise ValueError(f"color is -1, 0 or 1, not {color}")
+    if inter_method not in (*range(len(_FILTERS)), _AUTO, _RANDOM):
+        raise ValueError(f"inter_method is 0 to 4, 9 or 10, not {inter_method}")
+    steps: list[Transform] = [_MiddleSquare()] if center_crop else []
+    if resize is not None:
+        steps.append(_Scale(resize) if inter_method == _BILINEAR else _Interpolate(resize, inter_method))
+    steps.append(_Colour(color, encoding))
+    steps.append(_EncodeJpeg(quality or 95) if encoding == ".jpg" else _EncodePng(3 if quality is None else quality))
+    return steps
 
-    resize: int | tuple[int, int] | None = None
-    center_crop: bool = False
-    quality: int | None = None
-    color: int = 1
-    encoding: str = ".jpg"
-    inter_method: int = 1
 
-    def __post_init__(self) -> None:
-        sizes = self.resize if isinstance(self.resize, tuple) else (self.resize,)
-        if any(size is not None and size < 1 for size in sizes) or len(sizes) > 2:
-            raise ValueError(f"resize is a number of pixels, or (width, height): {self.resize}")
-        if self.encoding not in (".jpg", ".png"):
-            raise ValueError(f"encoding is '.jpg' or '.png', not {self.encoding!r}")
-        low, high = (1, 100) if self.encoding == ".jpg" else (0, 9)
-        if self.quality is not None and not low <= self.quality <= high:
-            raise ValueError(f"the quality of {self.encoding} lies between {low} and {high}, not at {self.quality}")
-        if self.color not in (-1, 0, 1):
-            raise ValueError(f"color is -1, 0 or 1, not {self.color}")
-        if self.inter_method not in (0, 1, 2, 3, 4, _AUTO, _RANDOM):
-            raise ValueError(f"inter_method is 0 to 4, 9 or 10, not {self.inter_method}")
+def _scaled(resize: int | tuple[int, int], width: int, height: int) -> tuple[int, int]:
+    """Width and height of an image of that size after resizing."""
+    if isinstance(resize, tuple):
+        return resize
+    if height > width:
+        return resize, max(height * resize // width, 1)
+    return max(width * resize // height, 1), resize
 
-    @property
-    def codec(self) -> str:
-        """The type of the field that it makes: `jpg` or `png`."""
-        return self.encoding[1:]
 
-    def __call__(self, image: npt.NDArray[Any], rng: np.random.Generator) -> bytes:
-        """Transform and encode.
+def _resized(image: Pixels, size: tuple[int, int], method: int) -> Pixels:
+    from PIL import Image
 
-        Args:
-            image: uint8[height, width] or [height, width, 3 or 4].
-            rng: Chooses an interpolation, with `inter_method=10`.
-        """
-        pixels = self._coloured(image)
-        if self.center_crop:
-            pixels = _middle(pixels)
-        height, width = pixels.shape[:2]
-        if (size := self._size(width, height)) != (width, height):
-            pixels = _resized(pixels, size, self._method((width, height), size, rng))
-        if self.encoding == ".jpg":
-            return bytes(get_codec(f"jpg({self.quality or 95})").encode(pixels))
-        from PIL import Image
+    return np.asarray(Image.fromarray(image).resize(size, _FILTERS[method]))
 
-        stream = io.BytesIO()
-        Image.fromarray(pixels).save(stream, "PNG", compress_level=3 if self.quality is None else self.quality)
-        return stream.getvalue()
 
-    def _coloured(self, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """RGB, grey, or what the image has and the encoding holds."""
-        from PIL import Image
+@dataclass(frozen=True, slots=True)
+class _MiddleSquare:
+    resizes: ClassVar[bool] = False
+    output: ClassVar[tuple[int, int] | None] = None
 
-        channels = 1 if image.ndim == 2 else image.shape[2]
-        if self.color == 0:
-            return image if image.ndim == 2 else np.asarray(Image.fromarray(image).convert("L"))
-        if channels != 3 and (self.color == 1 or (self.encoding == ".jpg" and channels != 1)):
-            return np.asarray(Image.fromarray(image).convert("RGB"))
-        return image
+    def steps(self, width: int, height: int, rng: Any = None) -> tuple[Crop]:
+        side = min(width, height)
+        return (Crop((width - side) // 2, (height - side) // 2, side, side),)
 
-    def _size(self, width: int, height: int) -> tuple[int, int]:
-        if self.resize is None:
-            return width, height
-        if isinstance(self.resize, tuple):
-            return self.resize
-        if height > width:
-            return self.resize, max(height * self.resize // width, 1)
-        return max(width * self.resize // height, 1), self.resize
+    def __call__(self, image: Pixels) -> Pixels:
+        return run(self.steps(image.shape[1], image.shape[0]), image)
 
-    def _method(self, before: tuple[int, int], after: tuple[int, int], rng: np.random.Generator) -> int:
-        if self.inter_method == _RANDOM:
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Resize with the filter that the decoding kernel has: bilinear, as Pillow's to within one level."""
+
+    resize: int | tuple[int, int]
+    resizes: ClassVar[bool] = True
+    output: ClassVar[tuple[int, int] | None] = None
+
+    def steps(self, width: int, height: int, rng: Any = None) -> tuple[ScaleTo]:
+        return (ScaleTo(*_scaled(self.resize, width, height)),)
+
+    def __call__(self, image: Pixels) -> Pixels:
+        if image.dtype == np.uint8:
+            return run(self.steps(image.shape[1], image.shape[0]), image)
+        return _resized(image, _scaled(self.resize, image.shape[1], image.shape[0]), _BILINEAR)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interpolate:
+    """Resize with a filter of Pillow."""
+
+    resize: int | tuple[int, int]
+    method: int
+
+    def __call__(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+        before = image.shape[1], image.shape[0]
+        after = _scaled(self.resize, *before)
+        return image if after == before else _resized(image, after, self._chosen(before, after, rng))
+
+    def _chosen(self, before: tuple[int, int], after: tuple[int, int], rng: np.random.Generator) -> int:
+        if self.method == _RANDOM:
             return int(rng.integers(len(_FILTERS)))
-        if self.inter_method != _AUTO:
-            return self.inter_method
+        if self.method != _AUTO:
+            return self.method
         if after[0] > before[0] and after[1] > before[1]:
             return _CUBIC
         return _AREA if after[0] < before[0] and after[1] < before[1] else _BILINEAR
 
 
-def _middle(pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    height, width = pixels.shape[:2]
-    side = min(width, height)
-    left, top = (width - side) // 2, (height - side) // 2
-    return pixels[top : top + side, left : left + side]
+@dataclass(frozen=True, slots=True)
+class _Colour:
+    """RGB, grey, or what the image has and the encoding holds."""
+
+    color: int
+    encoding: str
+
+    def __call__(self, image: Pixels) -> Pixels:
+        channels = 1 if image.ndim == 2 else image.shape[2]
+        if self.color == 0:
+            return image if channels == 1 else _converted(image, "L")
+        if channels != 3 and (self.color == 1 or (self.encoding == ".jpg" and channels != 1)):
+            return _converted(image, "RGB")
+        return image
 
 
-def _resized(pixels: npt.NDArray[Any], size: tuple[int, int], method: int) -> npt.NDArray[Any]:
+def _converted(image: Pixels, mode: str) -> Pixels:
     from PIL import Image
 
-    if method == _BILINEAR and pixels.dtype == np.uint8:  # as Pillow's to within one level, in a third of the time
-        return Resize((size[1], size[0]))(pixels)
-    return np.asarray(Image.fromarray(pixels).resize(size, _FILTERS[method]))
+    return np.asarray(Image.fromarray(image).convert(mode))
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodeJpeg:
+    quality: int
+
+    def __call__(self, image: Pixels) -> bytes:
+        return bytes(get_codec(f"jpg({self.quality})").encode(image))
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodePng:
+    level: int
+
+    def __call__(self, image: Pixels) -> bytes:
+        from PIL import Image
+
+        stream = io.BytesIO()
+        Image.fromarray(image).save(stream, "PNG", compress_level=self.level)
+        return stream.getvalue()

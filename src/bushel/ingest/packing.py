@@ -13,7 +13,6 @@ from typing import Any, Literal
 from bushel.containers import get_container
 from bushel.errors import UnsupportedError
 from bushel.ingest.errorlog import beside
-from bushel.ingest.helpers import HelperPool
 from bushel.ingest.labels import labels_path, load_labels, save_labels
 from bushel.ingest.packplan import (
     Transforms,
@@ -27,6 +26,8 @@ from bushel.ingest.packplan import (
 )
 from bushel.ingest.part import Crew, Limits, Part, PartDone, Places, StreamItems, write_part
 from bushel.ingest.prepare import Preparer
+from bushel.ingest.processes import HelperPool
+from bushel.ingest.tiling import Jpeg, fields_to_tile
 from bushel.sources.base import Labelled, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
@@ -95,6 +96,7 @@ def pack(
     spec: Mapping[str, str] | None = None,
     transforms: Transforms | None = None,
     check: bool = False,
+    jpeg: Jpeg = None,
     keys: bool | Callable[[str], str] = True,
     shuffle: int | None = None,
     seed: int = 0,
@@ -127,6 +129,8 @@ def pack(
             `fn(value, rng=...)` if it has a parameter of that name. What returns bytes decides the encoding itself.
         check: Whether to decode every image whose bytes are stored as they are, so that damaged ones count as errors.
             Without, an image only has to begin like one.
+        jpeg: `tile` stores JPEGs as tiled ones, so that crops of them decode faster. Pixels stay, metadata goes: see
+            `bushel.jpeg.tile`. Damaged ones count as errors. What is tiled already keeps its bytes.
         keys: Whether samples keep their keys. A function gives every key a new form, for containers that cannot
             hold the old one.
         shuffle: Seed of a random order of the samples; None for the order of the source.
@@ -169,14 +173,16 @@ def pack(
     if known and isinstance(opened, Labelled):
         opened = opened.relabelled(known)
     fields = pack_fields(opened.spec, spec or {})
+    codecs = stored_codecs(kind, fields, generation)
     prepare = Preparer(
         source=None if isinstance(opened, Stream) else opened,
         fields=fields,
         given={name: field.codec for name, field in parse_spec(opened.spec).items()},
-        codecs=stored_codecs(kind, fields, generation),
+        codecs=codecs,
         steps=plan_steps(transforms, fields),
         seed=seed,
         check=check,
+        tiled=fields_to_tile(jpeg, codecs),
         key=keys if callable(keys) else None,
         keyed=bool(keys),
     )

@@ -11,11 +11,11 @@ from bushel.containers import Container, containers
 from bushel.containers.base import WriteOptions
 from bushel.errors import SpecError
 from bushel.ingest.part import Places
-from bushel.ingest.prepare import Steps, image_fields
+from bushel.ingest.prepare import image_fields
+from bushel.ingest.steps import FieldSteps
 from bushel.loader.order import Exact, Sequential
 from bushel.loader.transforms import Transform
 from bushel.spec import Field, Spec, parse_spec
-from bushel.transforms.values import takes_rng
 
 __all__ = [
     "Transforms",
@@ -77,7 +77,7 @@ def stored_codecs(container: Container, fields: Spec, generation: str | None) ->
     return {column.field.name: column.codec for column in layout.columns}
 
 
-def plan_steps(transforms: Transforms | None, fields: Spec) -> Steps:
+def plan_steps(transforms: Transforms | None, fields: Spec) -> dict[str, FieldSteps]:
     """The transforms of each field.
 
     Raises:
@@ -91,14 +91,14 @@ def plan_steps(transforms: Transforms | None, fields: Spec) -> Steps:
         if not images:
             raise SpecError(f"transforms=[...] is for images, and there are none among {', '.join(fields)}")
         transforms = dict.fromkeys(images, transforms)
-    steps: dict[str, tuple[tuple[Transform, bool], ...]] = {}
+    steps = {}
     for name, functions in transforms.items():
         if name not in fields:
             raise SpecError(f"transforms for {name!r}, which is not a field of the source: it has {', '.join(fields)}")
         for function in functions:
             if not callable(function):
                 raise TypeError(f"the transform {function!r} of field {name!r} cannot be called")
-        steps[name] = tuple((function, takes_rng(function)) for function in functions)
+        steps[name] = FieldSteps.of(functions)
     return steps
 
 

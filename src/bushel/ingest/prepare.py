@@ -8,36 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bushel.codecs import get_codec
 from bushel.codecs.base import codec_error, found_bytes
 from bushel.errors import SpecError
-from bushel.loader.transforms import Transform, generator
+from bushel.ingest.imagekind import KINDS, codec_kind, image_kind
+from bushel.ingest.steps import FieldSteps
+from bushel.ingest.tiling import tile_values
+from bushel.loader.transforms import generator
 from bushel.sources.base import Sample, Source, Traceable
 from bushel.spec import KEY, Field
 
-__all__ = ["Bad", "Item", "Preparer", "Ready", "Steps", "image_fields", "prepared_size"]
-
-_FORMATS: Mapping[str, tuple[bytes, ...]] = {
-    "jpg": (b"\xff\xd8\xff",),
-    "png": (b"\x89PNG\r\n\x1a\n",),
-    "webp": (b"RIFF",),
-    "bmp": (b"BM",),
-    "gif": (b"GIF87a", b"GIF89a"),
-    "tif": (b"II*\0", b"MM\0*"),
-    "ppm": (b"P6", b"P3"),
-    "pgm": (b"P5", b"P2"),
-    "pbm": (b"P4", b"P1"),
-}
-"""How the files of each image codec begin."""
-
-_ALIASES = {"jpeg": "jpg", "tiff": "tif"}
-_ANY_IMAGE = tuple(magic for magics in _FORMATS.values() for magic in magics)
-_HEAD = 8
-
-Steps = Mapping[str, tuple[tuple[Transform, bool], ...]]
-"""Transforms by field, each with whether it takes `rng`."""
+__all__ = ["Bad", "Item", "Preparer", "Ready", "image_fields", "prepared_size"]
 
 Item = int | tuple[int, Sample]
 """A position of a source; or, of a stream, the position and the sample."""
@@ -84,7 +68,7 @@ def prepared_size(results: Sequence[Ready | Bad]) -> int:
 
 def image_fields(fields: Mapping[str, Field]) -> list[str]:
     """Names of the fields that hold still images."""
-    return [name for name, field in fields.items() if _format(field.codec) in (*_FORMATS, "image")]
+    return [name for name, field in fields.items() if codec_kind(field.codec) in (*KINDS, "image")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +83,7 @@ class Preparer:
         steps: Transforms by field.
         seed: Of the transforms' randomness.
         check: Whether images whose bytes are kept are decoded to see that they are whole.
+        tiled: Fields whose JPEGs are tiled.
         key: Gives every key a new form.
         keyed: Whether samples keep their keys.
     """
@@ -107,9 +92,10 @@ class Preparer:
     fields: Mapping[str, Field]
     given: Mapping[str, str]
     codecs: Mapping[str, str]
-    steps: Steps
+    steps: Mapping[str, FieldSteps]
     seed: int
     check: bool
+    tiled: frozenset[str]
     key: Callable[[str], str] | None
     keyed: bool
 
@@ -131,6 +117,8 @@ class Preparer:
                 for name, value in sample.items()
                 if name != KEY
             }
+            if self.tiled:
+                values = tile_values(values, self.tiled)
         except Exception as error:  # noqa: BLE001 - sources and transforms are of the user's making
             file = error.filename if isinstance(error, OSError) else None
             return Bad(position, key, self.origin(position) or (None if file is None else str(file)), error)
@@ -167,36 +155,28 @@ class Preparer:
         codec = self.codecs[field.name]
         given = isinstance(value, bytes | bytearray | memoryview)
         if steps := self.steps.get(field.name):
-            decoded = get_codec(self.given[field.name]).decode(value) if given else value
-            changed = self._transformed(position, steps, decoded)
-            if not (given and changed is decoded):
+            generators = partial(generator, self.seed, 0, position)
+            if given:
+                changed = steps.on_stored(self.given[field.name], value, generators)
+            else:
+                changed = steps.on_value(value, generators)
+            if changed is not value:
                 if isinstance(changed, bytes | bytearray | memoryview):
                     return changed
                 value, given = changed, False
         return self._as_stored(self.given[field.name], codec, value) if given else get_codec(codec).encode(value)
 
-    def _transformed(self, position: int, steps: Sequence[tuple[Transform, bool]], value: Any) -> Any:
-        rng = generator(self.seed, 0, position) if any(random for _, random in steps) else None
-        for function, random in steps:
-            value = function(value, rng=rng) if random else function(value)
-        return value
-
     def _as_stored(self, given: str, codec: str, value: Any) -> Any:
         """Bytes as they are, unless the container stores such values, or this field such images, in another way."""
-        kind = _format(codec)
-        if kind != "image" and kind not in _FORMATS:
+        kind = codec_kind(codec)
+        if kind != "image" and kind not in KINDS:
             return value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
-        head = bytes(memoryview(value)[:_HEAD])
-        if not head.startswith(_ANY_IMAGE):
-            raise codec_error(codec, f"an image ({', '.join(_FORMATS)})", found_bytes(value))
+        found = image_kind(value)
+        if found is None:
+            raise codec_error(codec, f"an image ({', '.join(KINDS)})", found_bytes(value))
         decode = get_codec(codec).decode
-        if kind != "image" and not head.startswith(_FORMATS[kind]):
+        if kind not in ("image", found):
             return get_codec(codec).encode(decode(value))
         if self.check:
             decode(value)
         return value
-
-
-def _format(codec: str) -> str:
-    base = codec.partition("(")[0]
-    return _ALIASES.get(base, base)

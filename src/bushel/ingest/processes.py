@@ -82,7 +82,7 @@ class _Helper:
     def __init__(self, job: bytes) -> None:
         own, its = socket.socketpair()
         with its:
-            task = f"from bushel.ingest.helpers import serve; serve({its.fileno()})"
+            task = f"from bushel.ingest.processes import serve; serve({its.fileno()})"
             code = f"import sys; sys.path[:] = {sys.path}; {task}"
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code],

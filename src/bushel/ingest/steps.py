@@ -1,0 +1,94 @@
+"""The transforms of one field while packing: a crop or resizing that comes first is done while a JPEG is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bushel import kernels
+from bushel.codecs import get_codec
+from bushel.codecs.base import Buffer
+from bushel.ingest.imagekind import image_kind
+from bushel.loader.transforms import Call, Transform
+from bushel.transforms.decode import decode_into, image_size
+from bushel.transforms.fuse import DecodePlan, plan_decode
+from bushel.transforms.geometry import Geometry, Image
+
+__all__ = ["FieldSteps", "Generators"]
+
+Generators = Callable[[], np.random.Generator]
+"""Makes a generator that is at its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSteps:
+    """The transforms of one field.
+
+    Attributes:
+        calls: All of them, for a value that is decoded.
+        plan: What of them is done while a JPEG is decoded, or None.
+        rest: What follows the plan.
+    """
+
+    calls: tuple[Call, ...]
+    plan: DecodePlan | None
+    rest: tuple[Call, ...]
+
+    @classmethod
+    def of(cls, functions: Sequence[Transform]) -> FieldSteps:
+        """Plan the transforms of a field."""
+        calls = tuple(map(Call.of, functions))
+        plan = plan_decode(functions)
+        if not plan.spatial or plan.normalise is not None or plan.layout != "HWC":
+            return cls(calls, None, ())
+        return cls(calls, plan, tuple(map(Call.of, plan.rest)))
+
+    def on_stored(self, codec: str, data: Buffer, generators: Generators) -> Any:
+        """Transform what is encoded.
+
+        Args:
+            codec: Of the bytes.
+            data: The bytes.
+            generators: Makes the random numbers.
+
+        Returns:
+            The result; `data` itself when no transform changed anything.
+
+        Raises:
+            CodecError: The bytes are damaged.
+            Exception: What a transform raised.
+        """
+        if self.plan is None or image_kind(data) != "jpg":
+            decoded = get_codec(codec).decode(data)
+            changed = self.on_value(decoded, generators)
+            return data if changed is decoded else changed
+        rng, size = generators(), image_size(data)
+        geometry = self.plan.geometry(*size, rng)
+        if geometry != Geometry.whole(*size):
+            return _run(self.rest, _decoded(self.plan, data, geometry), rng)
+        decoded = get_codec(codec).decode(data)
+        changed = _run(self.rest, decoded, rng)
+        return data if changed is decoded else changed
+
+    def on_value(self, value: Any, generators: Generators) -> Any:
+        """Transform a value."""
+        return _run(self.calls, value, generators())
+
+
+def _run(calls: Sequence[Call], value: Any, rng: np.random.Generator) -> Any:
+    for call in calls:
+        value = call.function(value, rng=rng) if call.random else call.function(value)
+    return value
+
+
+def _decoded(plan: DecodePlan, data: Buffer, geometry: Geometry) -> Image:
+    width, height = geometry.size
+    channels = 1 if kernels.jpeg_header(data)[2] == 1 else 3
+    out = np.empty((1, height, width, channels), np.uint8)
+    errors = decode_into(plan, [data], [geometry], out)
+    if errors:
+        raise errors[0]
+    return out[0, :, :, 0] if channels == 1 else out[0]
