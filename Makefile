@@ -33,6 +33,8 @@ bench: $(READY)  ## a small form of every benchmark; docs/benchmarks.md tells of
 	$(PYTHON_OF_VENV) benchmarks/opening.py --small --out .bench/opening.json
 	$(PYTHON_OF_VENV) benchmarks/packing.py --small --out .bench/packing.json
 	$(PYTHON_OF_VENV) benchmarks/loading.py --small --out .bench/loading.json
+	$(PYTHON_OF_VENV) benchmarks/images.py --small --out .bench/images.json
+	$(PYTHON_OF_VENV) benchmarks/crops.py --small --out .bench/crops.json
 
 kernels:  ## compile the C++ again
 	rm -f $(READY)

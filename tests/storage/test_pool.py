@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -62,10 +63,17 @@ def test_the_limit_is_part_of_what_the_process_may_open() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def limit_that_leaves(count: int) -> int:
+    """A limit under which so many files can be opened yet; it bounds descriptors, whose numbers may have gaps."""
+    taken = set(map(int, os.listdir("/proc/self/fd")))
+    free = (number for number in itertools.count() if number not in taken)
+    return next(itertools.islice(free, count, None))
+
+
 def test_where_others_hold_most_of_what_may_be_open(paths: list[Path]) -> None:
     pool = FilePool()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 5, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit_that_leaves(5), hard))
     try:
         assert [get(pool, path).read(0, 1)[0] for path in paths] == list(range(30))
         held: list[File] = []

@@ -44,13 +44,14 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.parametrize("buffer", [1, 16, 1 << 20])
+@pytest.mark.parametrize(("buffer", "large"), [(1, 1), (16, 1 << 15), (1 << 20, 1 << 15), (60, 8), (1 << 20, 8)])
 @given(steps=STEPS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_sink_is_a_growing_string(
-    buffer: int, steps: list[tuple[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    buffer: int, large: int, steps: list[tuple[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging_module, "_BUFFER", buffer)
+    monkeypatch.setattr(staging_module, "_LARGE", large)
     path = tmp_path / "x"
     path.unlink(missing_ok=True)
     sink, model = Sink(path), b""
@@ -106,11 +107,35 @@ def test_a_sink_for_another_file_than_it_was(tmp_path: Path) -> None:
         closed.write(bytes(1 << 21))
 
 
+@pytest.mark.parametrize("most", [1, 7, 1000])
+def test_the_system_may_write_less_than_it_was_given(
+    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging_module, "_LARGE", 8)
+    whole = os.pwritev
+
+    def little(handle: int, pieces: list[memoryview], offset: int) -> int:
+        return whole(handle, [memoryview(b"".join(pieces))[:most]], offset)
+
+    monkeypatch.setattr(os, "pwritev", little)
+    sink, written = Sink(tmp_path / "x"), b""
+    for number in range(100):
+        piece = bytes([number]) * (number % 13)
+        sink.write(piece)
+        written += piece
+        if number == 50:
+            sink.flush()
+    sink.close()
+    assert (tmp_path / "x").read_bytes() == written
+
+
+@pytest.mark.parametrize("large", [8, 1 << 15])
 @pytest.mark.parametrize("buffer", [1, 100, 1 << 20])
 def test_a_write_that_fails_leaves_the_sink_where_it_was(
-    tmp_path: Path, buffer: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, buffer: int, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging_module, "_BUFFER", buffer)
+    monkeypatch.setattr(staging_module, "_LARGE", large)
     sink = Sink(tmp_path / "x")
     written = b""
     with file_size_limit(1000):

@@ -32,7 +32,7 @@ class Sink:
         position: Bytes written so far.
     """
 
-    __slots__ = ("_handle", "_waiting", "path", "position")
+    __slots__ = ("_handle", "_pieces", "_waiting", "_written", "path", "position")
 
     def __init__(self, path: Path, position: int = 0) -> None:
         """Open the file, keeping its first `position` bytes (0: a new file).
@@ -42,8 +42,9 @@ class Sink:
             OSError: It cannot be written, or is shorter than `position`.
         """
         self.path = path
-        self.position = position
-        self._waiting = bytearray()
+        self.position = self._written = position
+        self._pieces: list[bytes] = []  # that wait, and behind them
+        self._waiting = bytearray()  # what was copied since the last of them
         new = position == 0 and not path.exists()
         if not new and path.stat().st_size < position:
             raise OSError(f"{path} has {path.stat().st_size} bytes where {position} were written before")
@@ -60,32 +61,44 @@ class Sink:
         start = self.position
         raw = data if isinstance(data, bytes) else memoryview(data)
         size = len(raw) if isinstance(raw, bytes) else raw.nbytes
-        if size < _LARGE and len(self._waiting) + size < _BUFFER:
-            self._waiting += raw
-        else:
+        if start - self._written + size > _BUFFER:
             self.flush()
-            self._put(raw, start)
+        if size < _LARGE:
+            self._waiting += raw
+        elif isinstance(raw, bytes) and size < _BUFFER:
+            if self._waiting:
+                self._pieces.append(bytes(self._waiting))
+                self._waiting.clear()
+            self._pieces.append(raw)
+        else:  # too much to wait, or it may be changed meanwhile
+            self.flush()
+            self._put([raw])
+            self._written += size
         self.position = start + size
         return start
 
     def truncate(self, position: int) -> None:
         """Take away everything from `position` on."""
-        flushed = self.position - len(self._waiting)
-        if position < flushed:
-            self._waiting.clear()
+        if position < self._written:
+            self._drop()
             self._open.truncate(position)
+            self._written = position
         elif position <= self.position:
-            del self._waiting[position - flushed :]
+            kept = b"".join([*self._pieces, self._waiting])[: position - self._written]
+            self._drop()
+            self._waiting += kept
         else:
             self.flush()
             self._open.truncate(position)
+            self._written = position
         self.position = position
 
     def flush(self) -> None:
         """Hand everything written so far to the operating system."""
-        if self._waiting:
-            self._put(self._waiting, self.position - len(self._waiting))
-            self._waiting.clear()
+        if self.position > self._written:
+            self._put([*self._pieces, self._waiting])
+            self._drop()
+            self._written = self.position
 
     def close(self, *, sync: bool = True) -> None:
         """Close the file, on disk if `sync`."""
@@ -105,16 +118,26 @@ class Sink:
             raise ValueError(f"{self.path} is closed")
         return self._handle
 
-    def _put(self, data: bytes | bytearray | memoryview, start: int) -> None:
-        handle = self._open
-        done = 0
-        try:
-            with memoryview(data) as whole, whole.cast("B") as view:
-                while done < len(view):
-                    done += os.pwrite(handle.fileno(), view[done : done + _MOST], start + done)
-        except BaseException:
-            handle.truncate(start)
-            raise
+    def _drop(self) -> None:
+        self._pieces.clear()
+        self._waiting.clear()
+
+    def _put(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
+        """Write behind what is written: in one system call, so that other threads interrupt it less often."""
+        handle, end = self._open, self._written
+        with ExitStack() as stack:
+            views = [stack.enter_context(stack.enter_context(memoryview(piece)).cast("B")) for piece in pieces]
+            try:
+                while views:
+                    done = os.pwritev(handle.fileno(), [view[:_MOST] for view in views], end)
+                    end += done
+                    while views and done >= len(views[0]):
+                        done -= len(views.pop(0))
+                    if done:
+                        views[0] = stack.enter_context(views[0][done:])
+            except BaseException:
+                handle.truncate(self._written)
+                raise
 
 
 class Staging:

@@ -1,0 +1,273 @@
+"""Loading photos for training: random crops of 224 pixels, mirrored half of the time, in uint8 batches of 128.
+
+python benchmarks/photos.py --photos FOLDER --out photos.json    5,000 JPEGs (those of the folder, repeated)
+python benchmarks/photos.py --photos FOLDER --small              500 of them, fewer rounds
+
+Every loader runs in a process of its own, in the environment that has it, on as many cores as there are. They take
+turns; the first epoch of each is not counted. CPU time is that of the process and its children. Memory is the largest
+sum of their proportional set sizes that was seen during the epochs, so pages that several share count once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from measure import ROOT, SCRATCH, console, save
+from served import PEERS
+
+ENVIRONMENT = ROOT / ".interop" / "loading" / "bin" / "python"
+CLOCK = os.sysconf("SC_CLK_TCK")
+LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One way to load the photos.
+
+    Attributes:
+        name: What tables call it.
+        peer: The module `peers/peer_photos_….py`.
+        form: How the photos are stored for it.
+        variant: Which way of the module's.
+        own: Whether it runs in this environment rather than in that of the other loaders.
+    """
+
+    name: str
+    peer: str
+    form: str
+    variant: str = "-"
+    own: bool = False
+
+    @property
+    def python(self) -> Path:
+        """The interpreter."""
+        return Path(sys.executable) if self.own else ENVIRONMENT
+
+
+CONTESTANTS = (
+    Contestant("bushel", "bushel", "bag", own=True),
+    Contestant("bushel, one helper process", "bushel", "bag", "process", own=True),
+    Contestant("bushel + simplejpeg + cv2", "bushel", "bag", "libraries"),
+    Contestant("torch + Pillow", "torch", "files", "Pillow"),
+    Contestant("torch + simplejpeg + cv2", "torch", "files", "cv2"),
+    Contestant("webdataset + torch", "webdataset", "tar"),
+    Contestant("granular", "granular", "granular"),
+    Contestant("SPDL + simplejpeg + cv2", "spdl", "files"),
+    Contestant("grain + array_record", "grain", "array_record"),
+    Contestant("tf.data", "tf", "files"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch of one contestant: images, seconds, CPU seconds, seconds to the first batch, bytes of memory."""
+
+    images: int
+    wall: float
+    cpu: float
+    first: float
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Medians over the epochs; memory is the largest."""
+
+    images_per_second: float
+    cpu_ms: float
+    first_batch: float
+    memory_mb: float
+    epochs: int
+
+
+class Serving:
+    """The process of a contestant, idle until it is told to load an epoch."""
+
+    def __init__(self, contestant: Contestant, path: Path) -> None:
+        import site
+
+        script = [PEERS / "serve_photos.py", contestant.peer, contestant.variant, path]
+        folder = next((one for one in site.getsitepackages() if Path(one).is_dir()), "")
+        self._process = subprocess.Popen(
+            [str(contestant.python), *map(str, script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ} if contestant.own else {**os.environ, "BUSHEL_SITE": folder},
+        )
+        self._said: list[str] = []
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        self._answer()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        self._said.extend(self._process.stderr)
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait()
+            self._listener.join()
+            raise RuntimeError((self._said or ["it said nothing"])[-1].strip())
+        return json.loads(line)
+
+    def epoch(self, seed: int) -> Epoch:
+        """Load an epoch."""
+        assert self._process.stdin is not None
+        over = threading.Event()
+        seen: list[int] = []
+        watch = threading.Thread(target=_watch, args=(self._process.pid, over, seen))
+        watch.start()
+        cpu, wall = _cpu(self._process.pid), time.perf_counter()
+        self._process.stdin.write(f"{seed}\n")
+        self._process.stdin.flush()
+        try:
+            answer = self._answer()
+            taken = time.perf_counter() - wall, _cpu(self._process.pid) - cpu
+        finally:
+            over.set()
+            watch.join()
+        return Epoch(answer["images"], *taken, answer["first"], max(seen))
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+
+
+def _family(process: int) -> list[int]:
+    """A process and its descendants."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(entry.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):  # it ended while we looked
+            continue
+        children.setdefault(parent, []).append(int(entry.parent.name))
+    family = [process]
+    for member in family:
+        family.extend(children.get(member, []))
+    return family
+
+
+def _cpu(process: int) -> float:
+    """CPU seconds of a process, its descendants, and those of them that have ended."""
+    ticks = 0
+    for member in _family(process):
+        try:
+            fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / CLOCK
+
+
+def _watch(process: int, over: threading.Event, seen: list[int]) -> None:
+    """Note the memory of a process and its descendants until the epoch is over."""
+    while True:
+        total = 0
+        for member in _family(process):
+            try:
+                rollup = Path(f"/proc/{member}/smaps_rollup").read_text()
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+            own = [line.split()[1] for line in rollup.splitlines() if line.startswith(("Pss_Anon:", "Pss_Shmem:"))]
+            total += sum(map(int, own)) * 1024
+        seen.append(total)
+        if over.wait(LOOK_SECONDS):
+            return
+
+
+def _fill(contestant: Contestant, photos: Path, count: int) -> Path:
+    """Write the photos in the form that a contestant reads, unless they are there."""
+    path = SCRATCH / f"photos-{count}" / contestant.form
+    done = path.with_name(path.name + ".done")
+    if not done.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        console.print(f"writing {path.relative_to(ROOT)}")
+        script = [PEERS / "fill_photos.py", contestant.form, path, photos, count]
+        subprocess.run([str(contestant.python), *map(str, script)], check=True)
+        done.touch()
+    return path
+
+
+def median(epochs: list[Epoch]) -> Result:
+    """What several epochs come to."""
+    return Result(
+        statistics.median(epoch.images / epoch.wall for epoch in epochs),
+        statistics.median(epoch.cpu / epoch.images * 1e3 for epoch in epochs),
+        statistics.median(epoch.first for epoch in epochs),
+        max(epoch.memory for epoch in epochs) / 1e6,
+        len(epochs),
+    )
+
+
+def _show(results: dict[str, Result], count: int) -> None:
+    table = Table("", title=f"{count:,} photos, random crops of 224", title_justify="left")
+    for heading in ("images/s", "CPU ms/image", "first batch s", "memory MB"):
+        table.add_column(heading, justify="right")
+    for name, result in sorted(results.items(), key=lambda item: item[1].cpu_ms):
+        numbers = f"{result.images_per_second:,.0f}", f"{result.cpu_ms:.2f}", f"{result.first_batch:.2f}"
+        table.add_row(name, *numbers, f"{result.memory_mb:,.0f}")
+    console.print(table)
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description="Loaders of photos against each other.")
+    parser.add_argument("--photos", type=Path, required=True, help="a folder of JPEG files")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--small", action="store_true", help="500 photos, fewer rounds")
+    parser.add_argument("--only", nargs="+", help="names of peers")
+    options = parser.parse_args()
+    count, rounds = (500, 2) if options.small else (5000, 3)
+    skipped: dict[str, str] = {}
+    running: dict[str, Serving] = {}
+    epochs: dict[str, list[Epoch]] = {}
+    for one in CONTESTANTS:
+        if options.only and one.peer not in options.only:
+            continue
+        if not one.python.exists():
+            skipped[one.name] = "make interop-env makes .interop/loading"
+            continue
+        try:
+            running[one.name] = Serving(one, _fill(one, options.photos, count))
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            skipped[one.name] = str(error)
+    for number in range(rounds + 1):
+        for name, serving in list(running.items()):
+            try:
+                epoch = serving.epoch(number)
+            except RuntimeError as error:
+                skipped[name] = str(error)
+                del running[name]
+                continue
+            if number:
+                epochs.setdefault(name, []).append(epoch)
+    for serving in running.values():
+        serving.close()
+    results = {name: median(measured) for name, measured in epochs.items() if name in running}
+    _show(results, count)
+    save(options.out, {name: asdict(result) for name, result in results.items()}, skipped)
+
+
+if __name__ == "__main__":
+    main()
