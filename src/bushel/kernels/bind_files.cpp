@@ -200,7 +200,7 @@ nb::object crc32_many(nb::handle files, nb::handle file, nb::handle offset, nb::
 }
 
 // The whole file as an array. The descriptor is closed at once: a dataset may have more shards than a process may
-// have files open. The pages are asked for in one go, and faults do not read ahead on top of that.
+// have files open. The pages are asked for in one go.
 nb::object map_array(nb::handle path) {
     struct Mapping {
         void *data;
@@ -220,10 +220,7 @@ nb::object map_array(nb::handle path) {
     }
     ::close(file);
     if (error) throw SystemFault(error, name);
-    if (size > 0) {
-        ::madvise(data, size, MADV_WILLNEED);
-        ::madvise(data, size, MADV_RANDOM);
-    }
+    if (size > 0) ::madvise(data, size, MADV_WILLNEED);
     nb::capsule owner(new Mapping{data, size}, [](void *memory) noexcept {
         const std::unique_ptr<Mapping> mapping(static_cast<Mapping *>(memory));
         if (mapping->size > 0) ::munmap(mapping->data, mapping->size);
