@@ -137,9 +137,10 @@ def test_damage_names_the_sample_and_can_be_replaced(tmp_path: Path) -> None:
             writer.append({"image": data[: len(data) // 2] if i == 5 else b"none" if i == 6 else data, "label": i})
     dataset = bushel.open(tmp_path / "data")
     assert isinstance(dataset, bushel.Dataset)
-    with pytest.raises(CodecError, match=r"sample '5', field 'image' \(.*image.bag@\d+\)") as caught:
-        list(Loader(dataset, 4, transforms={"image": CROP}))
-    assert "sample '5' (position 5" in "\n".join(caught.value.__notes__)
+    for workers in (0, 1, 2, 4):
+        with pytest.raises(CodecError, match=r"sample '5', field 'image' \(.*image.bag@\d+\)") as caught:
+            list(Loader(dataset, 4, transforms={"image": CROP}, workers=workers))
+        assert "sample '5' (position 5" in "\n".join(caught.value.__notes__)
     loader = Loader(dataset, 4, transforms={"image": CROP}, on_error="replace", workers=2)
     batches = list(loader)
     assert [batch["label"].tolist() for batch in batches] == [[0, 1, 2, 3], [4, 7, 7, 7], [8, 9, 10, 11]]

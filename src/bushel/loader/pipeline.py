@@ -19,7 +19,7 @@ from bushel.loader.collate import Collate, Sample, collate
 from bushel.loader.order import Order
 from bushel.loader.plan import BatchPlan
 from bushel.loader.prepare import Stretch, stored_bytes, stretches
-from bushel.loader.report import BadSample, ErrorReport, Failure, OnError
+from bushel.loader.report import BadSample, ErrorReport, Failure, OnError, raise_first
 from bushel.loader.slots import SlotMemory, Slots
 from bushel.loader.stats import Clock
 from bushel.loader.transforms import SampleTransforms, generator
@@ -169,9 +169,7 @@ class Pipeline:
         slots: Slots | None = None,
         first: int = 0,
     ) -> list[Sample | Failure]:
-        """Decode and transform stored samples.
-
-        With `on_error="raise"`, raises what goes wrong, with the sample's key as a note.
+        """Decode and transform stored samples. What goes wrong stands in their place, whatever `on_error` says.
 
         Args:
             epoch: Keys the randomness of transforms.
@@ -233,7 +231,10 @@ class Pipeline:
 
         Raises:
             TooManyErrors: More bad samples than allowed.
+            Exception: With `on_error="raise"`, what is wrong with the first bad sample of the batch.
         """
+        if self.on_error == "raise":
+            raise_first(prepared)
         filled: list[Sample | None] = []
         for place, sample in enumerate(prepared):
             if not isinstance(sample, Failure):
@@ -279,9 +280,7 @@ class Pipeline:
             key = self.dataset.keys[sample]
         if field is not None and isinstance(error, CodecError):
             error = self._located(error, sample, key, field)
-        if self.on_error == "raise":
-            error.add_note(f"sample {key!r} (position {sample} of the dataset)")
-            raise error
+        error.add_note(f"sample {key!r} (position {sample} of the dataset)")
         own = getattr(error, "field", None) or (error.details.get("field") if isinstance(error, BushelError) else None)
         return Failure(error, own if isinstance(own, str) else field, key)
 

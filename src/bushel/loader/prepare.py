@@ -63,7 +63,7 @@ def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
 
 
 class Fail(Protocol):
-    """What makes of an exception the failure of a sample, or raises it."""
+    """What makes of an exception the failure of a sample."""
 
     def __call__(self, error: Exception, sample: int, key: str, field: str | None = None) -> Failure:
         """`field` is given where the error does not say more than that the field does not decode."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 from bushel.errors import FormatError, TooManyErrors
 
-__all__ = ["BadSample", "ErrorReport", "Failure", "OnError", "read_errors", "write_errors"]
+__all__ = ["BadSample", "ErrorReport", "Failure", "OnError", "raise_first", "read_errors", "write_errors"]
 
 OnError = Literal["raise", "skip", "replace"]
 
@@ -56,6 +56,17 @@ class Failure:
     error: Exception | None
     field: str | None = None
     key: str | None = None
+
+
+def raise_first(prepared: Iterable[object]) -> None:
+    """Raise what is wrong with the first bad sample: the same one for any number of threads.
+
+    Raises:
+        Exception: What went wrong, with the sample's key as a note.
+    """
+    for sample in prepared:
+        if isinstance(sample, Failure) and sample.error is not None:
+            raise sample.error
 
 
 class ErrorReport:

@@ -11,7 +11,7 @@ from bushel.loader.collate import Sample
 from bushel.loader.order import Sequential
 from bushel.loader.pipeline import Pipeline, Readable
 from bushel.loader.plan import BatchPlan
-from bushel.loader.report import Failure
+from bushel.loader.report import Failure, raise_first
 from bushel.loader.stats import Clock
 from bushel.loader.transforms import SampleTransforms, Transform
 
@@ -69,4 +69,5 @@ class MapView:
         plan, clock = BatchPlan(self.epoch, numbers, numbers, 0), Clock()
         stored = self._pipeline.fetch(plan, clock).samples
         prepared = self._pipeline.prepare(self.epoch, numbers, stored, clock)
+        raise_first(prepared)
         return [sample for sample in prepared if not isinstance(sample, Failure)]
