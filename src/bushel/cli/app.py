@@ -13,7 +13,9 @@ from importlib import import_module
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
+from bushel.cli.originals import ORIGINALS, Original
 from bushel.errors import BushelError, CodecError, FormatError, TooManyErrors
 
 __all__ = ["app", "guarded"]
@@ -76,8 +78,36 @@ def _say(text: str) -> None:
         typer.echo(f"        {rest}", err=True)
 
 
+class _Group(TyperGroup):
+    """Lists the originals' commands in a group of their own."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write both groups of commands into the help."""
+        names = self.list_commands(ctx)
+        named = [(name, self.get_command(ctx, name)) for name in names]
+        limit = formatter.width - max(map(len, names)) - 6
+        own = [(name, command.get_short_help_str(limit)) for name, command in named if command is not None]
+        for title, rows in (
+            ("Commands", [row for row in own if row[0] not in ORIGINALS]),
+            ("The originals' own commands, as they were", [row for row in own if row[0] in ORIGINALS]),
+        ):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def _as_it_was(original: Original) -> Callable[..., None]:
+    """A command that hands all its arguments to the drop-in, which knows their old spelling."""
+
+    def command(context: typer.Context) -> None:
+        raise typer.Exit(original.load()(list(context.args)))
+
+    return command
+
+
 app = typer.Typer(
     name="bushel",
+    cls=_Group,
     help="Training data in five containers: bag, tar, ffrecord, gulp and recordio.",
     no_args_is_help=True,
     add_completion=False,
@@ -88,3 +118,10 @@ app = typer.Typer(
 for name in _COMMANDS:
     function = import_module(f"bushel.cli.{name}").command
     app.command(name.rstrip("_"), help=_help(function))(guarded(function))
+for name, original in ORIGINALS.items():
+    app.command(
+        name,
+        help=original.help,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False},
+    )(guarded(_as_it_was(original)))
