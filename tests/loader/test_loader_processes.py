@@ -214,7 +214,7 @@ def test_break_and_garbage_collection_end_the_helpers() -> None:
 
 
 def test_a_helper_that_is_killed_ends_the_iteration_with_an_error() -> None:
-    with pytest.raises(RuntimeError, match=r"helper process \d+ of the loader was killed by signal 9"):
+    with pytest.raises(RuntimeError, match=r"helper process \d+ was killed by signal 9"):
         list(Loader(MemoryDataset(30), 5, processes=2, transforms={"number": [die]}))
 
 

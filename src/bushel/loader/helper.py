@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from bushel.helpers import Channel, portable
 from bushel.loader.ahead import Ahead
-from bushel.loader.channel import Channel
 from bushel.loader.outputs import Output
 from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import Plan
@@ -91,11 +91,7 @@ class Failed:
         """Describe an exception; one that does not survive pickling is replaced by a RuntimeError that quotes it."""
         text = "".join(traceback.format_exception(error))
         notes = tuple(getattr(error, "__notes__", ()))
-        try:
-            pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-        except Exception:  # noqa: BLE001 - whatever a foreign exception's own methods raise
-            error = RuntimeError(f"{type(error).__name__}: {error}")
-        return cls(error, notes, text)
+        return cls(portable(error), notes, text)
 
 
 def main(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""Messages, with file descriptors attached, over a Unix socket between a loader and its helper processes."""
+"""Messages, with file descriptors attached, over a Unix socket between a process and its helpers."""
 
 from __future__ import annotations
 

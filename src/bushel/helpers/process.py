@@ -1,0 +1,79 @@
+"""The parent's end of one helper process."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from bushel.helpers.channel import Channel
+
+__all__ = ["HelperDiedError", "HelperProcess"]
+
+_PATIENCE_SECONDS = 10
+
+
+class HelperDiedError(RuntimeError):
+    """A helper process ended in the midst of its work."""
+
+
+class HelperProcess:
+    """A fresh interpreter that serves this process through a socket.
+
+    Args:
+        module: Where its work is.
+        function: Of that module; called with the descriptor of its end of the socket.
+        job: The first message.
+    """
+
+    def __init__(self, module: str, function: str, job: bytes) -> None:
+        own, its = socket.socketpair()
+        with its:
+            task = f"from {module} import {function}; {function}({its.fileno()})"
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path}; {task}"],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[its.fileno()],
+                process_group=0,  # Ctrl-C is for the parent, which ends its helpers itself
+            )
+        self._channel = Channel(own)
+        self.tell(job)
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    def tell(self, message: bytes) -> None:
+        """Send a message. A helper that died says so when it is asked."""
+        with suppress(ConnectionError):
+            self._channel.send(message)
+
+    def receive(self) -> tuple[memoryview, Sequence[int]]:
+        """Wait for a message, and the descriptors that came with it.
+
+        Raises:
+            HelperDiedError: There will be none.
+        """
+        try:
+            return self._channel.receive()
+        except (EOFError, ConnectionError):
+            status = self._process.wait()
+            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            raise HelperDiedError(
+                f"helper process {self.pid} {how}; if the system was out of memory, use fewer processes or smaller batches"
+            ) from None
+
+    def close(self) -> None:
+        """Tell the helper to end."""
+        self._channel.close()
+
+    def join(self) -> None:
+        """Wait for its end; it comes at once, unless a library in it will not let go."""
+        try:
+            self._process.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
