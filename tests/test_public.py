@@ -34,6 +34,7 @@ NAMES = [
     "open",
     "pack",
     "register_codec",
+    "repair",
     "transforms",
     "verify",
 ]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from bushel.ingest import convert, pack
-    from bushel.integrity import verify
+    from bushel.integrity import repair, verify
     from bushel.loader import Loader, mix
     from bushel.stream import StreamDataset
     from bushel.writer import Writer
@@ -53,6 +53,7 @@ _HOME = {
     "mix": "loader",
     "pack": "ingest",
     "register_codec": "codecs",
+    "repair": "integrity",
     "verify": "integrity",
 }
 
@@ -82,6 +83,7 @@ __all__ = [
     "open",
     "pack",
     "register_codec",
+    "repair",
     "transforms",
     "verify",
 ]

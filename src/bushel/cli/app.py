@@ -22,7 +22,7 @@ __all__ = ["app", "guarded"]
 
 _COMMANDS = (
     *("pack", "list_", "adapter", "convert", "split", "merge"),
-    *("index", "verify", "bench", "info", "ls", "cat", "get", "version"),
+    *("index", "verify", "repair", "bench", "info", "ls", "cat", "get", "version"),
 )
 """Modules of this package, each with a function `command`, in the order of the help."""
 

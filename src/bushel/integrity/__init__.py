@@ -1,6 +1,7 @@
-"""Checking datasets: what is damaged, where, and how that is known."""
+"""Checking datasets and repairing them: what is damaged, where, how that is known, and what is left of them."""
 
 from bushel.integrity.dataset import verify
 from bushel.integrity.report import Problem, Report
+from bushel.integrity.rescue import Repair, repair
 
-__all__ = ["Problem", "Report", "verify"]
+__all__ = ["Problem", "Repair", "Report", "repair", "verify"]

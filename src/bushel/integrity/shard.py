@@ -23,7 +23,7 @@ from bushel.sidecar import load_index
 from bushel.spec import KEY
 from bushel.storage import File, open_file
 
-__all__ = ["Checked", "Checks", "check_shard"]
+__all__ = ["Checked", "Checks", "Scrutinised", "check_shard"]
 
 _CHUNK = 64
 """Samples that are decoded from one read."""
@@ -67,10 +67,12 @@ class Checked:
 
 
 @runtime_checkable
-class _Scrutinised(Protocol):
+class Scrutinised(Protocol):
     """A container that can tell damage with which its files are readable all the same."""
 
-    def faults(self, shard: Shard) -> list[FormatError]: ...
+    def faults(self, shard: Shard) -> list[FormatError]:
+        """What is wrong with it."""
+        ...
 
 
 def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
@@ -118,7 +120,7 @@ def _built(
     except FormatError as error:
         found.fault(error)
         return None
-    if isinstance(container, _Scrutinised):
+    if isinstance(container, Scrutinised):
         for fault in container.faults(shard):
             found.fault(fault)
     return built

@@ -1,0 +1,59 @@
+"""`bushel repair`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from bushel.cli.options import Debug, Json, Kind, Path, Quiet
+
+__all__ = ["command"]
+
+
+def command(
+    path: Path,
+    target: Annotated[str, typer.Argument(help="A new folder, or one file: fixed/train.tar, train.ffr, train.rec.")],
+    container: Kind = None,
+    decode: Annotated[bool, typer.Option("--decode", help="Leave out samples that do not decode, too.")] = False,
+    shard_samples: Annotated[int | None, typer.Option("--shard-samples", min=1, help="Samples in a shard.")] = None,
+    shard_bytes: Annotated[str | None, typer.Option("--shard-bytes", help="Bytes in a shard: 1GB, 500MiB.")] = None,
+    max_problems: Annotated[int, typer.Option("--max-problems", min=1, help="Problems to list.")] = 1000,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write what is whole of a damaged dataset as a new one. The old one is not changed.
+
+    Every problem is one line. The exit code is 1 when there are any, though the new dataset is whole.
+
+    Examples:
+      bushel repair train/ fixed/
+      bushel repair broken.tar fixed.tar --decode
+    """
+    import bushel
+    from bushel.cli.output import count, print_json, print_text, progress
+
+    with progress("repairing", "samples", quiet=quiet) as report:
+        done = bushel.repair(
+            path,
+            target,
+            container=container,
+            decode=decode,
+            shard_samples=shard_samples,
+            shard_bytes=shard_bytes,
+            max_problems=max_problems,
+            report=report,
+        )
+    if as_json:
+        print_json({"path": path, "target": target, "ok": done.ok, **asdict(done)})
+        raise typer.Exit(0 if done.ok else 1)
+    for problem in done.problems:
+        print_text(str(problem))
+    if not quiet:
+        more = f" ({done.more:,} more problems are not listed)" if done.more else ""
+        print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} lost{more}")
+        if not done.checked:
+            print_text("Not all bytes have checksums to prove them whole: look at the values with --decode.")
+    raise typer.Exit(0 if done.ok else 1)

@@ -1,0 +1,233 @@
+"""What is whole of a damaged dataset is written again, byte for byte, and what is not is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from tests.integrity.small import CASES, flip, key, overwrite, reading, sample, tree, write
+
+import bushel
+from bushel.errors import FormatError
+
+Generation = Literal["B", "C"] | None
+DATA = {"bag": "image.bag", "tar": "*.tar", "ffrecord": "*.ffr", "gulp": "*.gulp", "recordio": "*.rec"}
+
+
+def stored(dataset: bushel.Dataset) -> dict[str, Any]:
+    return {one["__key__"]: one for one in dataset.read(range(len(dataset)), decode=False)}
+
+
+def spec_of(dataset: bushel.Dataset) -> dict[str, str]:
+    return dict(dataset.spec)
+
+
+def data_files(folder: Path, container: str) -> list[Path]:
+    return sorted(folder.rglob(DATA[container]))
+
+
+@pytest.mark.parametrize(("container", "generation"), CASES)
+def test_a_whole_dataset_comes_out_as_it_went_in(tmp_path: Path, container: str, generation: Generation) -> None:
+    source = write(tmp_path / "in", container, generation)
+    before = tree(source)
+    done = bushel.repair(source, tmp_path / "out")
+    assert (done.samples, done.lost, done.problems, done.ok, done.checked) == (7, 0, (), True, True)
+    assert tree(source) == before
+    fixed = reading(tmp_path / "out")
+    assert stored(fixed) == stored(reading(source))
+    assert [shard.samples for shard in fixed.shards] == [3, 3, 1]
+    assert bushel.verify(tmp_path / "out").ok
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(("container", "generation"), CASES)
+def test_a_sample_with_a_flipped_bit_is_left_out(tmp_path: Path, container: str, generation: Generation) -> None:
+    source = write(tmp_path / "in", container, generation)
+    expected = stored(reading(source))
+    file, offset = reading(source).where(4, "image")
+    assert file is not None
+    assert offset is not None
+    flip(Path(file), offset + 30)
+    done = bushel.repair(source, tmp_path / "out")
+    assert (done.samples, done.lost, done.ok) == (6, 1, False)
+    [problem] = done.problems
+    assert (problem.kind, problem.key) == ("checksum", key(4))
+    del expected[key(4)]
+    assert stored(reading(tmp_path / "out")) == expected
+    assert bushel.verify(tmp_path / "out").ok
+
+
+@pytest.mark.parametrize(("container", "generation"), CASES)
+def test_a_file_that_was_cut_keeps_what_lies_before_the_cut(
+    tmp_path: Path, container: str, generation: Generation
+) -> None:
+    source = write(tmp_path / "in", container, generation, shard_samples=None)
+    expected = stored(reading(source))
+    file, offset = reading(source).where(4, "image")
+    assert file is not None
+    assert offset is not None
+    with open(file, "r+b") as handle:
+        handle.truncate(offset + 10)
+    done = bushel.repair(source, tmp_path / "out")
+    assert (done.samples, done.lost) == (4, 3)
+    assert stored(reading(tmp_path / "out")) == {name: expected[name] for name in map(key, range(4))}
+    assert bushel.verify(tmp_path / "out").ok
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "gulp", "recordio"])
+def test_without_bushels_index_the_framing_tells(tmp_path: Path, container: str) -> None:
+    source = write(tmp_path / "in", container, "C" if container == "bag" else None, shard_samples=None)
+    expected, spec = stored(reading(source)), spec_of(reading(source))
+    file, offset = reading(source).where(4, "image")
+    assert file is not None
+    assert offset is not None
+    for sidecars in source.rglob(".bushel"):
+        shutil.rmtree(sidecars)
+    with open(file, "r+b") as handle:
+        handle.truncate(offset + 10)
+    done = bushel.repair(source, tmp_path / "out")
+    assert done.samples == 4
+    assert not done.ok
+    fixed = bushel.open(tmp_path / "out", spec=spec)
+    assert isinstance(fixed, bushel.Dataset)
+    assert stored(fixed) == {name: expected[name] for name in map(key, range(4))}
+
+
+def test_behind_a_damaged_header_of_a_tar_the_next_member_is_found(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", "tar", shard_samples=None)
+    expected = stored(reading(source))
+    file, offset = reading(source).where(3, "image")
+    assert file is not None
+    assert offset is not None
+    shutil.rmtree(source / ".bushel")
+    overwrite(Path(file), offset - 512, b"garbage")
+    done = bushel.repair(source, tmp_path / "out")
+    assert [problem.offset for problem in done.problems if problem.kind == "format"] == [offset - 512] * 2
+    fixed = stored(reading(tmp_path / "out", index="memory"))
+    rest = {name: value for name, value in fixed.items() if name != key(3)}
+    assert {name: one["image.jpg"] for name, one in rest.items()} == {
+        name: one["image"] for name, one in expected.items() if name != key(3)
+    }
+    assert "image.jpg" not in fixed[key(3)]  # its label was whole
+
+
+def test_joined_tars_are_read_to_the_end(tmp_path: Path) -> None:
+    one, two = (tmp_path / name for name in ("one.tar", "two.tar"))
+    for path, number in ((one, 0), (two, 1)):
+        with bushel.Writer(path, {"text": "utf8"}, container="tar") as writer:
+            writer.append({"text": f"text {number}"}, key=f"{number}")
+    joined = tmp_path / "joined.tar"
+    joined.write_bytes(one.read_bytes() + two.read_bytes())
+    done = bushel.repair(joined, tmp_path / "fixed.tar")
+    assert done.samples == 2
+    assert stored(reading(tmp_path / "fixed.tar")) == {str(i): {"__key__": str(i), "text": b"text %d" % i} for i in range(2)}
+
+
+def test_behind_damage_in_a_rec_the_next_magic_is_found(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", "recordio", shard_samples=None)
+    expected = stored(reading(source))
+    offsets = [int(line.split(b"\t")[1]) for line in next(source.glob("*.idx")).read_bytes().splitlines()]
+    shutil.rmtree(source / ".bushel")
+    overwrite(next(source.glob("*.rec")), offsets[2], b"garbage!")
+    done = bushel.repair(source, tmp_path / "out")
+    assert done.samples == 6
+    del expected[key(2)]
+    fixed = stored(reading(tmp_path / "out"))
+    assert {name: one["image"] for name, one in fixed.items()} == {name: one["image"] for name, one in expected.items()}
+
+
+def test_records_that_an_idx_leaves_out_are_kept_under_their_offset(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", "recordio", shard_samples=None)
+    [table] = source.glob("*.idx")
+    lines = table.read_bytes().splitlines(keepends=True)
+    offset = int(lines[5].split(b"\t")[1])
+    table.write_bytes(b"".join(lines[:5] + lines[6:]))
+    shutil.rmtree(source / ".bushel")
+    done = bushel.repair(source, tmp_path / "out")
+    assert done.samples == 7
+    assert set(reading(tmp_path / "out").keys) == {key(i) for i in range(7) if i != 5} | {f"at-{offset}"}
+    assert any(f"at-{offset}" in str(problem) for problem in done.problems)
+
+
+def test_a_damaged_gmeta_is_helped_by_the_index_alone(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", "gulp", shard_samples=None)
+    [table] = source.glob("*.gmeta")
+    overwrite(table, 0, b"[", keep_time=False)
+    shutil.copytree(source, tmp_path / "bare", ignore=shutil.ignore_patterns(".bushel"))
+    with pytest.raises(FormatError, match="nothing of it is whole"):
+        bushel.repair(tmp_path / "bare", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    done = bushel.repair(source, tmp_path / "out")
+    assert done.samples == 7  # metadata lies in other bytes than the one that was changed
+
+
+def test_keys_that_come_twice_are_both_kept(tmp_path: Path) -> None:
+    data = tmp_path / "in"
+    for number in range(2):
+        write(tmp_path / f"{number}", "tar", shard_samples=None, count=2)
+        data.mkdir(exist_ok=True)
+        shutil.copy(next((tmp_path / f"{number}").glob("*.tar")), data / f"{number}.tar")
+    done = bushel.repair(data, tmp_path / "out")
+    assert done.samples == 4
+    assert list(reading(tmp_path / "out").keys) == [key(0), key(1), f"{key(0)}~2", f"{key(1)}~2"]
+    assert [problem.key for problem in done.problems] == [key(0), key(1)]
+
+
+def test_values_that_do_not_decode_are_left_out_on_request(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in", {"image": "jpg"}, container="bag") as writer:
+        writer.append({"image": sample(0)["image"]})
+        writer.append({"image": sample(1)["image"][:300]})
+    assert bushel.repair(tmp_path / "in", tmp_path / "all").samples == 2
+    done = bushel.repair(tmp_path / "in", tmp_path / "out", decode=True)
+    assert (done.samples, done.lost, [problem.kind for problem in done.problems]) == (1, 1, ["decode"])
+
+
+def test_an_existing_target_is_refused(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", "tar")
+    before = tree(write(tmp_path / "out", "tar", count=1))
+    with pytest.raises(FileExistsError):
+        bushel.repair(source, tmp_path / "out")
+    assert tree(tmp_path / "out") == before
+
+
+def test_every_damaged_golden_dataset_is_repaired_or_refused(golden: Path, tmp_path: Path) -> None:
+    repaired = 0
+    for number, path in enumerate(sorted(path for path in (golden / "damaged").rglob("*") if path.is_file())):
+        if path.suffix not in (".tar", ".ffr", ".rec", ".gulp", ".bag"):
+            continue
+        out = tmp_path / f"{number}{path.suffix if path.suffix not in ('.bag', '.gulp') else ''}"
+        try:
+            done = bushel.repair(path, out)
+        except FormatError:
+            assert not out.exists()
+            continue
+        repaired += 1
+        assert done.samples > 0
+        assert bushel.verify(out).ok
+    assert repaired > 5
+
+
+def test_the_command_says_what_is_lost_and_ends_with_1(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", "tar")
+    file, offset = reading(source).where(4, "image")
+    assert file is not None
+    assert offset is not None
+    flip(Path(file), offset + 30)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from bushel.cli import main; main()", "repair", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    done = run("in", "out")
+    assert done.returncode == 1
+    assert f"sample {key(4)!r}, field 'image'" in done.stdout
+    assert done.stdout.splitlines()[-1] == "out: 6 samples written as tar, 1 lost"
+    done = run("out", "again", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["samples"] == 6
+    assert run("out", "again").returncode == 2
