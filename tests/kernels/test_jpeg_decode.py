@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import resource
 from concurrent.futures import ThreadPoolExecutor
@@ -220,3 +221,43 @@ def test_arguments() -> None:
         decode_jpegs([data], rows, out)
     with pytest.raises(TypeError):
         decode_jpegs(["text"], rows, np.zeros((1, 4, 4, 3), np.uint8))  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_luma_alone(kind: str) -> None:
+    data = KINDS[kind]
+    if COMPONENTS.get(kind, 3) == 4:
+        with pytest.raises(JpegError, match="CMYK"):
+            decode_jpeg(data, grey=True)
+        return
+    with Image.open(io.BytesIO(data)) as image:
+        image.draft("L", image.size)  # libjpeg leaves the colours out
+        expected = np.asarray(image)
+    np.testing.assert_array_equal(decode_jpeg(data, grey=True), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fast_is_nearly_the_same(kind: str) -> None:
+    exact, fast = decode_jpeg(KINDS[kind]).astype(int), decode_jpeg(KINDS[kind], fast=True)
+    assert fast.shape == exact.shape
+    assert np.abs(fast - exact).mean() < 8  # edges where chroma is subsampled, and not smoothed
+    np.testing.assert_array_equal(decode_jpeg(KINDS[kind]), exact)  # no trace in the decoder of this thread
+
+
+def test_images_that_live_do_not_share_memory() -> None:
+    """Memory of images that are gone is used again, and only theirs."""
+    datas = [save(picture(200 + 3 * number, 150, seed=number)) for number in range(8)]
+    expected = [by_pillow(data) for data in datas]
+
+    def work(seed: int) -> None:
+        draw, kept = random.Random(seed), dict[int, Pixels]()
+        for _ in range(200):
+            number = draw.randrange(8)
+            kept[number] = decode_jpeg(datas[number])
+            if draw.random() < 0.4:
+                kept.pop(draw.choice(list(kept)))
+        for number, image in kept.items():
+            np.testing.assert_array_equal(image, expected[number])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(8)))

@@ -90,3 +90,12 @@ def test_what_is_empty(shape: tuple[int, ...]) -> None:
 def test_wrong_parameters(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         kernels.encode_jpeg(np.zeros((4, 4), np.uint8), **options)
+
+
+def test_fast_is_nearly_the_same() -> None:
+    image = noisy(41, 67)
+    exact, fast = kernels.encode_jpeg(image, 90, (1, 1)), kernels.encode_jpeg(image, 90, (1, 1), fast=True)
+    assert fast != exact
+    assert fast[:20] == exact[:20]
+    assert np.abs(pixels(fast).astype(int) - pixels(exact)).mean() < 4
+    assert kernels.encode_jpeg(image, 90, (1, 1)) == exact

@@ -374,7 +374,13 @@ def jpeg_header(data: _Bytes) -> tuple[int, int, int, int]:
     """
 
 def decode_jpeg(
-    data: _Bytes, *, orient: bool = False, tolerant: bool = False, most_pixels: int = 89478485
+    data: _Bytes,
+    *,
+    orient: bool = False,
+    tolerant: bool = False,
+    fast: bool = False,
+    grey: bool = False,
+    most_pixels: int = 89478485,
 ) -> NDArray[np.uint8]:
     """Decodes a whole JPEG with libjpeg-turbo (accurate inverse DCT, smooth chroma upsampling).
 
@@ -383,13 +389,18 @@ def decode_jpeg(
         orient: Turn and mirror it as its Exif orientation says.
         tolerant: Let pass what libjpeg warns of, such as a premature end; what is missing is then grey, or repeats
             what is above it.
+        fast: The fast inverse DCT and no smoothing of upsampled chroma, as simplejpeg decodes with ``fastdct`` and
+            ``fastupsample``. Levels differ by a few.
+        grey: Only the luma of a colour JPEG, without the work for its colours.
         most_pixels: Refuse larger images. The default is Pillow's limit.
 
     Returns:
-        uint8, HxWx3 RGB, or HxW for a grey JPEG. CMYK and YCCK become RGB as in Pillow.
+        uint8, HxWx3 RGB, or HxW for a grey JPEG or with ``grey``. CMYK and YCCK become RGB as in Pillow.
+        The memory of such arrays that are gone (64 MiB at most) is kept for the next ones.
 
     Raises:
-        JpegError: The data is damaged, too large, or of a kind that libjpeg-turbo does not decode.
+        JpegError: The data is damaged, too large, or of a kind that libjpeg-turbo does not decode; or ``grey`` is asked
+            of CMYK.
     """
 
 def decode_jpegs(
@@ -455,7 +466,9 @@ def resize(
         ValueError: Shapes that do not fit each other, a box that is not inside the image.
     """
 
-def encode_jpeg(image: NDArray[np.uint8], quality: int = 95, sampling: tuple[int, int] = (2, 2)) -> bytes:
+def encode_jpeg(
+    image: NDArray[np.uint8], quality: int = 95, sampling: tuple[int, int] = (2, 2), *, fast: bool = False
+) -> bytes:
     """Encodes an image as a baseline JPEG, without holding the interpreter lock.
 
     Quality and chroma subsampling mean what they mean in Pillow, whose files decode to the same pixels.
@@ -464,6 +477,7 @@ def encode_jpeg(image: NDArray[np.uint8], quality: int = 95, sampling: tuple[int
         image: uint8[height, width] or uint8[height, width, 3], C-contiguous.
         quality: 1 to 100.
         sampling: How many pixels across and down share their colour: (2, 2) is 4:2:0, (1, 1) is 4:4:4.
+        fast: The fast DCT, as simplejpeg encodes by default.
 
     Raises:
         JpegError: libjpeg-turbo cannot write it: more than 65500 pixels in a direction.

@@ -14,6 +14,7 @@
 #include "jpeg_tiles.hpp"
 #include "jpeg_transcode.hpp"
 #include "orientation.hpp"
+#include "pixel_store.hpp"
 #include "python.hpp"
 
 namespace bushel {
@@ -117,27 +118,31 @@ nb::tuple jpeg_header(nb::handle data) {
     return nb::make_tuple(header.width, header.height, header.components, header.orientation);
 }
 
-nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, std::int64_t limit) {
+void give_back(std::uint8_t *pixels) noexcept { PixelStore::shared().give(pixels); }
+
+nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, bool grey, std::int64_t limit) {
     const BufferArgument buffer(data);
     JpegOptions options;
     options.orient = orient, options.tolerant = tolerant, options.most_pixels = limit;
     const JpegHeader header = check_jpeg(buffer.data(), buffer.size(), options);
     const Orientation orientation(orient ? header.orientation : 1);
-    const int channels = header.components == 1 ? 1 : 3;
+    if (grey && header.components == 4) throw JpegFault("it is CMYK, whose luma is not decoded");
+    const int channels = grey || header.components == 1 ? 1 : 3;
     const auto height = static_cast<std::size_t>(orientation.turned ? header.width : header.height);
     const auto width = static_cast<std::size_t>(orientation.turned ? header.height : header.width);
-    std::unique_ptr<std::uint8_t[]> pixels(new std::uint8_t[height * width * static_cast<std::size_t>(channels)]);
+    std::unique_ptr<std::uint8_t, void (*)(std::uint8_t *)> pixels(
+        PixelStore::shared().take(height * width * static_cast<std::size_t>(channels)), give_back);
     {
         const nb::gil_scoped_release unlocked;
         JpegDecoder &decoder = decoder_of_thread();
-        decoder.begin(buffer.data(), buffer.size(), channels, 1, tolerant);
+        decoder.begin(buffer.data(), buffer.size(), channels, 1, tolerant, fast);
         if (orientation.is_upright())
             decoder.read_all(pixels.get());
         else
             make_upright(decoder.read({0, 0, header.width, header.height}), orientation, pixels.get());
     }
     std::uint8_t *first = pixels.release();
-    nb::capsule owner(first, [](void *memory) noexcept { delete[] static_cast<std::uint8_t *>(memory); });
+    nb::capsule owner(first, [](void *memory) noexcept { give_back(static_cast<std::uint8_t *>(memory)); });
     const std::size_t shape[] = {height, width, 3};
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(first, channels == 1 ? 2 : 3, shape, owner));
 }
@@ -180,7 +185,7 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
     return found;
 }
 
-nb::object encode(nb::handle image, int quality, const std::array<int, 2> &sampling) {
+nb::object encode(nb::handle image, int quality, const std::array<int, 2> &sampling, bool fast) {
     const auto array = array_of<AnyConstant>(image, "image", "array");
     const std::size_t channels = array.ndim() == 2 ? 1 : array.ndim() == 3 ? array.shape(2) : 0;
     if (array.dtype() != nb::dtype<std::uint8_t>() || (channels != 1 && channels != 3)) {
@@ -195,7 +200,7 @@ nb::object encode(nb::handle image, int quality, const std::array<int, 2> &sampl
     {
         const nb::gil_scoped_release unlocked;
         encoded = encode_jpeg(static_cast<const std::uint8_t *>(array.data()), static_cast<int>(array.shape(1)),
-                              static_cast<int>(array.shape(0)), static_cast<int>(channels), {quality, across, down});
+                              static_cast<int>(array.shape(0)), static_cast<int>(channels), {quality, across, down, fast});
     }
     return nb::bytes(encoded.data(), encoded.size());
 }
@@ -322,12 +327,13 @@ void resize_image(nb::handle image, nb::handle geometry, nb::handle out, const s
 void bind_images(nb::module_ &module) {
     module.def("jpeg_header", &jpeg_header, nb::arg("data"));
     module.def("decode_jpeg", &decode_jpeg, nb::arg("data"), nb::kw_only(), nb::arg("orient") = false,
-               nb::arg("tolerant") = false, nb::arg("most_pixels") = most_pixels);
+               nb::arg("tolerant") = false, nb::arg("fast") = false, nb::arg("grey") = false,
+               nb::arg("most_pixels") = most_pixels);
     module.def("decode_jpegs", &decode_jpegs, nb::arg("datas"), nb::arg("geometry"), nb::arg("out"),
                nb::arg("layout") = "HWC", nb::arg("table") = nb::none(), nb::kw_only(), nb::arg("reducing_gap") = 2.0,
                nb::arg("orient") = false, nb::arg("tolerant") = false, nb::arg("most_pixels") = most_pixels);
     module.def("encode_jpeg", &encode, nb::arg("image"), nb::arg("quality") = 95,
-               nb::arg("sampling") = std::array<int, 2>{2, 2});
+               nb::arg("sampling") = std::array<int, 2>{2, 2}, nb::kw_only(), nb::arg("fast") = false);
     module.def("tile_jpeg", &tile, nb::arg("data"), nb::kw_only(), nb::arg("metadata") = false,
                nb::arg("most_pixels") = most_pixels);
     module.def("is_tiled_jpeg", &is_tiled, nb::arg("data"));

@@ -19,7 +19,8 @@ JpegDecoder::JpegDecoder() {
 
 JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&image_); }
 
-void JpegDecoder::begin(const std::uint8_t *data, std::size_t size, int channels, int scale, bool tolerant) {
+void JpegDecoder::begin(const std::uint8_t *data, std::size_t size, int channels, int scale, bool tolerant,
+                        bool fast) {
     errors_.tolerate_warnings(tolerant);
     channels_ = channels;
     guarded([=] {
@@ -27,6 +28,10 @@ void JpegDecoder::begin(const std::uint8_t *data, std::size_t size, int channels
         jpeg_mem_src(&image_, data, static_cast<unsigned long>(size));
         jpeg_read_header(&image_, TRUE);
         image_.out_color_space = image_.num_components == 4 ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+        if (fast) {
+            image_.dct_method = JDCT_IFAST;
+            image_.do_fancy_upsampling = FALSE;
+        }
         image_.scale_num = 1;
         image_.scale_denom = static_cast<unsigned>(scale);
         jpeg_calc_output_dimensions(&image_);

@@ -17,9 +17,10 @@ public:
     JpegDecoder(const JpegDecoder &) = delete;
     JpegDecoder &operator=(const JpegDecoder &) = delete;
 
-    // Begins an image, whose bytes must stay; it is decoded to so many channels (1 only for grey ones) at 1/scale of
-    // its size. Unless tolerant, whatever libjpeg warns of counts as an error. All of these throw JpegFault.
-    void begin(const std::uint8_t *data, std::size_t size, int channels, int scale, bool tolerant);
+    // Begins an image, whose bytes must stay; it is decoded to so many channels (3 to 1: the luma) at 1/scale of
+    // its size. Unless tolerant, whatever libjpeg warns of counts as an error. Fast trades accuracy of the inverse DCT
+    // and of chroma upsampling for speed. All of these throw JpegFault.
+    void begin(const std::uint8_t *data, std::size_t size, int channels, int scale, bool tolerant, bool fast = false);
 
     // The size at that scale.
     int width() const { return static_cast<int>(image_.output_width); }

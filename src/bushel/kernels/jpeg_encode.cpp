@@ -12,6 +12,7 @@ void start(jpeg_compress_struct &image, const JpegEncoding &encoding) {
     image.in_color_space = image.input_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_set_defaults(&image);
     jpeg_set_quality(&image, encoding.quality, TRUE);
+    if (encoding.fast) image.dct_method = JDCT_IFAST;
     if (image.num_components == 3) {
         image.comp_info[0].h_samp_factor = encoding.across;
         image.comp_info[0].v_samp_factor = encoding.down;

@@ -8,6 +8,7 @@ namespace bushel {
 struct JpegEncoding {
     int quality = 95;          // 1 to 100
     int across = 2, down = 2;  // pixels that share their colour: 1 or 2
+    bool fast = false;         // a less accurate DCT
 };
 
 // Interleaved 8-bit pixels, grey or RGB, as JPEG with the standard Huffman tables. Throws JpegFault.
