@@ -5,7 +5,7 @@ READY := .venv/.ready
 CPP := $(wildcard src/bushel/kernels/*.cpp src/bushel/kernels/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint installed bench kernels interop-env interop nightly fuzz clean
+.PHONY: help demo test lint installed bench ceiling kernels interop-env interop object-store cloud nightly fuzz clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,13 +28,20 @@ installed: $(READY)  ## install the package as users do, without what only devel
 		--config-settings=build-dir=build/installed/cmake .
 	build/installed/bin/python examples/demo.py --quick
 
-bench: $(READY)  ## a small form of every benchmark; docs/benchmarks.md tells of the whole
+bench: $(READY) ceiling  ## a small form of every benchmark; docs/benchmarks.md tells of the whole
 	$(PYTHON_OF_VENV) benchmarks/reads.py --small --out .bench/reads.json
 	$(PYTHON_OF_VENV) benchmarks/opening.py --small --out .bench/opening.json
 	$(PYTHON_OF_VENV) benchmarks/packing.py --small --out .bench/packing.json
 	$(PYTHON_OF_VENV) benchmarks/loading.py --small --out .bench/loading.json
 	$(PYTHON_OF_VENV) benchmarks/images.py --small --out .bench/images.json
-	$(PYTHON_OF_VENV) benchmarks/crops.py --small --out .bench/crops.json
+	$(PYTHON_OF_VENV) benchmarks/crops.py --small --out .bench/crops.json --plot .bench/crops.svg
+	$(PYTHON_OF_VENV) benchmarks/video.py --small --out .bench/video.json
+
+ceiling: $(READY)  ## compile the C++ loop that benchmarks/crops.py compares the loader with
+	.venv/bin/cmake -S . -B build/ceiling -DCMAKE_BUILD_TYPE=Release -DBUSHEL_CEILING=ON \
+		-DCMAKE_CXX_COMPILER=$(CXX) -DPython_EXECUTABLE=$(abspath $(PYTHON_OF_VENV)) \
+		-Dnanobind_DIR=$$($(PYTHON_OF_VENV) -m nanobind --cmake_dir)
+	.venv/bin/cmake --build build/ceiling --target jpeg_ceiling
 
 kernels:  ## compile the C++ again
 	rm -f $(READY)
@@ -46,14 +53,21 @@ interop-env: $(READY)  ## environments that hold the original packages, in .inte
 interop: interop-env  ## tests against the original packages
 	$(PYTHON_OF_VENV) -m pytest -m interop
 
-nightly: $(READY)  ## every test but interop, with many more examples
-	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop"
+object-store:  ## start an S3 server on loopback (Ceph's, installed if missing); scripts/object_store.sh stop ends it
+	scripts/object_store.sh start
+
+cloud: $(READY) object-store  ## tests against S3, Azure Blob Storage (Azurite) and nginx, which are installed if missing
+	scripts/object_store.sh others
+	$(PYTHON_OF_VENV) -m pytest -m cloud tests/cloud; status=$$?; scripts/object_store.sh stop; exit $$status
+
+nightly: $(READY)  ## every test but interop and cloud, with many more examples
+	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud"
 
 fuzz: $(READY)  ## damaged files only, with many more examples
-	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop" -k "fuzz or damage"
+	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud" -k "fuzz or damage"
 
 clean:  ## remove everything that was made, environments too
-	rm -rf .venv .interop .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .interop .cloud .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP)
 	scripts/environment.sh

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import bushel
+from bushel.bytesize import parse_bytes
 from bushel.dataset import Dataset
-from bushel.writer import parse_bytes
 
 SPEC = {"text": "utf8", "label": "int"}
 CONTAINERS = ["bag", "tar", "ffrecord", "recordio"]
@@ -306,3 +306,30 @@ def test_writing_to_a_path_like_object(tmp_path: Path) -> None:
     assert bushel.open(target)["a"]["txt"] == "hello"
     with pytest.raises(bushel.UnsupportedError, match="local"):
         bushel.Writer(target, {"txt": "utf8"}, mode="resume")
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_last_shard_can_be_filled(tmp_path: Path, container: str) -> None:
+    limit: dict[str, Any] = {"container": container, "shard_samples": 5, "sync": False}
+    write(tmp_path / "whole", 0, 12, **limit)
+    for name, since in (("filled", 5), ("kept", 6)):
+        write(tmp_path / name, 0, 7, **limit)
+        with bushel.Writer(tmp_path / name, SPEC, mode="append", **limit) as writer:
+            writer.fill_last(since=since)
+            for number in range(7, 12):
+                writer.append(sample(number), key=f"k{number}")
+        assert contents(tmp_path / name) == contents(tmp_path / "whole")
+    shards = {name: [shard.samples for shard in opened(tmp_path / name).shards] for name in ("filled", "kept")}
+    assert shards == {"filled": [5, 5, 2], "kept": [5, 2, 5]}
+
+
+def test_an_unfinished_shard_is_thrown_away(tmp_path: Path) -> None:
+    writer = bushel.Writer(tmp_path / "out", SPEC, container="tar", shard_samples=2, sync=False)
+    for number in range(3):
+        writer.append(sample(number), key=f"k{number}")
+    writer.discard()
+    writer.close()
+    assert len(opened(tmp_path / "out")) == 2
+    assert not (tmp_path / "out/.bushel/staging").exists()
+    with pytest.raises(ValueError, match="closed"):
+        writer.append(sample(3), key="k3")

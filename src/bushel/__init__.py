@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from bushel import jpeg, transforms
     from bushel.access import index, open  # noqa: A004
     from bushel.codecs import Codec, register_codec
-    from bushel.dataset import Dataset, Info, concat
+    from bushel.concatenation import concat
+    from bushel.dataset import Dataset, Info
     from bushel.errors import (
         BushelError,
         CodecError,
@@ -46,7 +47,7 @@ _HOME = {
     "TooManyErrors": "errors",
     "UnsupportedError": "errors",
     "Writer": "writer",
-    "concat": "dataset",
+    "concat": "concatenation",
     "convert": "ingest",
     "index": "access",
     "open": "access",

@@ -30,12 +30,13 @@ def open(
 
     Args:
         source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of these; text,
-            `pathlib.Path`, or any path-like object with `open()`. Compressed tars and `pipe:` commands become a
+            `pathlib.Path`, any path-like object with `open()`, or a URL: `s3://bucket/train/`, `gs://…`,
+            `az://container/…`, `https://host/…` (docs/cloud.md). Compressed tars and `pipe:` commands become a
             `StreamDataset`, which is read forward only.
         container: Its name, where a folder holds files of several.
         spec: Types of fields that the files do not tell: of records without a sidecar, or of tar members whose
             extension says too little. Names that a tar stores with an extension are found by it.
-        index: `auto` keeps a scanned index beside the data when it can, `memory` never writes, and `require` refuses
+        index: `auto` keeps a scanned index beside local data when it can, `memory` never writes, and `require` refuses
             a dataset without a fresh index.
         verify: Compare bytes with their CRC-32 on every read, where it is known.
         pickle: Allow pickled gulp metadata. Only the two classes that GulpIO pickles are accepted in it.

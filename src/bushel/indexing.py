@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal, TypeVar
 
 from bushel.containers import get_container
@@ -16,10 +15,10 @@ from bushel.errors import FormatError, SpecError
 from bushel.opening import Found
 from bushel.segmentscan import with_segments
 from bushel.shardindex import ShardIndex
-from bushel.shards import OpenShard, stamps_of, unchanged
+from bushel.shards import OpenShard, stamps_of, still_fits
 from bushel.sidecar import Manifest, ManifestShard, load_index, load_manifest, save_index, save_manifest
 from bushel.spec import Spec, parse_spec
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, is_local
 
 __all__ = [
     "IndexPolicy",
@@ -35,9 +34,15 @@ IndexPolicy = Literal["auto", "memory", "require"]
 """What to do about a missing or stale index: build it and keep it where a scan was needed (`auto`), build it and
 keep it in memory only (`memory`), or refuse (`require`)."""
 
-_STAT_ALL = 1000
-"""Datasets of up to this many shards are compared with their sidecars when they are opened, larger ones shard by
-shard when a shard is first read."""
+_REMOTE_WORKERS = 8
+"""Shards elsewhere that are indexed at once: each may have 256 MiB on its way."""
+
+_STAT_ALL, _ASK_ALL = 1000, 32
+"""Datasets of up to this many shards, on disk and elsewhere, are compared with their sidecars when they are opened,
+larger ones shard by shard when a shard is first read."""
+
+_ABSENT = (FileNotFoundError, PermissionError)
+"""How it shows that there is no sidecar: who may not list a bucket is refused what is not there."""
 
 T = TypeVar("T")
 
@@ -66,7 +71,8 @@ def open_shards(
     Raises:
         FormatError: A shard is damaged, or has no usable index and `policy` is `require`.
     """
-    if len(found.shards) > _STAT_ALL and options.spec is None and (manifest := _covering(found)) is not None:
+    most = _STAT_ALL if not found.shards or is_local(found.shards[0].root) else _ASK_ALL
+    if len(found.shards) > most and options.spec is None and (manifest := _covering(found)) is not None:
         fields = tuple(parse_spec(manifest.spec).values())
         entries = {entry.name: entry for entry in manifest.shards}
         return [OpenShard.listed(found.container, shard, entries[shard.name], fields) for shard in found.shards]
@@ -98,7 +104,8 @@ def each_shard(
         if report is not None:
             report(1)
         return results
-    pool = ThreadPoolExecutor(workers or (os.cpu_count() or 1), "bushel-index")
+    usual = (os.cpu_count() or 1) if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
+    pool = ThreadPoolExecutor(workers or usual, "bushel-index")
     try:
         for result in pool.map(work, shards):
             results.append(result)
@@ -112,7 +119,10 @@ def each_shard(
 def _covering(found: Found) -> Manifest | None:
     """The manifest, if it knows all of these shards."""
     path = manifest_path(found.shards)
-    manifest = None if path is None else load_manifest(path)
+    try:
+        manifest = None if path is None else load_manifest(path)
+    except PermissionError:
+        return None
     if manifest is None or manifest.container != found.container:
         return None
     return manifest if {shard.name for shard in found.shards} <= {entry.name for entry in manifest.shards} else None
@@ -159,7 +169,7 @@ def build_index(container: str, shard: Shard, options: ReadOptions) -> ShardInde
 def _remembered_spec(shard: Shard) -> Spec | None:
     try:
         return {name: column.field for name, column in load_index(shard.sidecar).columns.items()}
-    except (FileNotFoundError, FormatError):
+    except (*_ABSENT, FormatError):
         return None
 
 
@@ -167,13 +177,13 @@ def fresh_index(shard: Shard) -> ShardIndex | None:
     """The index in the shard's sidecar, if there is one and the shard's files have not changed since."""
     try:
         index = load_index(shard.sidecar)
-    except FileNotFoundError:
+    except _ABSENT:
         return None
     except FormatError as error:
         _log.warning("%s; the shard is indexed again", error)
         return None
     stamps = stamps_of(shard)
-    if not unchanged(index.files, stamps):
+    if not still_fits(index.files, stamps, shard):
         _log.info("%s: the index is older than the data; the shard is indexed again", shard.sidecar)
         return None
     return replace(index, files=stamps)
@@ -185,18 +195,14 @@ def _lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
 
 def _keep_index(index: ShardIndex, shard: Shard) -> bool:
     """Save an index beside the data if that is possible; datasets often lie where one may only read."""
+    if not is_local(shard.sidecar):  # where writing may cost money, it is done when it is asked for
+        return False
     try:
-        save_index(index, _local(shard.sidecar))
+        save_index(index, shard.sidecar)
     except OSError as error:
         _log.info("%s: the index is not kept: %s", shard.sidecar, error)
         return False
     return True
-
-
-def _local(path: AnyPath) -> Path:
-    if not isinstance(path, Path):
-        raise OSError(f"{path} is not local: an index cannot be kept beside a remote dataset")
-    return path
 
 
 def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: bool, segments: bool) -> OpenShard:
@@ -211,14 +217,14 @@ def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: 
     if segments:
         index = with_segments(index, shard)
     if index is not fresh:
-        save_index(index, _local(shard.sidecar))
+        save_index(index, shard.sidecar)
     return OpenShard.of(container, shard, index, stored=True)
 
 
-def write_manifest(shards: Sequence[OpenShard], *, sync: bool = True) -> Path | None:
+def write_manifest(shards: Sequence[OpenShard], *, sync: bool = True) -> AnyPath | None:
     """Write the manifest of a dataset; None where it has no place."""
     path = manifest_path([opened.shard for opened in shards])
-    if not isinstance(path, Path):
+    if path is None:
         return None
     spec: dict[str, str] = {}
     codecs: dict[str, str] = {}

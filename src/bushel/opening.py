@@ -6,19 +6,27 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 from bushel.containers import containers, get_container
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
+from bushel.sidecar import FOLDER, load_manifest
 from bushel.storage import AnyPath, as_path
+from bushel.storage.objects.location import ObjectPath
 
 __all__ = ["Found", "expand_braces", "expand_paths", "find"]
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_AT_ONCE = 32
+"""Paths in object stores that are looked at together."""
+_SUFFIXES = frozenset({".bag", *(each.suffix for each in containers() if each.suffix)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +90,27 @@ def expand_paths(source: object) -> list[AnyPath]:
             raise FileNotFoundError(f"there is no file or folder {missing}")
         return list(paths)
     path = as_path(source)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file or folder {path}")
-    return [path]
+    if isinstance(path, ObjectPath) and not path.listable:  # a folder of an HTTP server may be anything, even a page
+        return [path for url in expand_braces(str(path)) for path in _expand_url(url)]
+    if path.exists():
+        return [path]
+    if isinstance(path, ObjectPath) and (expand_braces(str(path)) != [str(path)] or glob.has_magic(path.key)):
+        return [path for url in expand_braces(str(path)) for path in _expand_url(url)]
+    raise FileNotFoundError(f"there is no file or folder {path}")
+
+
+def _expand_url(url: str) -> list[ObjectPath]:
+    """The objects that a URL stands for, in which the key may be a glob. One without is not looked for yet."""
+    path = ObjectPath.parse(url)
+    if not glob.has_magic(path.key):
+        return [path]
+    parts = path.key.split("/")
+    fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    folder = ObjectPath(path.root, "/".join(parts[:fixed]))
+    matches = list(folder.glob("/".join(parts[fixed:])))
+    if not matches:
+        raise FileNotFoundError(f"no object matches {url}")
+    return matches
 
 
 def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
@@ -99,8 +125,7 @@ def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
     """
     name = container
     shards: list[Shard] = []
-    for path in paths:
-        found, own = _find_one(path, name)
+    for path, found, own in _find_each(list(paths), container):
         if name is not None and found != name:
             raise FormatError(
                 f"this is a {found} and the others are {name}: one dataset has one container",
@@ -114,7 +139,88 @@ def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
     return Found(name, shards)
 
 
+def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tuple[AnyPath, str, list[Shard]]]:
+    """The container and the shards at each path. What the first is, the others are taken for."""
+    if not paths:
+        return
+    first, *others = paths
+    name, shards = _find_one(first, container)
+    yield first, name, shards
+    if not any(isinstance(path, ObjectPath) for path in others):
+        for path in others:
+            yield path, *_find_one(path, name)
+        return
+    with ThreadPoolExecutor(_AT_ONCE, "bushel-find") as pool:
+        for path, found in zip(others, pool.map(lambda path: _find_one(path, name), others), strict=True):
+            yield path, *found
+
+
 def _find_one(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
+    if not isinstance(path, ObjectPath):
+        return _look(path, container)
+    if not path.listable and path.suffix not in _SUFFIXES:
+        return _from_manifest(path)
+    name, shards = _look(seen := _Seen(path), container)
+    return name, [replace(shard, root=path) if shard.root is seen else shard for shard in shards]
+
+
+def _from_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
+    """What a manifest of Bushel's says is in a folder, where the server does not tell."""
+    for sidecars in (FOLDER, f"000000/{FOLDER}"):
+        manifest = load_manifest(path / sidecars / "manifest.json")
+        if manifest is not None:
+            shards = []
+            for entry in manifest.shards:
+                own = FOLDER if sidecars == FOLDER else f"{entry.name}/{FOLDER}"
+                shards.append(Shard(path, entry.name, tuple(stamp.name for stamp in entry.stamps), own))
+            return manifest.container, shards
+    raise FileNotFoundError(
+        f"{path} has no name that a container's files have, and no {FOLDER}/manifest.json, without which a folder of "
+        f"an HTTP server cannot be read: run `bushel index` on the dataset before it is put there, or name its files"
+    )
+
+
+class _Seen:
+    """A path in an object store of which is remembered, while containers look at it, what the store said."""
+
+    def __init__(self, path: ObjectPath) -> None:
+        self._path, self.name, self.parent = path, path.name, path.parent
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def __truediv__(self, name: str) -> ObjectPath:
+        return self._path / name
+
+    @cached_property
+    def _entries(self) -> list[ObjectPath]:
+        try:
+            return list(self._path.iterdir()) if self._path.listable else []
+        except PermissionError:
+            if self._path.is_file():  # some buckets let everyone read and nobody look
+                return []
+            raise
+
+    def is_dir(self) -> bool:
+        return bool(self._entries)
+
+    def is_file(self) -> bool:
+        return self._path.is_file()
+
+    def exists(self) -> bool:
+        return self.is_dir() or self.is_file()
+
+    def iterdir(self) -> Iterator[ObjectPath]:
+        return iter(self._entries)
+
+    def stat(self) -> object:
+        return self._path.stat()
+
+    def open(self, mode: str = "rb") -> IO[bytes]:
+        return self._path.open(mode)
+
+
+def _look(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     candidates = containers() if container is None else [get_container(container)]
     found = [(each.name, shards) for each in candidates if (shards := each.shards(path)) is not None]
     if not found and container is not None:

@@ -12,8 +12,10 @@ from bushel.errors import FormatError
 from bushel.shardindex import FileStamp, ShardIndex
 from bushel.sidecar import ManifestShard, load_index
 from bushel.spec import Field
+from bushel.storage import File, open_known
+from bushel.storage.objects.location import FROM_TAG, ObjectPath
 
-__all__ = ["OpenShard", "stamps_of", "unchanged"]
+__all__ = ["OpenShard", "stamps_of", "still_fits", "unchanged"]
 
 
 def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
@@ -35,6 +37,26 @@ def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
 def unchanged(known: Sequence[FileStamp], now: Sequence[FileStamp]) -> bool:
     """Whether files are as an index knows them. A shard keeps its index when the folders above it change."""
     return [_own(stamp) for stamp in known] == [_own(stamp) for stamp in now]
+
+
+def still_fits(known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard) -> bool:
+    """Whether a sidecar or manifest that knows a shard's files so still holds, now that they are so.
+
+    Files that another tool copied to an object store, with their sidecars, have lost their times on the way. There, a
+    sidecar holds that was put there after the data, if the sizes agree.
+
+    Raises:
+        OSError: An object store refuses, or cannot be reached.
+    """
+    if unchanged(known, now):
+        return True
+    sidecar = shard.sidecar
+    if not isinstance(sidecar, ObjectPath) or any(stamp.mtime_ns >= FROM_TAG for stamp in known):
+        return False
+    if [_own(stamp)[:2] for stamp in known] != [_own(stamp)[:2] for stamp in now]:
+        return False
+    data = [path.stat().modified for path in map(shard.path, range(len(now))) if isinstance(path, ObjectPath)]
+    return sidecar.stat().modified >= max(data)
 
 
 def _own(stamp: FileStamp) -> tuple[str, int, int]:
@@ -99,7 +121,10 @@ class OpenShard:
         return self._index
 
     def _map(self) -> ShardIndex:
-        if not unchanged(self.stamps, stamps_of(self.shard)):
+        now = self.stamps
+        if not all(stamp.mtime_ns >= FROM_TAG for stamp in now):  # else every answer of the store is compared with it
+            now = stamps_of(self.shard)
+        if not still_fits(self.stamps, now, self.shard):
             raise FormatError(
                 "the shard has changed since it was indexed",
                 file=str(self.shard.path(0)),
@@ -113,13 +138,36 @@ class OpenShard:
                 file=str(self.shard.sidecar),
                 hint="run `bushel index` on the dataset, then open it again",
             ) from error
-        if index.samples != self.samples or not unchanged(index.files, self.stamps):
+        if index.samples != self.samples or not still_fits(index.files, now, self.shard):
             raise FormatError(
                 f"this is not the index of {self.shard.path(0)} as the manifest has it",
                 file=str(self.shard.sidecar),
                 hint="run `bushel index` on the dataset, then open it again",
             )
+        self.stamps = now
         return index.select([field.name for field in self.fields])
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether its index has been mapped already."""
+        return self._index is not None
+
+    def open(self, number: int) -> File:
+        """Open one of its files for reading.
+
+        Raises:
+            FormatError: It is no longer the file that the index knows.
+            OSError: It cannot be read.
+        """
+        path, stamp = self.shard.path(number), self.stamps[number]
+        file = open_known(path, stamp.size, stamp.mtime_ns)
+        if file.size != stamp.size or (stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns):
+            raise FormatError(
+                f"the file has changed since the dataset was opened: {file.size} bytes, then {stamp.size}",
+                file=str(path),
+                hint="open the dataset again",
+            )
+        return file
 
     def only(self, names: Collection[str]) -> OpenShard:
         """The same shard with only these fields."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bushel.containers.base import Column, Container, Layout, Shard, ShardWriter, Stored, WriteOptions
 from bushel.errors import StateError
 from bushel.journal import Journal, Kept, read_journal
-from bushel.shardindex import ColumnBuilder, FileStamp, IndexBuilder
+from bushel.segmentscan import NO_SEGMENTS, with_more_segments
+from bushel.shardindex import ColumnBuilder, FileStamp, IndexBuilder, Segments
 from bushel.shards import OpenShard
 from bushel.sidecar import FOLDER, load_index, save_index
 from bushel.spec import format_spec, parse_spec
-from bushel.storage import AnyPath, Staging
+from bushel.storage import AnyPath, Staging, workplace
 
-__all__ = ["ShardInProgress"]
+__all__ = ["ShardInProgress", "WholeShard"]
 
 
 class ShardInProgress:
@@ -36,15 +38,21 @@ class ShardInProgress:
         staging: Staging,
         builder: IndexBuilder,
         journal: Journal,
+        segments: Mapping[str, Segments] | None = None,
     ) -> None:
         self.shard, self.layout = shard, layout
+        self._segments = segments or {}
         self._container, self._staging, self._builder, self._journal = container, staging, builder, journal
-        self._writer: ShardWriter = container.writer(layout, shard, staging, builder)
+        try:
+            self._writer: ShardWriter = container.writer(layout, shard, staging, builder)
+        except BaseException:
+            staging.close()
+            raise
 
     @classmethod
     def create(cls, shard: Shard, container: Container, layout: Layout, *, sync: bool) -> ShardInProgress:
         """Start a new shard."""
-        staging = Staging(shard.root, _staging_name(shard), folder=_own_folder(shard), sync=sync)
+        staging = Staging(shard.root, _staging_name(shard), folder=_own_folder(shard), sync=sync, new=True)
         builder = _builder(container, layout)
         return cls(
             shard, container, layout, staging, builder, Journal(staging.place, head=_head(shard, container, layout))
@@ -61,17 +69,18 @@ class ShardInProgress:
         staging = Staging(root, _staging_name(shard), positions=positions, sync=sync)
         builder = _builder(container, layout)
         builder.load(last.index)
-        opened = cls(
-            shard, container, layout, staging, builder, Journal(staging.place, head=_head(shard, container, layout))
-        )
+        segments = {name: column.segments for name, column in last.index.columns.items() if column.segments is not None}
+        head = {**_head(shard, container, layout), "segments": list(segments)}
+        head["folder"] = None  # it is there: its files are replaced one by one
+        opened = cls(shard, container, layout, staging, builder, Journal(staging.place, head=head), segments)
         opened.checkpoint()
         return opened
 
     @classmethod
-    def staged(cls, root: Path, name: str | None) -> list[Path]:
-        """Staging folders that a killed writer left under a dataset's folder, for one file of it or for all."""
-        place = root / FOLDER / "staging"
-        if not place.is_dir():
+    def staged(cls, root: AnyPath, name: str | None) -> list[Path]:
+        """Staging folders that a killed writer of this machine left, for one file of a dataset or for all."""
+        base = workplace(root)
+        if base is None or not (place := base / FOLDER / "staging").is_dir():
             return []
         return sorted(folder for folder in place.iterdir() if name is None or folder.name == name)
 
@@ -103,7 +112,8 @@ class ShardInProgress:
             return _complete(staging, kept, shard, container)
         journal = Journal(staging.place, head=None)
         journal.resume(kept.samples, kept.positions)
-        return cls(shard, container, layout, staging, builder, journal)
+        segments = dict.fromkeys(kept.head.get("segments", ()), NO_SEGMENTS)
+        return cls(shard, container, layout, staging, builder, journal, segments)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -148,26 +158,69 @@ class ShardInProgress:
         finally:
             self._staging.close()
 
-    def finish(self) -> OpenShard:
-        """Complete the shard and give its files their final names."""
+    def discard(self) -> None:
+        """Stop, leaving nothing."""
+        self._staging.discard()
+
+    def finish(self) -> WholeShard:
+        """Complete the shard: what it gives has only to be published."""
         with closing(self._staging):
             self.checkpoint()
             names = list(self._writer.finish())
             stamps = [FileStamp(name, *stat) for name, stat in zip(names, self._staging.seal(names), strict=True)]
-            index = self._builder.build(stamps)
+            index = with_more_segments(self._builder.build(stamps), self._staging.place, self._segments)
             sidecar = _sidecar_name(self.shard)
             save_index(index, self._staging.place / sidecar, sync=self._staging.sync)
             self._journal.commit([*names, sidecar], sync=self._staging.sync)
-            self._staging.commit([*names, sidecar])
         shard = Shard(self.shard.root, self.shard.name, tuple(names), self.shard.sidecars)
-        return OpenShard.of(self._container.name, shard, index, stored=True)
+        staged = OpenShard.of(self._container.name, shard, index, stored=True)
+        return WholeShard(staged, self._staging)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeShard:
+    """A shard that is whole, with all of its files staged.
+
+    Attributes:
+        staged: The shard as it will be, but for the stamps of its files, which a remote storage makes itself.
+        staging: The files.
+    """
+
+    staged: OpenShard
+    staging: Staging
+
+    def publish(self) -> OpenShard:
+        """Give the files their final names.
+
+        Raises:
+            OSError: That is not possible. They are still staged.
+        """
+        opened, staging = self.staged, self.staging
+        names, sidecar = opened.shard.files, _sidecar_name(opened.shard)
+        if staging.local:
+            staging.commit([*names, sidecar])
+            return opened
+        stamps = tuple(FileStamp(name, *stat) for name, stat in zip(names, staging.upload(names), strict=True))
+        index = replace(opened.index, files=stamps)
+        save_index(index, staging.place / sidecar, sync=False)
+        staging.upload([sidecar])
+        staging.discard()
+        return OpenShard.of(opened.container, opened.shard, index, stored=True)
+
+    def stop(self) -> None:
+        """Make `publish`, which another thread is at, end with an error soon if it uploads."""
+        self.staging.stop.set()
 
 
 def _complete(staging: Staging, kept: Kept, shard: Shard, container: Container) -> OpenShard | None:
-    """Finish the renames that a killed writer had begun."""
-    names = [name for name in kept.commit or () if (staging.place / name).exists()]
+    """Finish the renames or uploads that a killed writer had begun."""
+    *names, sidecar = kept.commit or [_sidecar_name(shard)]
+    if not staging.local:
+        index = load_index(staging.place / sidecar)
+        whole = Shard(shard.root, shard.name, tuple(names), shard.sidecars)
+        return WholeShard(OpenShard.of(container.name, whole, index, stored=True), staging).publish()
     if kept.head["folder"] is None or (staging.place / kept.head["folder"]).exists():
-        staging.commit(names)
+        staging.commit([name for name in [*names, sidecar] if (staging.place / name).exists()])
     else:
         staging.discard()
     return OpenShard.of(container.name, shard, load_index(shard.sidecar), stored=True)

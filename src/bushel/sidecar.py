@@ -11,8 +11,6 @@ Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key
 
 from __future__ import annotations
 
-import os
-import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +22,7 @@ from bushel.errors import FormatError, SpecError
 from bushel.kernels import map_array
 from bushel.shardindex import Column, FileStamp, Fragments, Keys, Segments, ShardIndex
 from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, read_whole, write_whole
 
 __all__ = ["FOLDER", "Manifest", "ManifestShard", "load_index", "load_manifest", "save_index", "save_manifest"]
 
@@ -103,7 +101,12 @@ class Manifest(msgspec.Struct, frozen=True):
     version: int = _VERSION
 
 
-def save_index(index: ShardIndex, path: Path, *, sync: bool = True) -> None:
+# made at import: msgspec 0.22 learns a Struct when it is first decoded, and crashes when two threads do that at once
+_MANIFEST = msgspec.json.Decoder(Manifest)
+_HEADER = msgspec.json.Decoder(_Header)
+
+
+def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
     """Write a shard's index, atomically, and on disk if `sync`.
 
     Raises:
@@ -132,7 +135,7 @@ def save_index(index: ShardIndex, path: Path, *, sync: bool = True) -> None:
         [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
         [_Field(name, column.field.type, column.codec, column.file) for name, column in index.columns.items()],
     )
-    _replace(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=sync)
+    write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=sync)
 
 
 def load_index(path: AnyPath) -> ShardIndex:
@@ -207,9 +210,9 @@ def _segments(arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: A
     )
 
 
-def save_manifest(manifest: Manifest, path: Path, *, sync: bool = True) -> None:
+def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
     """Write a manifest, atomically, and on disk if `sync`."""
-    _replace(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n", sync=sync)
+    write_whole(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n", sync=sync)
 
 
 def load_manifest(path: AnyPath) -> Manifest | None:
@@ -218,12 +221,12 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     Raises:
         FormatError: It is damaged or of a later version.
     """
-    if not path.exists():
-        return None
-    with path.open("rb") as file:
-        data = file.read()
     try:
-        manifest = msgspec.json.decode(data, type=Manifest)
+        data = read_whole(path)
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = _MANIFEST.decode(data)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
     if manifest.version != _VERSION:
@@ -231,25 +234,9 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     return manifest
 
 
-def _replace(path: Path, data: bytes, *, sync: bool) -> None:
-    """Write a file aside, then rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
-    try:
-        with open(partial, "wb") as file:
-            file.write(data)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def _bytes_of(path: AnyPath) -> memoryview:
     if not isinstance(path, Path):
-        with path.open("rb") as file:
-            return memoryview(file.read())
+        return memoryview(read_whole(path))
     return map_array(str(path)).data
 
 
@@ -258,7 +245,7 @@ def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _H
         raise FormatError("not an index: its header is cut", file=path, offset=0, hint=_HINT)
     try:
         entries = msgspec.json.decode(data[8 : 8 + length])
-        header = msgspec.json.decode(entries.pop("__metadata__")["bushel"], type=_Header)
+        header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"not an index: {error}", file=path, offset=8, hint=_HINT) from error
     if header.version != _VERSION:

@@ -21,7 +21,7 @@ from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import AnyPath
 from bushel.storage.forward import Readable, decompressed, output_of
 
-__all__ = ["StreamDataset", "is_stream"]
+__all__ = ["StreamDataset", "expand_ranges", "is_stream"]
 
 _PIPE = "pipe:"
 _STDIN = "-"
@@ -280,7 +280,7 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
             raise UnsupportedError(
                 f"{sources!r} would run a command: pass allow_commands=True if you trust where this name comes from"
             )
-        yield from _expand_ranges(sources)
+        yield from expand_ranges(sources)
     elif sources == _STDIN:
         yield _STDIN
     elif isinstance(sources, io.TextIOBase):
@@ -291,7 +291,7 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
         yield from expand_paths(sources)
 
 
-def _expand_ranges(command: str) -> Iterator[str]:
+def expand_ranges(command: str) -> Iterator[str]:
     """Expand only `{000..146}`: other braces mean something to the shell or to `awk`."""
     pieces = _RANGE.split(command)
     widths = [len(low) for low in pieces[1::3]]

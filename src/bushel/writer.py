@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from bushel.bytesize import parse_bytes
 from bushel.codecs import get_codec
 from bushel.containers import containers, get_container
 from bushel.containers.base import Container, Layout, ReadOptions, Stored, WriteOptions
@@ -19,31 +19,17 @@ from bushel.indexing import open_shards, write_manifest
 from bushel.keytable import KeyTable
 from bushel.opening import find
 from bushel.shards import OpenShard
+from bushel.shardupload import Uploads
 from bushel.shardwrite import ShardInProgress
 from bushel.spec import KEY, Field, format_spec, parse_spec
-from bushel.storage import as_path
+from bushel.storage import as_path, leave_workplace, workplace
+from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["Writer", "parse_bytes"]
+__all__ = ["Writer"]
 
 Mode = Literal["create", "append", "resume"]
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?\s*", re.IGNORECASE)
 _CHECKPOINT_SECONDS = 1.0
-
-
-def parse_bytes(size: int | str) -> int:
-    """A number of bytes written as a person would: `1GB` is 10**9, `1GiB` is 2**30.
-
-    Raises:
-        ValueError: It is no size.
-    """
-    if isinstance(size, int):
-        return size
-    match = _SIZE.fullmatch(size)
-    if match is None:
-        raise ValueError(f"{size!r} is no size: write 500MB, 1GiB or a number of bytes")
-    base = 1024 if match[3] else 1000
-    return int(float(match[1]) * base ** " kMGT".upper().index(match[2].upper() or " "))
 
 
 class Writer:
@@ -53,10 +39,15 @@ class Writer:
     beside it, with a journal, so that `mode="resume"` goes on after a kill with nothing lost or doubled. When the body
     of the `with` statement raises, finished shards stay, and the unfinished one is left for `mode="resume"`.
 
+    Of a dataset in an object store, shards are staged in a folder of this machine (under `TMPDIR`, with room for two
+    shards) and uploaded when they are whole, each while the next one is written. `mode="resume"` goes on there; on
+    another machine, behind the last shard that was uploaded.
+
     Threads may share a writer; samples are written in the order in which `append` is called.
 
     Args:
-        path: Folder of the dataset, or, for tar, ffrecord and recordio, the name of the one file to write.
+        path: Folder of the dataset, or, for tar, ffrecord and recordio, the name of the one file to write. A local
+            path, or a URL: `s3://`, `gs://`, `az://`.
         spec: Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`. Can be left out where there is a
             dataset already.
         container: `bag`, `tar`, `ffrecord`, `gulp` or `recordio`. Can be left out where the suffix of `path` or the
@@ -67,7 +58,11 @@ class Writer:
         shard_bytes: Start a new shard when one has this many bytes: a number, or `"1GB"`.
         generation: Of a bag: `B` (the default; Granular 0.20 to 0.21) or `C` (from 0.22 on).
         expected: Samples that will come, when known: some containers then save a copy of the data.
+        folders: When samples are the files of a folder, with their paths as keys: the paths of its empty folders. Only
+            `ffrecord` keeps such. They come into the first shard that is written.
         sync: Whether to wait until a finished shard is on disk. Without, a power cut may lose what looked finished.
+        before_shard: Called whenever a shard is whole and about to get its final names, so that what is kept beside
+            the dataset is never behind it.
 
     Raises:
         FileExistsError: A dataset is there already, or an unfinished one.
@@ -87,7 +82,9 @@ class Writer:
         shard_bytes: int | str | None = None,
         generation: str | None = None,
         expected: int | None = None,
+        folders: Iterable[str] | None = None,
         sync: bool = True,
+        before_shard: Callable[[], None] | None = None,
     ) -> None:
         if spec is None and mode == "create":
             raise ValueError("a new dataset needs a spec, such as {'image': 'jpg', 'label': 'int'}")
@@ -110,7 +107,12 @@ class Writer:
         self._sharded = bool(shard_samples or shard_bytes)
         self._generation = generation
         self._expected = expected
+        self._folders = None if folders is None else tuple(folders)
+        if self._folders is not None and not self._container.keeps_folders:
+            raise SpecError(f"{self._container.name} cannot keep folders that lead to no sample; ffrecord can")
         self._sync = sync
+        self._before_shard = before_shard
+        self._uploads = Uploads()
         self._lock = threading.Lock()
         self._layout: Layout | None = None
         self._current: ShardInProgress | None = None
@@ -120,6 +122,7 @@ class Writer:
         self._closed = False
         self._checkpointed = time.monotonic()
         self._samples = 0
+        self._last_may_grow = False
         try:
             self._prepare(mode)
         except BaseException:
@@ -137,6 +140,8 @@ class Writer:
         if kind is None:
             self.close()
         else:
+            if not issubclass(kind, Exception):  # Ctrl-C does not wait for an upload
+                self._uploads.stop()
             self.suspend()
 
     def __len__(self) -> int:
@@ -174,6 +179,9 @@ class Writer:
         with self._lock:
             if self._closed:
                 raise ValueError("the writer is closed")
+            if self._uploads.failed:
+                self._stop()
+                self._settle()
             layout = self._layout or self._decide(keyed=key is not None)
             key = self._check_key(layout, key)
             values = dict(self._encoded(layout, sample))
@@ -188,6 +196,16 @@ class Writer:
                 self._checkpoint(shard)
             return self._samples - 1
 
+    def fill_last(self, since: int = 0) -> None:
+        """Let the next samples go into the last shard, if that was finished before it was full.
+
+        Args:
+            since: Position of a sample. A shard with samples before it stays as it is.
+        """
+        with self._lock:
+            fillable = self._sharded and self._current is None and workplace(self._root) and self._shards
+            self._last_may_grow = bool(fillable) and self._samples - self._shards[-1].samples >= since
+
     def flush(self) -> None:
         """Make sure that a kill from here on loses none of the samples appended so far (`mode="resume"` finds them)."""
         with self._lock:
@@ -199,29 +217,40 @@ class Writer:
         with self._lock:
             if self._closed:
                 return
-            if self._current is None and not self._shards:
+            if self._current is None and (self._folders or not self._shards):
                 self._start(self._layout or self._decide(keyed=False))
             if self._current is not None:
                 self._finish()
             self._closed = True
+            self._settle()
+            self._uploads.close()
+            leave_workplace(self._root)
             if not self._single:
                 write_manifest(self._shards, sync=self._sync)
 
     def suspend(self) -> None:
         """Stop writing, and leave the unfinished shard for `mode="resume"`."""
         with self._lock:
+            self._stop()
+            self._settle()
+            self._uploads.close()
+
+    def discard(self) -> None:
+        """Stop writing, and throw the unfinished shard away."""
+        with self._lock:
             if not self._closed and self._current is not None:
-                self._current.suspend()
+                self._current.discard()
                 self._current = None
             self._closed = True
+            self._settle()
+            self._uploads.close()
 
     # Before the first sample
 
     def _prepare(self, mode: Mode) -> None:
-        local = self._root if isinstance(self._root, Path) else None
-        if local is None and mode != "create":
-            raise UnsupportedError(f"mode={mode!r} needs a local folder, and {self._root} is none")
-        staged = ShardInProgress.staged(local, self._target.name if self._single else None) if local else []
+        if workplace(self._root) is None and (mode != "create" or isinstance(self._root, ObjectPath)):
+            raise UnsupportedError(f"{mode!r} needs a local folder or an object store, and {self._root} is neither")
+        staged = ShardInProgress.staged(self._root, self._target.name if self._single else None)
         if staged and mode != "resume":
             raise FileExistsError(
                 f"{self._target} has an unfinished write: go on with mode='resume', or delete {staged[0]}"
@@ -229,14 +258,16 @@ class Writer:
         for folder in staged:
             self._current = self._take_up(folder) or self._current
         self._shards = self._existing()
+        if mode == "resume" and (self._current or self._shards):
+            self._folders = self._folders and ()  # the first shard, which was begun, has them
         if mode == "create" and self._shards:
             raise FileExistsError(
                 f"{self._target} is a dataset already: use mode='append' to add to it, or another path"
             )
         if mode == "append" and not self._shards:
             raise FileNotFoundError(f"{self._target} has no {self._container.name} dataset to append to")
-        if local is not None:
-            local.mkdir(parents=True, exist_ok=True)
+        if isinstance(self._root, Path):
+            self._root.mkdir(parents=True, exist_ok=True)
         if (current := self._current) is not None:
             self._shards = [known for known in self._shards if known.shard.files != current.shard.files]
             if self._adopts:
@@ -299,10 +330,10 @@ class Writer:
         self._load_keys()
 
     def _decide(self, *, keyed: bool) -> Layout:
-        keyed = keyed or self._container.needs_keys
+        keyed = keyed or self._container.needs_keys or self._folders is not None
         plain = self._single or not (self._sharded or any(shard.shard.name for shard in self._shards))
         generation = self._generation
-        options = WriteOptions(keyed=keyed, generation=generation, single=plain, expected=self._expected)
+        options = WriteOptions(keyed, generation, plain, self._expected, self._folders)
         self._layout = self._container.layout(self._fields, options)
         self._load_keys()
         return self._layout
@@ -353,16 +384,37 @@ class Writer:
     # Each shard
 
     def _start(self, layout: Layout) -> ShardInProgress:
-        name = self._target.name if self._single else None
+        expected = self._expected_here()
+        layout = replace(layout, options=replace(layout.options, expected=expected, folders=self._folders))
         if self._shards and self._appends_in_place():
-            last = self._shards.pop()
-            self._current = ShardInProgress.reopen(last, self._root, self._container, layout, sync=self._sync)
+            self._current = self._reopen(layout)
         else:
-            number = len(self._shards)
-            layout = replace(layout, options=replace(layout.options, expected=self._expected_here()))
-            shard = self._container.shard(self._root, layout, number, name)
-            self._current = ShardInProgress.create(shard, self._container, layout, sync=self._sync)
+            self._current = self._unfilled(layout) or self._new(layout)
+        self._folders = self._folders and ()
         return self._current
+
+    def _new(self, layout: Layout) -> ShardInProgress:
+        name = self._target.name if self._single else None
+        shard = self._container.shard(self._root, layout, len(self._shards), name)
+        return ShardInProgress.create(shard, self._container, layout, sync=self._sync)
+
+    def _reopen(self, layout: Layout) -> ShardInProgress:
+        reopened = ShardInProgress.reopen(self._shards[-1], self._root, self._container, layout, sync=self._sync)
+        self._shards.pop()
+        return reopened
+
+    def _unfilled(self, layout: Layout) -> ShardInProgress | None:
+        """The last shard, if it was finished before it was full: by too many errors in packing, say."""
+        may_grow, self._last_may_grow = self._last_may_grow, False
+        if not may_grow or (self._limit_samples is not None and self._shards[-1].samples >= self._limit_samples):
+            return None
+        last = self._shards[-1]
+        reopened = self._reopen(layout)
+        if not self._full(reopened):
+            return reopened
+        reopened.discard()
+        self._shards.append(last)
+        return None
 
     def _expected_here(self) -> int | None:
         """Samples that the next shard will probably get."""
@@ -387,8 +439,28 @@ class Writer:
         if self._current is not None:
             shard, self._current = self._current, None
             self._closed = True  # if this fails: the staged shard is left for mode="resume", and nothing may replace it
-            self._shards.append(shard.finish())
+            whole = shard.finish()
+            self._settle()
+            if self._before_shard is not None:
+                self._before_shard()
+            if isinstance(self._root, Path):
+                self._shards.append(whole.publish())
+            else:
+                self._shards.append(whole.staged)
+                self._uploads.begin(whole)
             self._closed = False
+
+    def _settle(self) -> None:
+        """Wait for the upload of the last finished shard."""
+        if (uploaded := self._uploads.settle()) is not None:
+            self._shards[-1] = uploaded
+
+    def _stop(self) -> None:
+        """Write no more; what is staged stays."""
+        closed, self._closed = self._closed, True
+        if not closed and self._current is not None:
+            current, self._current = self._current, None
+            current.suspend()
 
 
 def _encoded_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterator[Any]:

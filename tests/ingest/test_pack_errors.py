@@ -76,7 +76,55 @@ class TestErrors:
         dataset = opened(tmp_path / "out")
         assert [sample["label"] for sample in dataset] == [n for n in range(30) if n not in (5, 17)]
         assert [line["position"] for line in noted(tmp_path / "out.errors.jsonl")] == [5, 17, 30]
+
+    @pytest.mark.parametrize("limit", [{"shard_samples": 20}, {"shard_bytes": 12_000}])
+    @each
+    def test_with_more_allowed_it_goes_on_as_if_nothing_had_happened(
+        self, tmp_path: Path, container: str, generation: Generation, limit: dict[str, int]
+    ) -> None:
+        source = Numbered(90, bad=(5, 17, 30, 44))
+        options: dict[str, Any] = {"container": container, "generation": generation, "sync": False, **limit}
+        with pytest.raises(TooManyErrors):
+            bushel.pack(source, tmp_path / "out", max_errors=2, **options)
+        done = bushel.pack(source, tmp_path / "out", mode="resume", max_errors=4, **options)
+        assert (done.kept, done.samples, done.errors) == (28, 58, 4)
+        bushel.pack(source, tmp_path / "whole", max_errors=4, **options)
+        assert len(opened(tmp_path / "whole").shards) > 2
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
         assert not list((tmp_path / "out").rglob("*.pack.json"))
+
+    @pytest.mark.parametrize("before", [3, 7])
+    @each
+    def test_a_shard_that_was_there_before_an_append_stays_as_it_is(
+        self, tmp_path: Path, container: str, generation: Generation, before: int
+    ) -> None:
+        options: dict[str, Any] = {"container": container, "generation": generation, "shard_samples": 5, "sync": False}
+        more: dict[str, Any] = {**options, "keys": lambda key: "n" + key}
+        for name in ("out", "whole"):
+            bushel.pack(Numbered(before), tmp_path / name, **options)
+        source = Numbered(20, bad=(1, 9))
+        with pytest.raises(TooManyErrors):
+            bushel.pack(source, tmp_path / "out", mode="append", max_errors=1, **more)
+        assert bushel.pack(source, tmp_path / "out", mode="resume", max_errors=2, **more).errors == 2
+        bushel.pack(source, tmp_path / "whole", mode="append", max_errors=2, **more)
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+
+    def test_another_order_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(TooManyErrors):
+            bushel.pack(Numbered(9, bad=(5,)), tmp_path / "x.tar")
+        with pytest.raises(StateError, match="begun with shuffle None, and cannot go on with 1"):
+            bushel.pack(Numbered(9), tmp_path / "x.tar", mode="resume", shuffle=1)
+
+    def test_a_kill_while_the_last_shard_is_filled(self, tmp_path: Path) -> None:
+        with pytest.raises(TooManyErrors):
+            bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", container="bag", shard_samples=10)
+        call = f"bushel.pack(Dying(40, 17), {str(tmp_path / 'out')!r}, container='bag', shard_samples=10, mode='resume'"
+        killed(f"{call}, max_errors=1, workers=1)")
+        assert [sample["label"] for sample in opened(tmp_path / "out")] == list(range(13))
+        options: dict[str, Any] = {"container": "bag", "shard_samples": 10, "max_errors": 1}
+        bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", mode="resume", **options)
+        bushel.pack(Numbered(40, bad=(13,)), tmp_path / "whole", **options)
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
 
     def test_none_is_allowed_unless_said(self, tmp_path: Path) -> None:
         with pytest.raises(TooManyErrors, match="1 of the first 3 items cannot be packed, and 0 may be"):

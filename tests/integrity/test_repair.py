@@ -125,7 +125,9 @@ def test_joined_tars_are_read_to_the_end(tmp_path: Path) -> None:
     joined.write_bytes(one.read_bytes() + two.read_bytes())
     done = bushel.repair(joined, tmp_path / "fixed.tar")
     assert done.samples == 2
-    assert stored(reading(tmp_path / "fixed.tar")) == {str(i): {"__key__": str(i), "text": b"text %d" % i} for i in range(2)}
+    assert stored(reading(tmp_path / "fixed.tar")) == {
+        str(i): {"__key__": str(i), "text": b"text %d" % i} for i in range(2)
+    }
 
 
 def test_behind_damage_in_a_rec_the_next_magic_is_found(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.sources.folders import image_folder, jpeg, png
 
 from bushel.errors import FormatError
-from bushel.sources import Files, ImageFolder
+from bushel.sources import Files, Foldered, ImageFolder
 from bushel.sources.base import Names, extend_labels
 from bushel.sources.files import walk
 from bushel.testing import check_source
@@ -96,6 +96,17 @@ class TestFiles:
         (tmp_path / "b.bin").write_bytes(b"2")
         source = Files(tmp_path, suffixes=[".txt"], field="text")
         assert [dict(source[at]) for at in range(len(source))] == [{"__key__": "a.TXT", "text": b"1"}]
+
+    def test_folders_that_hold_nothing(self, tmp_path: Path) -> None:
+        for name in ("a/b", "a/c/d", "e", "f/.bushel"):
+            (tmp_path / name).mkdir(parents=True)
+        (tmp_path / "a/x").write_bytes(b"1")
+        (tmp_path / "e/y.bin").write_bytes(b"2")
+        source = Files(tmp_path)
+        assert isinstance(source, Foldered)
+        assert list(source.folders or ()) == ["a/b", "a/c/d", "f"]
+        assert [source[at]["__key__"] for at in range(len(source))] == ["a/x", "e/y.bin"]
+        assert list(Files(tmp_path, suffixes=[".bin"]).folders or ()) == []
 
 
 class TestWalk:

@@ -6,6 +6,7 @@ import resource
 import signal
 from array import array
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -280,3 +281,15 @@ def test_positions_and_truncation_of_all_files(tmp_path: Path) -> None:
     again.seal(["a", "b"])
     again.commit(["a", "b"])
     assert final(tmp_path) == {"a": b"fir!", "b": b"anew"}
+
+
+def test_writers_beside_each_other_may_come_and_go(tmp_path: Path) -> None:
+    """One removes the folders that are empty while another makes its own in them."""
+
+    def come_and_go(number: int) -> None:
+        for _ in range(200):
+            Staging(tmp_path, f"{number}.tar").discard()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(come_and_go, range(8)))
+    assert list(tmp_path.iterdir()) == []

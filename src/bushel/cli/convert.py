@@ -17,7 +17,9 @@ __all__ = ["command"]
 
 def command(
     source: Path,
-    target: Annotated[str, typer.Argument(help="A new folder, or one file: out/train.tar, train.ffr, train.rec.")],
+    target: Annotated[
+        str, typer.Argument(help="A new folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")
+    ],
     container: Annotated[
         str | None,
         typer.Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio. TARGET's suffix may say it."),

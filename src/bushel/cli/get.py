@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import sys
 from typing import Annotated
 
@@ -36,6 +37,7 @@ def command(
     from bushel.cli.output import print_json
     from bushel.dataset import Dataset
     from bushel.errors import UnsupportedError
+    from bushel.storage import as_path, write_whole
 
     dataset = bushel.open(path, container=container, pickle=pickle)
     if not isinstance(dataset, Dataset):
@@ -47,8 +49,11 @@ def command(
         return
     kind, data = stored_value(dataset, at, field)
     if output != "-":
-        with open(output, "wb") as file:
-            file.write(data)
+        target = as_path(output)
+        if isinstance(target, pathlib.Path):  # as it is: a device, a pipe, no new folder
+            target.write_bytes(data)
+        else:
+            write_whole(target, data)
         return
     if sys.stdout.isatty() and not raw and not is_readable(kind):
         raise typer.BadParameter(

@@ -13,7 +13,9 @@ __all__ = ["command"]
 
 
 def command(
-    target: Annotated[str, typer.Argument(help="A new folder, or one file: out/train.tar, train.ffr, train.rec.")],
+    target: Annotated[
+        str, typer.Argument(help="A new folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")
+    ],
     sources: Annotated[list[str], typer.Argument(help="The datasets, in order.")],
     container: Annotated[
         str | None, typer.Option("--container", "-c", help="Of the new dataset. [that of the first]")

@@ -9,7 +9,11 @@ import typer
 __all__ = ["Allow", "Debug", "Json", "Kind", "Path", "Pickle", "Quiet", "Workers", "pairs"]
 
 Path = Annotated[
-    str, typer.Argument(help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'.")
+    str,
+    typer.Argument(
+        help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local, or a URL: s3://, "
+        "gs://, az://, https://."
+    ),
 ]
 Kind = Annotated[
     str | None,

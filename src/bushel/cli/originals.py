@@ -28,5 +28,24 @@ class Original:
         return loaded
 
 
-ORIGINALS: dict[str, Original] = {}
+ORIGINALS: dict[str, Original] = {
+    "gulp2_20bn_json_videos": Original("gulpio2.commands:gulp2_20bn_json_videos", "Gulp videos listed in a JSON file."),
+    "gulp2_20bn_csv_webm": Original("gulpio2.commands:gulp2_20bn_csv_webm", "Gulp videos listed in a CSV file."),
+    "gulp2_20bn_csv_jpeg": Original(
+        "gulpio2.commands:gulp2_20bn_csv_jpeg", "Gulp folders of frames listed in a CSV file."
+    ),
+    "gulp2_activitynet": Original("gulpio2.commands:gulp2_activitynet", "Gulp a subset of ActivityNet."),
+    "gulp2_kinetics": Original("gulpio2.commands:gulp2_kinetics", "Gulp Kinetics."),
+    "gulp2_image_folder": Original("gulpio2.commands:gulp2_image_folder", "Gulp images in a folder for each label."),
+    "gulp2_image_list": Original("gulpio2.commands:gulp2_image_list", "Gulp the images of a list."),
+    "gulp2_video_folder": Original("gulpio2.commands:gulp2_video_folder", "Gulp videos in a folder for each label."),
+    "gulp2_register_adapter": Original(
+        "gulpio2.commands:gulp2_register_adapter", "Make a command line for an adapter."
+    ),
+    "gulp2_sanity_check": Original("gulpio2.commands:gulp2_sanity_check", "Check the files of a gulp directory."),
+    "im2rec": Original("mxnet.commands:im2rec", "Lists of images, and MXNet record files of them (both im2rec tools)."),
+    "rec2idx": Original("mxnet.commands:rec2idx", "The index of an MXNet record file, made anew."),
+    "tarp": Original("webdataset.commands.tarp:main", "Make, join, split, sort and process WebDataset archives."),
+    "widsindex": Original("webdataset.commands.widsindex:main", "Make, change and show the indexes of wids."),
+}
 """The old commands by their names, in the order of the help."""

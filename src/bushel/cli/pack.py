@@ -26,7 +26,9 @@ def command(
     source: Annotated[
         str, typer.Argument(help="A folder of images or videos, a list (.lst, .csv, .json), arrays (.npz), a dataset.")
     ],
-    target: Annotated[str, typer.Argument(help="A new folder, or one file: out/train.tar, train.ffr, train.rec.")],
+    target: Annotated[
+        str, typer.Argument(help="A new folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")
+    ],
     container: Annotated[
         str | None,
         typer.Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio. TARGET's suffix may say it."),

@@ -79,12 +79,15 @@ class WriteOptions:
         generation: Of a bag: `B` or `C`; None elsewhere.
         single: The user named one file (`out/train.tar`) or, for a bag, asked for no shards.
         expected: Samples in the shard, when known in advance; a hint that may be wrong.
+        folders: Of a container that keeps them: paths of folders that lead to no sample. None when samples are no
+            files of a folder.
     """
 
     keyed: bool
     generation: str | None = None
     single: bool = False
     expected: int | None = None
+    folders: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,11 @@ class Container(Protocol):
     @property
     def needs_keys(self) -> bool:
         """Whether every sample is stored under a key: without keys of their own, samples get their number as text."""
+        ...
+
+    @property
+    def keeps_folders(self) -> bool:
+        """Whether a dataset of files can have folders that lead to none of them (`WriteOptions.folders`)."""
         ...
 
     def shards(self, path: AnyPath) -> list[Shard] | None:

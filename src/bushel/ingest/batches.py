@@ -13,6 +13,7 @@ from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.dataset import Dataset, Sample
 from bushel.errors import CodecError, SpecError
+from bushel.sources.stored import empty_folders_in
 from bushel.spec import KEY, Field, parse_spec
 from bushel.stream import StreamDataset
 
@@ -53,6 +54,7 @@ class DatasetBatches:
         keyed: Whether its samples have keys of their own.
         samples: Their number.
         workers: How many batches may be read at once.
+        folders: The empty folders of a packed folder, or None.
     """
 
     def __init__(self, dataset: Dataset, workers: int) -> None:
@@ -62,6 +64,7 @@ class DatasetBatches:
         self.samples: int | None = len(dataset)
         self.workers = workers
         self.codecs = {name: self._codecs(name) for name in self.fields}
+        self.folders = empty_folders_in(dataset)
 
     def _codecs(self, name: str) -> frozenset[str]:
         indexes = (shard.index for shard in self._dataset.shards if shard.samples)
@@ -111,6 +114,7 @@ class StreamBatches:
         self.keyed = True
         self.samples: int | None = None
         self.workers = 1  # one thread reads the stream, so batches come in order
+        self.folders: list[str] | None = None
 
     def refuse_missing(self, names: Sequence[str], advice: str) -> None:
         """Raise `SpecError` for the first sample of the first batch that lacks one of these fields."""

@@ -19,6 +19,7 @@ from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
 from bushel.ingest.routes import Route, encode_value, holders, plan_routes, target_fields
 from bushel.ingest.tiling import Jpeg, fields_to_tile, tile_values
 from bushel.spec import KEY, Field, format_spec
+from bushel.storage import AnyPath, as_path
 from bushel.stream import StreamDataset
 from bushel.writer import Mode, Writer
 
@@ -50,7 +51,7 @@ class Conversion:
 
 def convert(
     source: Any,
-    target: str | os.PathLike[str],
+    target: str | os.PathLike[str] | AnyPath,
     *,
     container: str | None = None,
     fields: Iterable[str] | None = None,
@@ -118,6 +119,7 @@ def convert(
     tiled = fields_to_tile(jpeg, {route.target.name: route.codec for route in routes})
     if not layout.sparse:
         reading.refuse_missing(list(targets), _advice(kind, targets, keyed=keyed))
+    folders = reading.folders if kind.keeps_folders and keyed and change is str and not layout.sparse else None
     written = size = 0
     with Writer(
         target,
@@ -128,6 +130,7 @@ def convert(
         shard_bytes=shard_bytes,
         generation=generation,
         expected=reading.samples,
+        folders=folders,
         sync=sync,
     ) as writer:
         kept = len(writer)
@@ -151,12 +154,14 @@ def convert(
         limits = layout.limits
     if reading.keyed and not keyed:
         limits += ("keys are left out",)
+    if reading.folders and folders is None:
+        limits += (f"{len(reading.folders)} empty folders are left out",)
     return Conversion(kind.name, written, kept, size, time.monotonic() - started, writer.spec, limits)
 
 
-def _container_of(target: str | os.PathLike[str]) -> Container:
+def _container_of(target: str | os.PathLike[str] | AnyPath) -> Container:
     for candidate in containers():
-        if candidate.suffix and os.fspath(target).endswith(candidate.suffix):
+        if candidate.suffix and as_path(target).name.endswith(candidate.suffix):
             return candidate
     names = ", ".join(candidate.name for candidate in containers())
     raise ValueError(f"say which container to write with container=: {names}")

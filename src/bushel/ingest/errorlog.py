@@ -11,17 +11,19 @@ from typing import Any
 from bushel.errors import FormatError, StateError
 from bushel.ingest.prepare import Bad
 from bushel.sidecar import FOLDER
+from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, write_whole
 
 __all__ = ["ErrorLog", "PackState", "beside", "reason"]
 
 
-def beside(target: Path, suffix: str) -> Path:
+def beside(target: AnyPath, suffix: str) -> AnyPath:
     """A file beside a dataset: `out/train.rec` and `errors.jsonl` give `out/train.rec.errors.jsonl`.
 
     It cannot lie in the dataset's folder, where some original readers take every file for a part of the dataset.
     """
-    target = target if target.name else target.resolve()
-    return target.with_name(f"{target.name}.{suffix}")
+    if isinstance(target, Path) and not target.name:
+        target = target.resolve()
+    return target.parent / f"{target.name}.{suffix}"
 
 
 def reason(error: BaseException) -> str:
@@ -34,21 +36,52 @@ class ErrorLog:
     """A file with a line for each item that could not be packed. Without errors there is none.
 
     A line is on its way to the disk before any sample behind that item, so after a kill the log knows of every item
-    that was passed over among the samples that were kept.
+    that was passed over among the samples that were kept. Beside a dataset that is not local, it is written on this
+    machine, and uploaded by `publish`, before every shard.
+
+    Args:
+        path: Where it is to be.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = path
+        self._file = path if isinstance(path, Path) else make_workplace(path) / "errors.jsonl"
+        self._published = True
 
     def clear(self) -> None:
         """Begin anew."""
-        self.path.unlink(missing_ok=True)
+        self._file.unlink(missing_ok=True)
+        self.publish_later()
+        self.publish()
 
     def add(self, bad: Bad) -> None:
         """Note an item."""
         line = {"position": bad.position, "key": bad.key, "path": bad.path, "error": reason(bad.error)}
-        with open(self.path, "a", encoding="utf-8", errors="surrogateescape") as file:
+        with open(self._file, "a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        self.publish_later()
+
+    def publish_later(self) -> None:
+        """Note that the file was changed."""
+        self._published = self._file is self.path
+
+    def publish(self) -> None:
+        """See to it that what was noted is where it is to be."""
+        if self._published:
+            return
+        if self._file.exists():
+            write_whole(self.path, self._file.read_bytes())
+        else:
+            remove(self.path)
+        self._published = True
+
+    def finish(self) -> None:
+        """Publish it, and leave nothing on this machine where it does not belong there."""
+        self.publish()
+        if self._file is not self.path:
+            self._file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._file.parent.rmdir()
 
     def positions(self) -> list[int]:
         """The positions of the items that are noted, in the order in which they were met.
@@ -57,7 +90,7 @@ class ErrorLog:
             FormatError: A line is no such line; the last one may have been cut by a kill.
         """
         try:
-            lines = self.path.read_text("utf-8", errors="surrogateescape").split("\n")
+            lines = read_text(self._file if self._file.exists() else self.path).split("\n")
         except FileNotFoundError:
             return []
         found = []
@@ -74,13 +107,15 @@ class ErrorLog:
 
     def keep(self, count: int) -> None:
         """Keep the first lines only: what comes behind is met again."""
-        if not self.path.exists():
+        try:
+            text = read_text(self._file if self._file.exists() else self.path)
+        except FileNotFoundError:
             return
-        lines = self.path.read_text("utf-8", errors="surrogateescape").splitlines(keepends=True)[:count]
-        if lines:
-            self.path.write_text("".join(lines), "utf-8", errors="surrogateescape")
+        if lines := text.splitlines(keepends=True)[:count]:
+            self._file.write_text("".join(lines), "utf-8", errors="surrogateescape")
         else:
-            self.path.unlink()
+            self._file.unlink(missing_ok=True)
+        self.publish_later()
 
 
 class PackState:
@@ -92,16 +127,13 @@ class PackState:
         plan: What decides which sample comes where.
     """
 
-    def __init__(self, root: Path, name: str, plan: Mapping[str, Any]) -> None:
+    def __init__(self, root: AnyPath, name: str, plan: Mapping[str, Any]) -> None:
         self._path = root / FOLDER / f"{name or 'dataset'}.pack.json"
         self._plan = dict(plan)
 
     def begin(self, first: int) -> None:
         """Note that samples of this plan come from position `first` of the dataset on."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        part = self._path.with_suffix(".part")
-        part.write_text(json.dumps({"first": first, **self._plan}), "utf-8")
-        part.replace(self._path)
+        write_whole(self._path, json.dumps({"first": first, **self._plan}).encode())
 
     def first(self) -> int:
         """From which position of the dataset on its samples are of this plan.
@@ -110,7 +142,7 @@ class PackState:
             StateError: Another plan was begun.
         """
         try:
-            noted = json.loads(self._path.read_text("utf-8"))
+            noted = json.loads(read_whole(self._path))
         except FileNotFoundError:  # finished, or never begun
             return 0
         except ValueError as error:
@@ -123,6 +155,7 @@ class PackState:
 
     def finish(self) -> None:
         """Take the file away."""
-        self._path.unlink(missing_ok=True)
-        with suppress(OSError):  # sidecars live there, or another dataset is being made
-            self._path.parent.rmdir()
+        remove(self._path)
+        if isinstance(self._path, Path):
+            with suppress(OSError):  # sidecars live there, or another dataset is being made
+                self._path.parent.rmdir()

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from bushel.errors import FormatError
 from bushel.ingest.errorlog import beside
+from bushel.storage import AnyPath, read_whole, write_whole
 
 __all__ = ["labels_path", "load_labels", "save_labels"]
 
 
-def labels_path(target: Path, container: str) -> Path:
+def labels_path(target: AnyPath, container: str) -> AnyPath:
     """Where it lies: in the folder of gulp chunks, as GulpIO has it; beside any other dataset."""
-    if container == "gulp" and target.suffix != ".gulp":
+    if container == "gulp" and not target.name.endswith(".gulp"):
         return target / "label2idx.json"
     return beside(target, "label2idx.json")
 
 
-def load_labels(path: Path) -> dict[str, int]:
+def load_labels(path: AnyPath) -> dict[str, int]:
     """The labels in a file; none where there is no file.
 
     Raises:
         FormatError: It is malformed.
     """
     try:
-        labels = json.loads(path.read_text("utf-8"))
+        labels = json.loads(read_whole(path))
     except FileNotFoundError:
         return {}
     except ValueError as error:
@@ -37,9 +36,6 @@ def load_labels(path: Path) -> dict[str, int]:
     return labels
 
 
-def save_labels(path: Path, labels: Mapping[str, int]) -> None:
+def save_labels(path: AnyPath, labels: Mapping[str, int]) -> None:
     """Write the file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(labels, ensure_ascii=False), "utf-8")
-    part.replace(path)
+    write_whole(path, json.dumps(labels, ensure_ascii=False).encode())

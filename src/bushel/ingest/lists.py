@@ -12,6 +12,7 @@ import numpy as np
 
 from bushel.loader.order import Exact
 from bushel.sources.lists import ListLine, format_line
+from bushel.storage import AnyPath, as_path, walk_names, write_whole
 
 __all__ = ["IM2REC_SUFFIXES", "ListPlan", "find_images", "list_parts", "write_lists"]
 
@@ -49,7 +50,7 @@ class ListPlan:
 
 
 def find_images(
-    root: str | os.PathLike[str], *, suffixes: Collection[str] = IM2REC_SUFFIXES, recursive: bool = False
+    root: str | os.PathLike[str] | AnyPath, *, suffixes: Collection[str] = IM2REC_SUFFIXES, recursive: bool = False
 ) -> Iterator[ListLine]:
     """The images under a folder, with a label for each folder.
 
@@ -65,22 +66,41 @@ def find_images(
         NotADirectoryError: `root` is no folder.
     """
     wanted = {suffix.lower() for suffix in suffixes}
-    if not Path(root).is_dir():
+    place = as_path(root)
+    if not place.is_dir():
         raise NotADirectoryError(f"{root} is no folder")
+    found = _found_in(place, recursive) if isinstance(place, Path) else _listed_in(place, recursive)
     labels: dict[str, int] = {}
     index = 0
+    for folder, files in found:
+        for name in files:
+            if os.path.splitext(name)[1].lower() in wanted:
+                label = labels.setdefault(folder, len(labels))
+                yield ListLine(index, (float(label),), os.path.join(folder, name))
+                index += 1
+
+
+def _found_in(root: Path, recursive: bool) -> Iterator[tuple[str, list[str]]]:
+    """Folders, relative to the root, and the names in each."""
     for folder, folders, files in os.walk(root, followlinks=True):
         folders[:] = sorted(folders) if recursive else []
-        above = (os.path.join(root, parent) for parent in Path(os.path.relpath(folder, root)).parents)
+        relative = os.path.relpath(folder, root)
+        above = (os.path.join(root, parent) for parent in Path(relative).parents)
         if folder != os.fspath(root) and any(os.path.samefile(folder, parent) for parent in above):
             folders[:] = []  # a link to a folder that it lies in
             continue
-        for name in sorted(files):
-            if os.path.splitext(name)[1].lower() in wanted:
-                path = os.path.join(folder, name)
-                label = labels.setdefault(folder, len(labels))
-                yield ListLine(index, (float(label),), os.path.relpath(path, root))
-                index += 1
+        images = [name for name in sorted(files) if os.path.isfile(os.path.join(folder, name))]  # no broken links
+        yield "" if relative == "." else relative, images
+
+
+def _listed_in(root: AnyPath, recursive: bool) -> Iterator[tuple[str, list[str]]]:
+    """The same from one listing of a folder that is not local."""
+    contents: dict[tuple[str, ...], list[str]] = {}
+    for path in walk_names(root):
+        *folders, name = path.split("/")
+        contents.setdefault(tuple(folders), []).append(name)
+    for folder in sorted(contents) if recursive else [()]:
+        yield "/".join(folder), sorted(contents.get(folder, ()))
 
 
 def list_parts(lines: Sequence[ListLine], plan: ListPlan) -> dict[str, list[ListLine]]:
@@ -98,9 +118,10 @@ def list_parts(lines: Sequence[ListLine], plan: ListPlan) -> dict[str, list[List
         if plan.train_ratio == 1:
             found[name] = mine
             continue
-        test = int(len(mine) * plan.test_ratio)
+        of = size if plan.im2rec_order else len(mine)  # im2rec cuts a shorter last chunk as it does the others
+        test = int(of * plan.test_ratio)
         validates = plan.train_ratio + plan.test_ratio < 1 - 1e-9
-        behind = test + int(len(mine) * plan.train_ratio) if validates else len(mine)
+        behind = test + int(of * plan.train_ratio) if validates else len(mine)
         if plan.test_ratio:
             found[f"{name}_test"] = mine[:test]
         if validates:
@@ -109,17 +130,17 @@ def list_parts(lines: Sequence[ListLine], plan: ListPlan) -> dict[str, list[List
     return found
 
 
-def write_lists(prefix: str | os.PathLike[str], lists: dict[str, list[ListLine]]) -> list[Path]:
+def write_lists(prefix: str | os.PathLike[str] | AnyPath, lists: dict[str, list[ListLine]]) -> list[AnyPath]:
     """Write each list to `PREFIX<name>.lst`.
 
     Returns:
         The files, in the order of `lists`.
     """
     written = []
+    place = as_path(prefix)
     for name, lines in lists.items():
-        path = Path(f"{os.fspath(prefix)}{name}.lst")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(map(format_line, lines)), "utf-8", errors="surrogateescape")
+        path = place.parent / f"{place.name}{name}.lst"
+        write_whole(path, "".join(map(format_line, lines)).encode("utf-8", "surrogateescape"))
         written.append(path)
     return written
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from bushel.containers import get_container
 from bushel.errors import UnsupportedError
-from bushel.ingest.errorlog import beside
+from bushel.ingest.errorlog import ErrorLog, beside
 from bushel.ingest.labels import labels_path, load_labels, save_labels
 from bushel.ingest.packplan import (
     Transforms,
@@ -28,16 +27,18 @@ from bushel.ingest.part import Crew, Limits, Part, PartDone, Places, StreamItems
 from bushel.ingest.prepare import Preparer
 from bushel.ingest.processes import HelperPool
 from bushel.ingest.tiling import Jpeg, fields_to_tile
-from bushel.sources.base import Labelled, Source
+from bushel.sources.base import Fetching, Foldered, Labelled, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import format_spec, parse_spec
-from bushel.storage import as_path
+from bushel.storage import AnyPath, as_path, workplace
 from bushel.writer import Mode, Writer
 
 __all__ = ["Packed", "Progress", "pack"]
 
 _ERRORS = "errors.jsonl"
+_BATCH = 1 << 20
+_REMOTE_BATCH = 8 << 20  # so that many objects are on their way at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Progress:
 
 def pack(
     source: Any,
-    target: str | os.PathLike[str],
+    target: str | os.PathLike[str] | AnyPath,
     *,
     container: str | None = None,
     spec: Mapping[str, str] | None = None,
@@ -122,7 +123,7 @@ def pack(
     Args:
         source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a dataset, arrays,
             dicts, or any source: see `bushel.sources`.
-        target: As for `bushel.Writer`; local.
+        target: As for `bushel.Writer`.
         container: As for `bushel.Writer`.
         spec: Other types for fields of the source, by name: `{"image": "jpg"}` makes a folder of PNGs JPEGs.
         transforms: Applied in turn to every image; or a dict of field names to these. One is called as `fn(value)`, or
@@ -162,8 +163,8 @@ def pack(
     """
     started = time.monotonic()
     path = as_path(target)
-    if not isinstance(path, Path):
-        raise UnsupportedError(f"{target}: packing writes to a local folder; copy the finished files from there")
+    if workplace(path) is None:
+        raise UnsupportedError(f"{target}: packing writes to a local folder or to an object store")
     if workers is not None and workers < 1:
         raise ValueError(f"workers is at least 1, not {workers}")
     kind = get_container(container or container_of(path))
@@ -187,13 +188,16 @@ def pack(
         keyed=bool(keys),
     )
     threads = processes or workers or _threads()
+    batch = _REMOTE_BATCH if isinstance(opened, Fetching) and opened.remote else _BATCH
     jobs = _parts(opened, path, kind.suffix, shuffle, parts, part)
     lengths = [len(job.items) if isinstance(job.items, Places) else None for job in jobs]
     allowed = [allowed_errors(max_errors, length) for length in lengths]
+    folders = opened.folders if kind.keeps_folders and keys is True and isinstance(opened, Foldered) else None
     tally = _Tally(started, None if None in lengths else sum(length or 0 for length in lengths), report)
     with ExitStack() as stack:
         work = stack.enter_context(HelperPool(prepare, processes)) if processes else prepare
-        for job, length, may_fail in zip(jobs, lengths, allowed, strict=True):
+        for number, (job, length, may_fail) in enumerate(zip(jobs, lengths, allowed, strict=True), part or 0):
+            log = ErrorLog(job.log)
             with Writer(
                 job.target,
                 format_spec(fields),
@@ -203,10 +207,12 @@ def pack(
                 shard_bytes=shard_bytes,
                 generation=generation,
                 expected=length if mode == "create" else None,
+                folders=folders and (folders if number == 0 else ()),
                 sync=sync,
+                before_shard=log.publish,
             ) as writer:
-                crew = Crew(work, prepare.origin, threads, tally.tell)
-                tally.finish(write_part(job, writer, mode, Limits(may_fail, strict), crew), length or 0)
+                crew = Crew(work, prepare.origin, threads, batch, tally.tell)
+                tally.finish(write_part(job, writer, log, mode, Limits(may_fail, strict), crew), length or 0)
     if isinstance(opened, Labelled) and opened.label2idx:
         save_labels(labels, opened.label2idx)
     return Packed(
@@ -219,7 +225,7 @@ def pack(
         bytes=sum(one.bytes for one in tally.parts),
         seconds=time.monotonic() - started,
         spec=format_spec(fields),
-        limits=tally.parts[0].limits,
+        limits=tally.parts[0].limits + _left_out(opened, folders),
     )
 
 
@@ -244,12 +250,18 @@ class _Tally:
         self._items += items
 
 
+def _left_out(source: Source | Stream, kept: Sequence[str] | None) -> tuple[str, ...]:
+    """What of the source is in no sample, and so is lost where the container does not keep it."""
+    empty = source.folders if kept is None and isinstance(source, Foldered) else None
+    return (f"empty folders left out: {', '.join(empty[:3])}{', …' * (len(empty) > 3)}",) if empty else ()
+
+
 def _threads() -> int:
     return max(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 2)
 
 
 def _parts(
-    source: Source | Stream, target: Path, suffix: str, shuffle: int | None, parts: int | None, part: int | None
+    source: Source | Stream, target: AnyPath, suffix: str, shuffle: int | None, parts: int | None, part: int | None
 ) -> list[Part]:
     single = bool(suffix) and target.name.endswith(suffix)
     if isinstance(source, Stream):

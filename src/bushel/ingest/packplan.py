@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from bushel.codecs import get_codec
 from bushel.containers import Container, containers
@@ -16,6 +15,7 @@ from bushel.ingest.steps import FieldSteps
 from bushel.loader.order import Exact, Sequential
 from bushel.loader.transforms import Transform
 from bushel.spec import Field, Spec, parse_spec
+from bushel.storage import AnyPath
 
 __all__ = [
     "Transforms",
@@ -32,7 +32,7 @@ Transforms = Sequence[Transform] | Mapping[str, Sequence[Transform]]
 """For every image, or by field."""
 
 
-def container_of(target: Path) -> str:
+def container_of(target: AnyPath) -> str:
     """The container that the suffix of a target tells.
 
     Raises:
@@ -102,7 +102,7 @@ def plan_steps(transforms: Transforms | None, fields: Spec) -> dict[str, FieldSt
     return steps
 
 
-def part_path(target: Path, number: int, suffix: str) -> Path:
+def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
     """Where a part is written.
 
     Args:
@@ -111,7 +111,7 @@ def part_path(target: Path, number: int, suffix: str) -> Path:
         suffix: Of the container's files; empty where a dataset is always a folder.
     """
     if suffix and target.name.endswith(suffix):
-        return target.with_name(f"{target.name.removesuffix(suffix)}-part-{number:05d}{suffix}")
+        return target.parent / f"{target.name.removesuffix(suffix)}-part-{number:05d}{suffix}"
     return target / f"part-{number:05d}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ from bushel.ingest.errorlog import ErrorLog, PackState, reason
 from bushel.ingest.parallel import in_order
 from bushel.ingest.prepare import Bad, Item, Ready, prepared_size
 from bushel.loader.order import Exact, Sequential
+from bushel.storage import AnyPath
 from bushel.writer import Mode, Writer
 
 __all__ = ["Crew", "Limits", "Part", "PartDone", "Places", "StreamItems", "write_part"]
 
 _WAITING = 64 << 20
-_BATCH = 1 << 20
 _MOST = 256
 _LOOK = 1 << 14
 
@@ -87,10 +86,10 @@ class Part:
         plan: What decides which sample comes where, for `PackState`.
     """
 
-    target: Path
-    root: Path
+    target: AnyPath
+    root: AnyPath
     name: str
-    log: Path
+    log: AnyPath
     items: Places | StreamItems
     plan: dict[str, Any]
 
@@ -103,12 +102,14 @@ class Crew:
         prepare: Makes a batch ready, in any thread.
         origin: Where the item at a position comes from, where that is known.
         workers: Threads that prepare.
+        batch: Bytes of samples that are prepared together.
         report: Called with items done, errors and bytes after every batch.
     """
 
     prepare: Callable[[Sequence[Item]], list[Ready | Bad]]
     origin: Callable[[int], str | None]
     workers: int
+    batch: int
     report: Callable[[int, int, int], None]
 
 
@@ -144,12 +145,13 @@ class PartDone:
     limits: tuple[str, ...]
 
 
-def write_part(part: Part, writer: Writer, mode: Mode, limits: Limits, crew: Crew) -> PartDone:
+def write_part(part: Part, writer: Writer, log: ErrorLog, mode: Mode, limits: Limits, crew: Crew) -> PartDone:
     """Pack a part into a writer, and close it.
 
     Args:
         part: What is packed.
         writer: Opened on the part's target in this mode.
+        log: Where errors are noted.
         mode: As for `Writer`.
         limits: What is done about errors.
         crew: Who does it.
@@ -158,10 +160,10 @@ def write_part(part: Part, writer: Writer, mode: Mode, limits: Limits, crew: Cre
         TooManyErrors: More items failed than are allowed; what was packed before is whole and can be opened.
         StateError: `resume` found something else than the beginning of this part.
     """
-    state, log = PackState(part.root, part.name, part.plan), ErrorLog(part.log)
+    state = PackState(part.root, part.name, part.plan)
     kept = len(writer)
-    start, errors = _begin(part, mode, state, log, kept)
-    pace = _Pace()
+    start, errors = _begin(part, writer, mode, state, log)
+    pace = _Pace(crew.batch)
     batches = _batches(part.items, start, pace)
     results = in_order(crew.prepare, batches, workers=crew.workers, limit=_WAITING, size=prepared_size)
     done, written, size = start, 0, 0
@@ -177,23 +179,26 @@ def write_part(part: Part, writer: Writer, mode: Mode, limits: Limits, crew: Cre
                 errors += 1
                 log.add(bad)
                 if limits.strict:
+                    log.publish()
                     bad.error.add_note(f"at {_named(bad)}; mode='resume' goes on from here")
                     raise bad.error
                 if errors > limits.allowed:
                     writer.close()
-                    state.finish()
+                    log.publish()
                     raise _too_many(part.target, bad, errors, limits.allowed, done, log) from bad.error
             pace.observe(size, written)
             crew.report(done, errors, size)
     finally:
         results.close()
     writer.close()
+    log.finish()
     state.finish()
     return PartDone(written, kept, errors, size, writer.limits)
 
 
-def _begin(part: Part, mode: Mode, state: PackState, log: ErrorLog, kept: int) -> tuple[int, int]:
+def _begin(part: Part, writer: Writer, mode: Mode, state: PackState, log: ErrorLog) -> tuple[int, int]:
     """The place to begin at, and the errors before it."""
+    kept = len(writer)
     if mode != "resume":
         log.clear()
         state.begin(kept)
@@ -201,6 +206,7 @@ def _begin(part: Part, mode: Mode, state: PackState, log: ErrorLog, kept: int) -
     if isinstance(part.items, StreamItems):
         raise StateError("a stream cannot be resumed: it gives its samples only once")
     first, noted = state.first(), log.positions()
+    writer.fill_last(since=first)
     start = part.items.behind(kept - first, noted)
     passed = set(part.items.take(0, start).tolist()) if noted else set()
     errors = sum(position in passed for position in noted)
@@ -221,7 +227,7 @@ def _named(bad: Bad) -> str:
     return bad.path or (f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}")
 
 
-def _too_many(target: Path, bad: Bad, errors: int, allowed: int, done: int, log: ErrorLog) -> TooManyErrors:
+def _too_many(target: AnyPath, bad: Bad, errors: int, allowed: int, done: int, log: ErrorLog) -> TooManyErrors:
     return TooManyErrors(
         f"{errors} of the first {done} items cannot be packed, and {allowed} may be; the last: {_named(bad)}: "
         f"{reason(bad.error)}. All are in {log.path}; {target} holds the samples before",
@@ -230,15 +236,16 @@ def _too_many(target: Path, bad: Bad, errors: int, allowed: int, done: int, log:
 
 
 class _Pace:
-    """How many items make a batch: about 1 MiB of them, by the mean of those packed so far."""
+    """How many items make a batch: so many that they have `size` bytes, by the mean of those packed so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self.items = 1
+        self._size = size
 
     def observe(self, size: int, samples: int) -> None:
         """Take note of what was packed."""
         if samples:
-            self.items = min(max(_BATCH * samples // max(size, 1), 1), _MOST)
+            self.items = min(max(self._size * samples // max(size, 1), 1), _MOST)
 
 
 def _batches(items: Places | StreamItems, start: int, pace: _Pace) -> Iterator[list[Item]]:

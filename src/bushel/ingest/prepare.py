@@ -18,7 +18,7 @@ from bushel.ingest.imagekind import KINDS, codec_kind, image_kind
 from bushel.ingest.steps import FieldSteps
 from bushel.ingest.tiling import tile_values
 from bushel.loader.transforms import generator
-from bushel.sources.base import Sample, Source, Traceable
+from bushel.sources.base import Fetching, Sample, Source, Traceable
 from bushel.spec import KEY, Field
 
 __all__ = ["Bad", "Item", "Preparer", "Ready", "image_fields", "prepared_size"]
@@ -101,14 +101,17 @@ class Preparer:
 
     def __call__(self, batch: Sequence[Item]) -> list[Ready | Bad]:
         """Prepare a batch."""
-        return [self._prepare(item) for item in batch]
+        source = self.source
+        if isinstance(source, Fetching) and source.remote:
+            source = source.fetched([item for item in batch if isinstance(item, int)])
+        return [self._prepare(item, source) for item in batch]
 
-    def _prepare(self, item: Item) -> Ready | Bad:
+    def _prepare(self, item: Item, source: Source | None) -> Ready | Bad:
         position, sample = (item, None) if isinstance(item, int) else item
         key: str | None = None
         try:
-            if sample is None and self.source is not None:
-                sample = self.source[position]
+            if sample is None and source is not None:
+                sample = source[position]
             if not isinstance(sample, Mapping):
                 raise SpecError(f"a sample is a dict of fields, not {type(sample).__name__}")  # noqa: TRY301
             key = self._key(sample)

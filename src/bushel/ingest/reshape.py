@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bushel.access import open as open_dataset
-from bushel.dataset import Dataset, concat
+from bushel.concatenation import concat
+from bushel.dataset import Dataset
 from bushel.errors import UnsupportedError
 from bushel.ingest.conversion import Conversion, convert
 from bushel.loader.order import Exact
+from bushel.storage import AnyPath, as_path
 
 __all__ = ["merge", "reshard", "share_out", "split"]
 
 
 def split(
     source: Any,
-    target: str | os.PathLike[str],
+    target: str | os.PathLike[str] | AnyPath,
     shares: Mapping[str, float],
     *,
     shuffle: int | None = 0,
@@ -53,13 +54,13 @@ def split(
     done, start = {}, 0
     for name, count in counts.items():
         chosen = dataset[np.sort(positions[start : start + count])]
-        done[name] = convert(chosen, Path(target) / name, container=container or dataset.info.container, **options)
+        done[name] = convert(chosen, as_path(target) / name, container=container or dataset.info.container, **options)
         start += count
     return done
 
 
 def merge(
-    sources: Iterable[Any], target: str | os.PathLike[str], *, container: str | None = None, **options: Any
+    sources: Iterable[Any], target: str | os.PathLike[str] | AnyPath, *, container: str | None = None, **options: Any
 ) -> Conversion:
     """Write several datasets as one, one after another. To only read them so, `bushel.concat` needs no writing.
 
@@ -76,7 +77,7 @@ def merge(
 
 def reshard(
     source: Any,
-    target: str | os.PathLike[str],
+    target: str | os.PathLike[str] | AnyPath,
     *,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
@@ -120,6 +121,6 @@ def _opened(source: Any) -> Dataset:
     return dataset
 
 
-def _container(target: str | os.PathLike[str], dataset: Dataset) -> str | None:
+def _container(target: str | os.PathLike[str] | AnyPath, dataset: Dataset) -> str | None:
     """None where the target's suffix tells."""
-    return None if Path(target).suffix in (".tar", ".ffr", ".rec") else dataset.info.container
+    return None if as_path(target).name.endswith((".tar", ".ffr", ".rec")) else dataset.info.container

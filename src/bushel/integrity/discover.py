@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bushel.containers import Container, containers, get_container
@@ -114,7 +113,6 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings) -> 
         for name in sorted(there - listed):
             message = "the shard came after the dataset was indexed: run `bushel index`"
             found.add(Problem(str(path / name), None, None, None, "stale", message))
-    if isinstance(path, Path):
-        for folder in ShardInProgress.staged(path, None):
-            message = "an interrupted write left this: go on with mode='resume', or delete it"
-            found.add(Problem(str(folder), None, None, None, "unfinished", message))
+    for folder in ShardInProgress.staged(path, None):
+        message = "an interrupted write left this: go on with mode='resume', or delete it"
+        found.add(Problem(str(folder), None, None, None, "unfinished", message))

@@ -6,7 +6,7 @@ has to offer, which is little, and `bushel.testing.check_source` checks one.
 
 from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
-from bushel.sources.base import Labelled, Source, Traceable
+from bushel.sources.base import Fetching, Foldered, Labelled, Source, Traceable
 from bushel.sources.files import Files, ImageFolder, LabelledFolder, VideoFolder
 from bushel.sources.layouts import activitynet, kinetics, twentybn_csv_jpeg, twentybn_csv_webm, twentybn_json
 from bushel.sources.lists import ListFile
@@ -21,7 +21,9 @@ __all__ = [
     "Adapter",
     "Arrays",
     "Clip",
+    "Fetching",
     "Files",
+    "Foldered",
     "Frames",
     "Image",
     "ImageFolder",

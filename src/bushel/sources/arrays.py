@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy.typing as npt
 from bushel.errors import SpecError
 from bushel.sources.base import Sample
 from bushel.spec import KEY
+from bushel.storage import AnyPath, as_path, read_whole
 
 __all__ = ["Arrays"]
 
@@ -33,13 +36,12 @@ class Arrays:
 
     def __init__(
         self,
-        arrays: Mapping[str, npt.ArrayLike] | npt.NDArray[Any] | str | os.PathLike[str],
+        arrays: Mapping[str, npt.ArrayLike] | npt.NDArray[Any] | str | os.PathLike[str] | AnyPath,
         *,
         spec: Mapping[str, str] | None = None,
     ) -> None:
-        if isinstance(arrays, str | os.PathLike):
-            loaded = np.load(arrays, mmap_mode="r", allow_pickle=False)
-            arrays = loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+        if not isinstance(arrays, np.ndarray | Mapping):
+            arrays = _load(as_path(arrays))
         named = {"data": arrays} if isinstance(arrays, np.ndarray) else arrays
         self._arrays = {name: np.asanyarray(array) for name, array in named.items()}
         lengths = {name: len(array) if array.ndim else -1 for name, array in self._arrays.items()}
@@ -59,6 +61,15 @@ class Arrays:
             value = array[position]
             sample[name] = value if array.ndim > 1 else value.item()
         return sample
+
+
+def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
+    """The arrays of a file; one of a local `.npy` stays on its disk."""
+    if isinstance(path, Path):
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+    else:
+        loaded = np.load(io.BytesIO(read_whole(path)), allow_pickle=False)
+    return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
 
 
 def _type_of(name: str, array: npt.NDArray[Any]) -> str:

@@ -21,7 +21,7 @@ from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Labelled", "Names", "Sample", "Source", "Traceable", "extend_labels"]
+__all__ = ["Foldered", "Fetching", "Labelled", "Names", "Sample", "Source", "Traceable", "extend_labels"]
 
 Sample = Mapping[str, Any]
 """Field names to values, and optionally the key under `__key__`. A bytes-like value is one that is encoded already,
@@ -64,6 +64,23 @@ class Traceable(Protocol):
 
 
 @runtime_checkable
+class Fetching(Protocol):
+    """A source whose samples may lie where one request for many is faster than many for one."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether they do."""
+        ...
+
+    def fetched(self, positions: Sequence[int], /) -> Source:
+        """The same source, with what these samples are made of in memory.
+
+        It raises nothing: what could not be fetched is the error of its sample.
+        """
+        ...
+
+
+@runtime_checkable
 class Labelled(Protocol):
     """A source whose labels are numbers for names; `pack` keeps the names in a `label2idx.json`."""
 
@@ -75,6 +92,17 @@ class Labelled(Protocol):
     def relabelled(self, known: Mapping[str, int], /) -> Source:
         """The same source, with these names numbered so, and other names after them."""
         ...
+
+
+@runtime_checkable
+class Foldered(Protocol):
+    """A source whose samples are the files of a folder, with their paths as keys; `ffrecord` keeps empty folders, too.
+
+    Attributes:
+        folders: Paths of the folders that hold nothing; None when the samples are no files of a folder after all.
+    """
+
+    folders: Sequence[str] | None
 
 
 class Names(Sequence[str]):

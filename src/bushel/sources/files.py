@@ -4,42 +4,57 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from bushel.errors import FormatError
+from bushel.sidecar import FOLDER
 from bushel.sources.base import Names, Sample, extend_labels
-from bushel.sources.media import IMAGES, VIDEOS, Frames, Image, Media, read_file
+from bushel.sources.fetching import FileSource, read_file
+from bushel.sources.media import IMAGES, VIDEOS, Frames, Image, Media
 from bushel.spec import KEY
+from bushel.storage import AnyPath, as_path, walk_names
 
 __all__ = ["Files", "ImageFolder", "LabelledFolder", "VideoFolder", "walk"]
 
 
-def walk(root: Path, suffixes: Collection[str] | None = None, *, recursive: bool = True) -> Iterator[str]:
+def walk(
+    root: AnyPath, suffixes: Collection[str] | None = None, *, recursive: bool = True, empty: bool = False
+) -> Iterator[str]:
     """Relative paths of the files under a folder, depth first over sorted names; links are followed.
 
     Args:
         root: The folder.
         suffixes: Only files with one of these, whatever their case: `.jpg`. None for all.
         recursive: Whether to go into folders.
+        empty: Whether to give folders that hold nothing, too: as paths that end in a slash.
 
     Raises:
         NotADirectoryError, FileNotFoundError: `root` is no folder.
     """
     wanted = None if suffixes is None else {suffix.lower() for suffix in suffixes}
-    for path, names in _folders(root, "", (), recursive=recursive):
-        for name in names:
+    folders = _folders(root, "", (), recursive=recursive) if isinstance(root, Path) else _listed(root, recursive)
+    for path, names in folders:
+        if names is None and empty:
+            yield path
+        for name in names or ():
             if wanted is None or os.path.splitext(name)[1].lower() in wanted:
                 yield path + name
 
 
 def _folders(
     root: Path, path: str, above: tuple[tuple[int, int], ...], *, recursive: bool
-) -> Iterator[tuple[str, list[str]]]:
-    """Folders and the files that come next in them: a folder comes again after each folder inside it."""
+) -> Iterator[tuple[str, list[str] | None]]:
+    """Folders and the files that come next in them: a folder comes again after each folder inside it.
+
+    A folder that holds nothing comes with None.
+    """
     with os.scandir(root / path) as entries:
-        found = sorted((entry.name, entry.is_dir()) for entry in entries)
+        found = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name != FOLDER)
+    if path and not found:
+        yield path, None
+        return
     stat = os.stat(root / path)
     here = (stat.st_dev, stat.st_ino)
     if here in above:  # a link to a folder that it lies in
@@ -48,17 +63,31 @@ def _folders(
     for name, is_folder in found:
         if not is_folder:
             files.append(name)
-        elif recursive and name != ".bushel":
+        elif recursive:
             yield path, files
             files = []
             yield from _folders(root, f"{path}{name}/", (*above, here), recursive=recursive)
     yield path, files
 
 
-class Files:
+def _listed(root: AnyPath, recursive: bool) -> Iterator[tuple[str, list[str]]]:
+    """The same of a folder that is not local, from one listing. It holds no empty folders.
+
+    Raises:
+        FileNotFoundError: Nothing is there.
+    """
+    paths = sorted(tuple(name.split("/")) for name in walk_names(root))
+    if not paths:
+        raise FileNotFoundError(f"there is no folder {root}")
+    for *folders, name in paths:
+        if FOLDER not in folders and (recursive or not folders):
+            yield "".join(f"{folder}/" for folder in folders), [name]
+
+
+class Files(FileSource):
     """Every file under a folder as one sample: its bytes, and its relative path as key.
 
-    In an ffrecord file these are the samples of FFRecord's `pack_folder`.
+    In an ffrecord file these are the samples of FFRecord's `pack_folder`, and empty folders are kept there.
 
     Args:
         root: The folder.
@@ -67,13 +96,16 @@ class Files:
 
     Attributes:
         spec: One field of `bytes`.
+        folders: Relative paths of the folders that hold nothing; with `suffixes`, of none.
     """
 
     def __init__(
-        self, root: str | os.PathLike[str], *, suffixes: Collection[str] | None = None, field: str = "data"
+        self, root: str | os.PathLike[str] | AnyPath, *, suffixes: Collection[str] | None = None, field: str = "data"
     ) -> None:
-        self._root, self._field = Path(root), field
-        self._names = Names(walk(self._root, suffixes))
+        self._root, self._field = as_path(root), field
+        empty: list[str] = []
+        self._names = Names(_without_folders(walk(self._root, suffixes, empty=suffixes is None), empty))
+        self.folders: Sequence[str] | None = empty
         self.spec: Mapping[str, str] = {field: "bytes"}
 
     def __len__(self) -> int:
@@ -81,14 +113,17 @@ class Files:
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
-        return {KEY: name, self._field: read_file(self._root / name)}
+        return {KEY: name, self._field: read_file(self._at(self._root / name))}
+
+    def _files(self, position: int) -> list[AnyPath]:
+        return [self._root / self._names[position]]
 
     def origin(self, position: int) -> str:
         """The file's path."""
         return str(self._root / self._names[position])
 
 
-class LabelledFolder:
+class LabelledFolder(FileSource):
     """Files in one folder per class.
 
     The class of a file is the first folder of its relative path, and its key is that path without the suffix. Files
@@ -111,12 +146,12 @@ class LabelledFolder:
 
     def __init__(
         self,
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | AnyPath,
         media: Media,
         suffixes: Collection[str],
         label2idx: Mapping[str, int] | None = None,
     ) -> None:
-        self._root, self._media = Path(root), media
+        self._root, self._media = as_path(root), media
         names = list(walk(self._root, suffixes))
         if not names:
             raise FileNotFoundError(f"there is no file with one of the suffixes {', '.join(suffixes)} in {root}")
@@ -139,10 +174,13 @@ class LabelledFolder:
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
-        sample = {KEY: os.path.splitext(name)[0], self._field: self._media.read(self._root / name)}
+        sample = {KEY: os.path.splitext(name)[0], self._field: self._media.read(self._at(self._root / name))}
         if self.label2idx:
             sample["label"] = self.label2idx[name.partition("/")[0]]
         return sample
+
+    def _files(self, position: int) -> list[AnyPath]:
+        return [self._root / self._names[position]]
 
     def origin(self, position: int) -> str:
         """The file's path."""
@@ -166,7 +204,7 @@ class ImageFolder(LabelledFolder):
 
     def __init__(
         self,
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | AnyPath,
         *,
         suffixes: Collection[str] = IMAGES,
         label2idx: Mapping[str, int] | None = None,
@@ -186,7 +224,7 @@ class VideoFolder(LabelledFolder):
 
     def __init__(
         self,
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | AnyPath,
         media: Media | None = None,
         *,
         suffixes: Collection[str] = VIDEOS,
@@ -195,7 +233,16 @@ class VideoFolder(LabelledFolder):
         super().__init__(root, media or Frames(), suffixes, label2idx)
 
 
-def _refuse_twins(root: Path, names: Collection[str]) -> None:
+def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:
+    """The paths of files; those that end in a slash go, without it, into `folders`."""
+    for path in paths:
+        if path.endswith("/"):
+            folders.append(path[:-1])
+        else:
+            yield path
+
+
+def _refuse_twins(root: AnyPath, names: Collection[str]) -> None:
     stems: dict[str, str] = {}
     for name in names:
         other = stems.setdefault(os.path.splitext(name)[0], name)

@@ -10,25 +10,25 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from bushel.errors import FormatError
 from bushel.sources.files import walk
 from bushel.sources.media import VIDEOS, Frames, Media
 from bushel.sources.tables import Row, Table, read_rows
+from bushel.storage import AnyPath, as_path, read_whole
 
 __all__ = ["LAYOUTS", "activitynet", "kinetics", "twentybn_csv_jpeg", "twentybn_csv_webm", "twentybn_json"]
 
 _CUT = re.compile(r"_\d{6}_\d{6}$")
 """First and last second, which Kinetics puts behind the id."""
 
-AnyPath = str | os.PathLike[str]
+Place = str | os.PathLike[str] | AnyPath
 
 
 def twentybn_json(
-    path: AnyPath,
-    root: AnyPath,
+    path: Place,
+    root: Place,
     media: Media | None = None,
     *,
     label: str = "template",
@@ -42,7 +42,7 @@ def twentybn_json(
 
 
 def twentybn_csv_webm(
-    path: AnyPath, root: AnyPath, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+    path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
     """Lines of `id;label`, and `root/<id>.webm`."""
     rows = read_rows(path, ["id", "label"])
@@ -50,7 +50,7 @@ def twentybn_csv_webm(
 
 
 def twentybn_csv_jpeg(
-    path: AnyPath, root: AnyPath, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+    path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
     """Lines of `id;label`, and the frames `root/<id>/*.jpg`."""
     rows = read_rows(path, ["id", "label"])
@@ -58,7 +58,7 @@ def twentybn_csv_jpeg(
 
 
 def kinetics(
-    path: AnyPath, root: AnyPath, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+    path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
     """A JSON object of ids with their annotations, and `root/<class>/<id>_<from>_<to>.mp4`.
 
@@ -74,8 +74,8 @@ def kinetics(
 
 
 def activitynet(
-    path: AnyPath,
-    root: AnyPath,
+    path: Place,
+    root: Place,
     media: Media | None = None,
     *,
     subset: str = "training",
@@ -110,9 +110,9 @@ LAYOUTS: Mapping[str, Any] = {
 """The layouts by the names that the command line has for them."""
 
 
-def _object(path: AnyPath) -> dict[str, Any]:
+def _object(path: Place) -> dict[str, Any]:
     try:
-        listed = json.loads(Path(path).read_text("utf-8-sig"))
+        listed = json.loads(read_whole(as_path(path)).decode("utf-8-sig"))
     except ValueError as error:
         raise FormatError(f"this is no JSON: {error}", file=str(path)) from error
     if not isinstance(listed, dict):
@@ -120,7 +120,7 @@ def _object(path: AnyPath) -> dict[str, Any]:
     return listed
 
 
-def _annotated(about: Any, path: AnyPath, video: str) -> Row:
+def _annotated(about: Any, path: Place, video: str) -> Row:
     """The first annotation of a video."""
     annotations = about.get("annotations") if isinstance(about, dict) else None
     first = annotations[0] if isinstance(annotations, list) and annotations else annotations
@@ -129,7 +129,7 @@ def _annotated(about: Any, path: AnyPath, video: str) -> Row:
     return first
 
 
-def _videos(root: AnyPath) -> Iterator[tuple[str, str]]:
+def _videos(root: Place) -> Iterator[tuple[str, str]]:
     """Relative paths of videos, and their ids."""
-    for name in walk(Path(root), VIDEOS):
+    for name in walk(as_path(root), VIDEOS):
         yield name, _CUT.sub("", os.path.splitext(os.path.basename(name))[0])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from bushel.errors import FormatError
 from bushel.sources.base import Names, Sample
-from bushel.sources.media import Image, read_file
+from bushel.sources.fetching import FileSource, below, read_file
+from bushel.sources.media import Image
 from bushel.spec import KEY
+from bushel.storage import AnyPath, as_path, read_text
 
 __all__ = ["ListFile", "ListLine", "format_line", "parse_line"]
 
@@ -57,7 +58,7 @@ def format_line(line: ListLine) -> str:
     return f"{line.index}\t{labels}{line.path}\n"
 
 
-class ListFile:
+class ListFile(FileSource):
     """The images of a `.lst` file.
 
     The key of an image is its index, so an MXNet record file made of these samples has the ids that im2rec gives. A
@@ -65,7 +66,8 @@ class ListFile:
 
     Args:
         path: The list.
-        root: The folder that its paths are relative to; by default the one in which the list lies.
+        root: The folder that its paths, unless they are URLs, are relative to; by default the one in which the list
+            lies.
         first_label: Keep the first label only, as im2rec does without `--pack-label`.
 
     Attributes:
@@ -74,12 +76,16 @@ class ListFile:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None, first_label: bool = False
+        self,
+        path: str | os.PathLike[str] | AnyPath,
+        *,
+        root: str | os.PathLike[str] | AnyPath | None = None,
+        first_label: bool = False,
     ) -> None:
-        self._path = Path(path)
-        self._root = self._path.parent if root is None else Path(root)
+        self._path = as_path(path)
+        self._root = self._path.parent if root is None else as_path(root)
         self._first = first_label
-        text = self._path.read_text("utf-8", errors="surrogateescape")
+        text = read_text(self._path)
         numbered = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         self._lines = Names(line.removesuffix("\r") for _, line in numbered)
         self._numbers = np.array([number for number, _ in numbered], np.int64)
@@ -95,14 +101,17 @@ class ListFile:
         label: object = np.array(labels, np.float32)
         if self._kind != "array":
             label = int(labels[0]) if self._kind == "int" else labels[0]
-        return {KEY: str(line.index), "image": read_file(self._root / line.path), "label": label}
+        return {KEY: str(line.index), "image": read_file(self._at(below(self._root, line.path))), "label": label}
 
     def origin(self, position: int) -> str:
         """The image's path, or that of the list where the line has none."""
         try:
-            return str(self._root / self._parsed(position).path)
+            return str(self._files(position)[0])
         except FormatError as error:
             return str(error.file)
+
+    def _files(self, position: int) -> list[AnyPath]:
+        return [below(self._root, self._parsed(position).path)]
 
     def _parsed(self, position: int) -> ListLine:
         try:

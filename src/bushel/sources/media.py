@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from bushel.codecs import codec_of_extension, get_codec
 from bushel.errors import FormatError, SpecError
+from bushel.sources.fetching import Fetched, read_file
+from bushel.sources.video import decode_video
+from bushel.storage import AnyPath, read_all
 
-__all__ = ["IMAGES", "VIDEOS", "Clip", "Frames", "Image", "Media", "read_file"]
+__all__ = ["IMAGES", "VIDEOS", "Clip", "Frames", "Image", "Media"]
 
 IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 """Suffixes of the images that the image codecs read."""
 
 VIDEOS = (".mp4", ".webm", ".mkv", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".ogv", ".flv", ".wmv", ".3gp")
 """Suffixes of the videos that PyAV reads."""
-
-_DEMUXERS = {
-    ".webm": "matroska",
-    ".mkv": "matroska",
-    ".avi": "avi",
-    ".mpg": "mpeg",
-    ".mpeg": "mpeg",
-    ".ogv": "ogg",
-    ".flv": "flv",
-    ".wmv": "asf",
-}
-"""FFmpeg's demuxers by suffix; `mov` reads all of the mp4 family. Its own guessing also finds playlists, which open
-other files."""
 
 
 class Media(Protocol):
@@ -44,7 +32,7 @@ class Media(Protocol):
         """Name and type of the field that files with these names make."""
         ...
 
-    def read(self, path: Path) -> Any:
+    def read(self, path: AnyPath) -> Any:
         """The value.
 
         Raises:
@@ -62,7 +50,7 @@ class Image:
         """`image`, of the codec that all names stand for, or else of `image`, which holds several kinds."""
         return "image", _codec(names, "image")
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: AnyPath) -> bytes:
         """The file's bytes."""
         return read_file(path)
 
@@ -82,7 +70,7 @@ class Clip:
             raise SpecError("clips are stored as they are when all are .mp4, or all .webm: choose them with suffixes=")
         return "video", codec
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: AnyPath) -> bytes:
         """The file's bytes."""
         return read_file(path)
 
@@ -117,18 +105,19 @@ class Frames:
         """`frames`, a sequence of JPEGs."""
         return "frames", "jpg[]"
 
-    def read(self, path: Path) -> list[bytes]:
+    def read(self, path: AnyPath) -> list[bytes]:
         """The frames of a video file; or of a folder's images, in the order of their names."""
         if path.is_dir():
-            names = sorted(name for name in os.listdir(path) if os.path.splitext(name)[1].lower() in IMAGES)
-            frames = [self._image(path / name) for name in names[:: self.stride]]
+            names = sorted(child.name for child in path.iterdir())
+            images = [path / name for name in names if os.path.splitext(name)[1].lower() in IMAGES][:: self.stride]
+            frames = [self._image(Fetched(*found)) for found in zip(images, read_all(images), strict=True)]
         else:
             frames = list(self._video(path))
         if not frames:
             raise FormatError("there is no frame in it", file=str(path))
         return frames
 
-    def _image(self, path: Path) -> bytes:
+    def _image(self, path: AnyPath) -> bytes:
         data = read_file(path)
         if self.short_edge is None and data.startswith(b"\xff\xd8\xff"):
             return data
@@ -139,26 +128,11 @@ class Frames:
             picture = picture.resize(self._size(*picture.size), Pillow.Resampling.BILINEAR)
         return bytes(get_codec(f"jpg({self.quality})").encode(np.asarray(picture)))
 
-    def _video(self, path: Path) -> Iterator[bytes]:
+    def _video(self, path: AnyPath) -> Iterator[bytes]:
         """Decode, and encode the frames that are wanted, each once."""
-        av = _pyav()
         encode = get_codec(f"jpg({self.quality})").encode
-        try:
-            with av.open(io.BytesIO(read_file(path)), format=_DEMUXERS.get(path.suffix.lower(), "mov")) as video:
-                if not video.streams.video:
-                    raise FormatError("there is no video in it", file=str(path))  # noqa: TRY301
-                stream = video.streams.video[0]
-                stream.codec_context.thread_count = 1  # many videos at once are the better use of the processors
-                for frame, times in self._wanted(video.decode(stream), stream):
-                    width, height = self._size(frame.width, frame.height)
-                    picture = frame.to_ndarray(format="rgb24", width=width, height=height, interpolation="BILINEAR")
-                    turned = np.ascontiguousarray(np.rot90(picture, round(frame.rotation / 90)))
-                    yield from [bytes(encode(turned))] * times
-        except (FormatError, OSError):
-            raise
-        except Exception as error:
-            # PyAV adds to FFmpeg's errors its own IndexError, ValueError … for streams that make no sense.
-            raise FormatError(f"this video cannot be decoded: {error}", file=str(path)) from error
+        for picture, times in decode_video(read_file(path), str(path), self._wanted, self._size):
+            yield from [bytes(encode(picture))] * times
 
     def _wanted(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Any, int]]:
         """Frames to keep, each with how often it is wanted."""
@@ -192,12 +166,6 @@ class Frames:
         return max(width * self.short_edge // short, 1), max(height * self.short_edge // short, 1)
 
 
-def read_file(path: Path) -> bytes:
-    """The bytes of a file."""
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
-
-
 def _ticks_before(time: Fraction, step: Fraction) -> int:
     """How many of the times 0, step, 2 step … lie before a time."""
     return -(-time // step)
@@ -206,11 +174,3 @@ def _ticks_before(time: Fraction, step: Fraction) -> int:
 def _codec(names: Collection[str], several: str) -> str:
     codecs = {codec_of_extension(os.path.splitext(name)[1][1:]) for name in names}
     return codecs.pop() if len(codecs) == 1 else several
-
-
-def _pyav() -> Any:
-    try:
-        import av
-    except ImportError as error:
-        raise SpecError("reading videos needs PyAV, which is not installed: pip install 'bushel[video]'") from error
-    return av

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable
-from pathlib import Path
 
 from bushel.codecs import codec_of_extension
 from bushel.errors import FormatError, UnsupportedError
 from bushel.sources.base import Names, Sample
+from bushel.sources.fetching import FileSource, below, read_file
 from bushel.sources.files import walk
-from bushel.sources.media import read_file
 from bushel.spec import KEY
+from bushel.storage import AnyPath, as_path, is_local, read_text
 
 __all__ = ["Members", "Recipe", "SampleFolder"]
 
 
-class Members:
+class Members(FileSource):
     """Samples of members, each with a name and a place that it is read from.
 
     The key is the name up to the first dot behind the last slash, and the field is the rest: `a/7.left.jpg` is the
@@ -35,7 +35,7 @@ class Members:
         FormatError: A name has no extension, or a sample has two members of one name or comes in two places.
     """
 
-    def __init__(self, members: Iterable[tuple[str, str]], root: Path, *, allow_commands: bool = False) -> None:
+    def __init__(self, members: Iterable[tuple[str, str]], root: AnyPath, *, allow_commands: bool = False) -> None:
         self._root, self._commands = root, allow_commands
         names: list[str] = []
         places: list[str] = []
@@ -72,7 +72,11 @@ class Members:
 
     def origin(self, position: int) -> str:
         """Where its first member is read from."""
-        return self._places[self._starts[position]]
+        place = self._places[self._starts[position]]
+        if place.partition(":")[0] in ("text", "pipe"):
+            return place
+        path = self._path(place)
+        return place if is_local(path) else str(path)
 
     def _read(self, place: str) -> bytes:
         kind, colon, rest = place.partition(":")
@@ -82,7 +86,14 @@ class Members:
             if not self._commands:
                 raise UnsupportedError(f"{place} runs a command: allow it with allow_commands=True")
             return subprocess.run(rest, shell=True, check=True, stdout=subprocess.PIPE).stdout  # noqa: S602 - asked for
-        return read_file(self._root / (rest if colon and kind == "file" else place))
+        return read_file(self._at(self._path(place)))
+
+    def _files(self, position: int) -> list[AnyPath]:
+        places = self._places[self._starts[position] : self._starts[position + 1]]
+        return [self._path(place) for place in places if place.partition(":")[0] not in ("text", "pipe")]
+
+    def _path(self, place: str) -> AnyPath:
+        return below(self._root, place.removeprefix("file:"))
 
 
 class SampleFolder(Members):
@@ -92,9 +103,9 @@ class SampleFolder(Members):
         root: The folder.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        names = sorted(walk(Path(root)), key=_cut)
-        super().__init__(((name, name) for name in names), Path(root))
+    def __init__(self, root: str | os.PathLike[str] | AnyPath) -> None:
+        names = sorted(walk(as_path(root)), key=_cut)
+        super().__init__(((name, name) for name in names), as_path(root))
 
 
 class Recipe(Members):
@@ -113,19 +124,19 @@ class Recipe(Members):
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | AnyPath,
         *,
-        root: str | os.PathLike[str] | None = None,
+        root: str | os.PathLike[str] | AnyPath | None = None,
         allow_commands: bool = False,
     ) -> None:
         members = []
-        for number, line in enumerate(Path(path).read_text("utf-8", errors="surrogateescape").split("\n"), 1):
+        for number, line in enumerate(read_text(as_path(path)).split("\n"), 1):
             if line.strip():
                 name, *place = line.strip().split(maxsplit=1)
                 if not place:
                     raise FormatError(f"line {number}: expected a name and a place, found {line!r}", file=str(path))
                 members.append((name, place[0]))
-        super().__init__(members, Path(root or ""), allow_commands=allow_commands)
+        super().__init__(members, as_path(root or ""), allow_commands=allow_commands)
 
 
 def _cut(name: str) -> tuple[str, str]:

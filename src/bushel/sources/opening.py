@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from bushel.sources.members import Recipe, SampleFolder
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored
 from bushel.sources.tables import Table
+from bushel.storage import AnyPath, as_path, is_local, walk_names
+from bushel.storage.objects.location import ObjectPath
 from bushel.stream import StreamDataset
 
 __all__ = ["KINDS", "kind_of", "open_source"]
@@ -45,6 +47,9 @@ KINDS: Mapping[str, Any] = {
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz")
 
 
+_SIGHT = 1000
+
+
 def open_source(source: Any, kind: str | None = None, **options: Any) -> Source | Stream:
     """Make a source of whatever can be one.
 
@@ -60,7 +65,7 @@ def open_source(source: Any, kind: str | None = None, **options: Any) -> Source 
         FormatError: There is no telling what is at the path.
         FileNotFoundError: Nothing is there.
     """
-    if isinstance(source, str | os.PathLike):
+    if isinstance(source, str | os.PathLike | ObjectPath):
         if kind is not None and kind not in KINDS:
             raise ValueError(f"there is no kind {kind!r} of sources: there are {', '.join(KINDS)}")
         made: Source | Stream = KINDS[kind or kind_of(source)](source, **options)
@@ -88,13 +93,14 @@ def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
     return Stored(dataset) if isinstance(dataset, Dataset) else Stream(dataset, spec=dataset.spec)
 
 
-def kind_of(source: str | os.PathLike[str]) -> str:
+def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
     """What is at a path, by its looks.
 
     Raises:
         FormatError: There is no telling.
     """
-    path, name = Path(source), os.fspath(source).lower()
+    path = as_path(source)
+    name = path.name.lower()
     if name.endswith(".lst"):
         return "list"
     if name.endswith(_TABLES):
@@ -103,6 +109,8 @@ def kind_of(source: str | os.PathLike[str]) -> str:
         return "arrays"
     if not path.is_dir():
         return "dataset"
+    if (kind := _at_first_sight(path)) is not None:
+        return kind
     if any(container.shards(path) is not None for container in containers()):
         return "dataset"
     for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS)):
@@ -113,3 +121,17 @@ def kind_of(source: str | os.PathLike[str]) -> str:
         file=str(path),
         hint="kind='files' packs any files as they are",
     )
+
+
+def _at_first_sight(path: AnyPath) -> str | None:
+    """What a folder that is not local holds, if the first thousand of its files are all images, or all videos.
+
+    That saves listing a large folder again and again, to see what else may be in it.
+    """
+    if is_local(path) or (isinstance(path, ObjectPath) and not path.listable):
+        return None
+    suffixes = {os.path.splitext(name)[1].lower() for name in itertools.islice(walk_names(path), _SIGHT)}
+    for kind, known in (("images", IMAGES), ("videos", VIDEOS)):
+        if suffixes and suffixes <= set(known):
+            return kind
+    return None

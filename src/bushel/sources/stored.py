@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Self
+
 from bushel.codecs import get_codec
+from bushel.containers.ffrecord import empty_folders
 from bushel.dataset import Dataset
 from bushel.sources.base import Sample
 from bushel.spec import KEY, parse_spec
+from bushel.storage import is_local
 
-__all__ = ["Stored"]
+__all__ = ["Stored", "empty_folders_in"]
 
 _AS_THEY_ARE = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image", "mp4", "webm")
 """Codecs whose bytes are files, the same in every container."""
+
+
+def empty_folders_in(dataset: Dataset) -> list[str] | None:
+    """The empty folders of the packed folders that make a dataset; None if there are none, or it is a view of some."""
+    if len(dataset) < dataset.info.samples:
+        return None
+    packed = [shard.shard.path(0) for shard in dataset.shards if shard.container == "ffrecord" and shard.keyed]
+    return [folder for path in packed for folder in empty_folders(path)] or None
 
 
 class Stored:
@@ -21,12 +36,15 @@ class Stored:
 
     Attributes:
         spec: Its spec.
+        folders: The empty folders of a packed folder, or None.
     """
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
+        self._ahead: Mapping[int, Sample] = {}
         self._keyed = dataset.info.keyed
         self.spec = dataset.spec
+        self.folders: Sequence[str] | None = empty_folders_in(dataset)
         for field in parse_spec(self.spec).values():
             get_codec(field.codec)
         self._kept = frozenset(
@@ -39,13 +57,27 @@ class Stored:
         return len(self._dataset)
 
     def __getitem__(self, position: int) -> Sample:
-        [stored] = self._dataset.read([position], decode=False)
+        stored = self._ahead.get(position)
+        if stored is None:
+            [stored] = self._dataset.read([position], decode=False)
         rest = {name: value for name, value in stored.items() if name not in self._kept}
         sample = self._dataset.decode_sample(rest, position)
         sample.update((name, stored[name]) for name in self._kept if name in stored)
         if not self._keyed:
             sample.pop(KEY, None)
         return sample
+
+    @property
+    def remote(self) -> bool:
+        """Whether its files lie elsewhere."""
+        return not all(is_local(shard.shard.root) for shard in self._dataset.shards)
+
+    def fetched(self, positions: Sequence[int]) -> Self:
+        """The same source, with the stored bytes of these samples in memory."""
+        other = copy.copy(self)
+        with suppress(Exception):  # then they are read one by one, and the damaged ones say what is wrong
+            other._ahead = dict(zip(positions, self._dataset.read(list(positions), decode=False), strict=True))
+        return other
 
     def origin(self, position: int) -> str:
         """The file and the offset of its first field."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import fnmatch
 import glob
 import gzip
 import io
@@ -11,12 +12,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from bushel.errors import FormatError
 from bushel.sources.base import Sample, extend_labels
+from bushel.sources.fetching import FileSource, below
 from bushel.sources.media import Image, Media
 from bushel.spec import KEY
+from bushel.storage import AnyPath, as_path, is_local, read_whole
 
 __all__ = ["Row", "Table", "read_rows"]
 
@@ -26,7 +29,7 @@ Row = Mapping[str, Any]
 _DELIMITERS = ";\t,|"
 
 
-def read_rows(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[Row]:
+def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | None = None) -> list[Row]:
     """The rows of `.csv`, `.json` and `.jsonl` files, which may be gzipped.
 
     Args:
@@ -36,8 +39,8 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str] | None = None
     Raises:
         FormatError: It is malformed; says where.
     """
-    name = Path(path).name.lower()
-    data = Path(path).read_bytes()
+    name = as_path(path).name.lower()
+    data = read_whole(as_path(path))
     if name.endswith(".gz"):
         name = name.removesuffix(".gz")
         try:
@@ -78,7 +81,7 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
     return rows
 
 
-class Table:
+class Table(FileSource):
     """Files named by the rows of a table, with the other columns as fields.
 
     Args:
@@ -103,22 +106,23 @@ class Table:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | Sequence[Row],
+        path: str | os.PathLike[str] | AnyPath | Sequence[Row],
         media: Media | None = None,
         *,
-        root: str | os.PathLike[str] | None = None,
+        root: str | os.PathLike[str] | AnyPath | None = None,
         file: str = "{path}",
         key: str | None = None,
         label: str = "label",
         columns: Sequence[str] | None = None,
         label2idx: Mapping[str, int] | None = None,
     ) -> None:
-        named = isinstance(path, str | os.PathLike)
-        self._table = str(path) if named else "the table"
-        self._rows = read_rows(path, columns) if isinstance(path, str | os.PathLike) else list(path)
-        self._root = Path(root) if root is not None else Path(self._table).parent if named else Path()
+        named = None if isinstance(path, Sequence) and not isinstance(path, str) else as_path(path)
+        self._table = "the table" if named is None else str(named)
+        self._rows = list(cast("Sequence[Row]", path)) if named is None else read_rows(named, columns)
+        self._root = as_path(root) if root is not None else named.parent if named is not None else Path()
         self._file, self._key, self._label = file, key, label
         self._media = media or Image()
+        self._found: dict[int, AnyPath] = {}
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
         self._field, kind = self._media.field({self._fill(file, at) for at in range(len(self._rows))})
@@ -133,7 +137,7 @@ class Table:
     def __getitem__(self, position: int) -> Sample:
         row, path = self._rows[position], self._path(position)
         key = self._fill(self._key, position) if self._key is not None else _stem(path, self._root)
-        sample = {KEY: key, self._field: self._media.read(path)}
+        sample = {KEY: key, self._field: self._media.read(self._at(path))}
         for column, kind in self._fields.items():
             if column not in row:
                 raise FormatError(f"row {position} has no {column!r}", file=self._table)
@@ -144,16 +148,23 @@ class Table:
 
     def origin(self, position: int) -> str:
         """The file's path."""
-        return str(self._root / self._fill(self._file, position))
+        return str(below(self._root, self._fill(self._file, position)))
 
-    def _path(self, position: int) -> Path:
+    def _files(self, position: int) -> list[AnyPath]:
+        return [self._path(position)]
+
+    def _path(self, position: int) -> AnyPath:
         name = self._fill(self._file, position)
         if "*" not in self._file:
-            return self._root / name
-        found = sorted(glob.glob(_escaped(self._file, self._rows[position]), root_dir=self._root))
+            return below(self._root, name)
+        if (known := self._found.get(position)) is not None:
+            return known
+        found = _fitting(self._root, _escaped(self._file, self._rows[position]))
         if len(found) != 1:
-            raise FileNotFoundError(f"{len(found)} files fit {self._root / name}, and one should")
-        return self._root / found[0]
+            raise FileNotFoundError(f"{len(found)} files fit {below(self._root, name)}, and one should")
+        if not is_local(found[0]):  # asking again costs a request
+            self._found[position] = found[0]
+        return found[0]
 
     def relabelled(self, known: Mapping[str, int]) -> Table:
         """The same rows, with these labels numbered so, and other labels after them."""
@@ -179,8 +190,21 @@ class Table:
         }
 
 
-def _stem(path: Path, root: Path) -> str:
-    return os.path.splitext(path.relative_to(root).as_posix())[0]
+def _stem(path: AnyPath, root: AnyPath) -> str:
+    """The name relative to the root, or, of a file that a URL names, its last component; without the suffix."""
+    if isinstance(path, Path) and isinstance(root, Path):
+        return os.path.splitext(path.relative_to(root).as_posix())[0]
+    inside = str(path).startswith(f"{root}/")
+    return os.path.splitext(str(path)[len(str(root)) + 1 :] if inside else path.name)[0]
+
+
+def _fitting(root: AnyPath, pattern: str) -> list[AnyPath]:
+    """The files that fit a pattern; of storage that is not local, only the last component may have a `*`."""
+    if isinstance(root, Path) and "://" not in pattern:
+        return [root / name for name in sorted(glob.glob(pattern, root_dir=root))]
+    folder, _, last = pattern.rpartition("/")
+    names = sorted(child.name for child in below(root, folder).iterdir())
+    return [below(root, f"{folder}/{name}") for name in names if fnmatch.fnmatchcase(name, last)]
 
 
 def _escaped(template: str, row: Row) -> str:

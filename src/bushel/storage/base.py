@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from bushel.errors import UnsupportedError
 from bushel.kernels import ExtentError
+from bushel.storage.objects.client import SCHEMES
+from bushel.storage.objects.location import ObjectPath
 
 __all__ = ["AnyPath", "ExtentError", "Extents", "File", "as_path", "extent_error", "is_local"]
 
@@ -121,15 +123,19 @@ def extent_error(
 def as_path(path: object) -> AnyPath:
     """Turn what a user gives as a path into an object with `open()`.
 
-    Text is a local path, or, with a scheme (`s3://`), one of universal-pathlib's when that is installed.
+    Text is a local path, or a URL: of an object store or an HTTP server (`ObjectPath`), or, with another scheme, one
+    of universal-pathlib's when that is installed.
 
     Raises:
         UnsupportedError: The scheme needs universal-pathlib.
+        ValueError: The URL names no bucket or host.
         TypeError: It is no path at all.
     """
     if isinstance(path, str) and "://" in path:
         if path.startswith("file://"):
             return Path(path.removeprefix("file://"))
+        if path.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
+            return ObjectPath.parse(path)
         try:
             from upath import UPath
         except ImportError as error:
@@ -140,6 +146,8 @@ def as_path(path: object) -> AnyPath:
         remote: AnyPath = UPath(path)
         return remote
     if isinstance(path, Path):
+        return path
+    if isinstance(path, ObjectPath):
         return path
     if not isinstance(path, str | os.PathLike) or (hasattr(path, "open") and hasattr(path, "iterdir")):
         if hasattr(path, "open") and hasattr(path, "name"):

@@ -9,13 +9,13 @@ import os
 import signal
 import subprocess
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Protocol, cast
 
 from bushel.errors import FormatError, UnsupportedError
 
-__all__ = ["Readable", "decompressed", "output_of"]
+__all__ = ["Readable", "decompressed", "end_process", "is_compressed", "output_of"]
 
 _GZIP, _BZ2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 _PATIENCE = 5.0
@@ -66,6 +66,11 @@ class _Guarded:
             raise FormatError(f"the {self._kind} data are damaged: {error}", file=self._name) from error
 
 
+def is_compressed(head: bytes) -> bool:
+    """Whether the first bytes of a file (six are enough) are those of gzip, bzip2, xz or zstd."""
+    return head.startswith((_GZIP, _BZ2, _XZ, _ZSTD))
+
+
 def decompressed(handle: Readable, name: str) -> Readable:
     """The content of a stream that may be packed with gzip, bzip2 or xz, which its first bytes tell.
 
@@ -95,19 +100,18 @@ def decompressed(handle: Readable, name: str) -> Readable:
 
 
 @contextmanager
-def output_of(command: str) -> Iterator[Readable]:
-    """Run a shell command and read what it prints.
+def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
+    """Run a shell command, or a program with its arguments, and read what it prints.
 
     A block that has read everything waits for the command to end; one that is left by an exception, as an abandoned
     generator is, ends the command and what it started.
 
     Raises:
         FormatError: The command has failed, which shows when its output has been read.
-        OSError: There is no shell.
+        OSError: There is no shell, or no such program.
     """
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
-    )
+    words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     output = cast("IO[bytes]", process.stdout)
     try:
         try:
@@ -120,7 +124,7 @@ def output_of(command: str) -> Iterator[Readable]:
             raise _failed(command, status)
     finally:
         output.close()
-        _end(process)
+        end_process(process)
 
 
 def _status_soon(process: subprocess.Popen[bytes]) -> int | None:
@@ -131,7 +135,8 @@ def _status_soon(process: subprocess.Popen[bytes]) -> int | None:
         return None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads a session, and what it started: first it is asked, then it is made to."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -142,6 +147,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             continue
 
 
-def _failed(command: str, status: int) -> FormatError:
+def _failed(command: str | Sequence[str], status: int) -> FormatError:
     how = f"was ended by signal {-status}" if status < 0 else f"failed with exit status {status}"
-    return FormatError(f"the command {how}", file=f"pipe:{command}")
+    line = command if isinstance(command, str) else " ".join(command)
+    return FormatError(f"the command {how}", file=f"pipe:{line}")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel.kernels import MappedFile
 from bushel.storage.base import AnyPath, Extents, File, extent_error, is_local
 from bushel.storage.coalesce import coalesce
 from bushel.storage.fileobject import FileObject
+from bushel.storage.objects.location import ObjectPath
+from bushel.storage.objects.ranges import read_rows
+from bushel.storage.objects.remotefile import RemoteFile
 
-__all__ = ["announce", "gather", "open_file", "read_many"]
+__all__ = ["announce", "gather", "open_file", "open_known", "read_many"]
 
 
 def open_file(path: AnyPath) -> File:
@@ -24,7 +28,17 @@ def open_file(path: AnyPath) -> File:
         FileNotFoundError: There is no such file.
         OSError: It cannot be read.
     """
+    if isinstance(path, ObjectPath):
+        return RemoteFile.open(path)
     return MappedFile(str(path)) if is_local(path) else FileObject(path)
+
+
+def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
+    """Open a file of which size and modification time are known: as `open_file`, but objects are not asked for them.
+
+    What comes from an object is compared with them; of other files they are what they are now.
+    """
+    return RemoteFile(path, size, mtime_ns) if isinstance(path, ObjectPath) else open_file(path)
 
 
 def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
@@ -43,23 +57,27 @@ def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
         return kernels.read_many(local, _numbers(extents), extents.offset, extents.length, extents.crc32)
-    out: list[bytes | None] = [None] * len(extents)
     numbers = _numbers(extents)
     for number, file in enumerate(files):
-        rows = np.flatnonzero(numbers == number)
-        _check_inside(file, extents, rows)
-        for empty in rows[extents.length[rows] == 0].tolist():
-            out[empty] = b""
-        for span in coalesce(extents.offset[rows], extents.length[rows]):
-            data = file.read(span.start, span.stop - span.start)
-            for at in span.rows:
-                row = int(rows[at])
-                first = int(extents.offset[row]) - span.start
-                out[row] = data[first : first + int(extents.length[row])]
+        _check_inside(file, extents, np.flatnonzero(numbers == number))
+    out: list[bytes | None] = [None if size < 0 else b"" for size in extents.length.tolist()]
+    long: dict[int, bytearray] = {}
+
+    def put(row: int, at: int, data: memoryview) -> None:
+        size = int(extents.length[row])
+        if len(data) == size:
+            out[row] = bytes(data)
+        else:
+            whole = long[row] if row in long else long.setdefault(row, bytearray(size))
+            whole[at : at + len(data)] = data
+
+    _read(files, numbers, extents, put)
+    for row, data in long.items():
+        out[row] = bytes(data)
     if extents.crc32 is not None:
         for row, (value, expected) in enumerate(zip(out, extents.crc32.tolist(), strict=True)):
-            if value is not None and (found := kernels.crc32(value)) != expected:
-                raise extent_error(row, "checksum", expected, found, files[extents.file_of(row)].path)
+            if value is not None:
+                _check_crc(files, extents, row, expected, value)
     return out
 
 
@@ -75,18 +93,62 @@ def gather(files: Sequence[File], extents: Extents) -> tuple[npt.NDArray[np.uint
     """
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
-        file = extents.file if isinstance(extents.file, int) else _numbers(extents)
-        return kernels.gather(local, file, extents.offset, extents.length, extents.crc32)
-    parts = [value or b"" for value in read_many(files, extents)]
-    offsets = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=offsets[1:])
-    return np.frombuffer(b"".join(parts), np.uint8), offsets
+        return kernels.gather(local, extents.file, extents.offset, extents.length, extents.crc32)
+    numbers = _numbers(extents)
+    for number, file in enumerate(files):
+        _check_inside(file, extents, np.flatnonzero(numbers == number))
+    offsets = np.zeros(len(extents) + 1, np.int64)
+    np.cumsum(np.maximum(extents.length, 0), out=offsets[1:])
+    buffer = np.empty(int(offsets[-1]), np.uint8)
+
+    def put(row: int, at: int, data: memoryview) -> None:
+        start = int(offsets[row]) + at
+        buffer[start : start + len(data)] = np.frombuffer(data, np.uint8)
+
+    _read(files, numbers, extents, put)
+    if extents.crc32 is not None:
+        for row in np.flatnonzero(extents.length >= 0).tolist():
+            _check_crc(files, extents, row, int(extents.crc32[row]), buffer[offsets[row] : offsets[row + 1]].data)
+    return buffer, offsets
 
 
 def announce(files: Sequence[File], extents: Extents) -> None:
     """Tell the operating system that these extents will be read soon. Costs nothing where that is not possible."""
     if all(isinstance(file, MappedFile) for file in files):
         kernels.announce(cast("list[MappedFile]", list(files)), _numbers(extents), extents.offset, extents.length)
+
+
+def _read(
+    files: Sequence[File], numbers: npt.NDArray[np.int32], extents: Extents, put: Callable[[int, int, memoryview], None]
+) -> None:
+    """Read extents of a mixture of files: those of all objects together, the others file by file."""
+    objects = [number for number, file in enumerate(files) if isinstance(file, RemoteFile)]
+    if objects:
+        place = np.full(len(files), -1, np.int32)
+        place[objects] = np.arange(len(objects))
+        rows = np.flatnonzero((place[numbers] >= 0) & (extents.length > 0))
+        read_rows(
+            [file for file in files if isinstance(file, RemoteFile)],
+            place[numbers[rows]],
+            extents.offset[rows],
+            extents.length[rows],
+            lambda row, at, data: put(int(rows[row]), at, data),
+        )
+    for number, file in enumerate(files):
+        if isinstance(file, RemoteFile):
+            continue
+        rows = np.flatnonzero(numbers == number)
+        for span in coalesce(extents.offset[rows], extents.length[rows]):
+            view = memoryview(file.read(span.start, span.stop - span.start))
+            for at in span.rows:
+                row = int(rows[at])
+                first = int(extents.offset[row]) - span.start
+                put(row, 0, view[first : first + int(extents.length[row])])
+
+
+def _check_crc(files: Sequence[File], extents: Extents, row: int, expected: int, value: Buffer) -> None:
+    if (found := kernels.crc32(value)) != expected:
+        raise extent_error(row, "checksum", expected, found, files[extents.file_of(row)].path)
 
 
 def _numbers(extents: Extents) -> npt.NDArray[np.int32]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
 
 from typing_extensions import Buffer
 
+from bushel.errors import UnsupportedError
 from bushel.storage.base import AnyPath
+from bushel.storage.objects.location import ObjectPath
+from bushel.storage.whole import place_file, remove
 
-__all__ = ["Sink", "Staging"]
+__all__ = ["Sink", "Staging", "leave_workplace", "make_workplace", "workplace"]
 
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
@@ -141,12 +146,12 @@ class Sink:
 
 
 class Staging:
-    """A folder beside the final files in which the files of one shard are made.
+    """A folder in which the files of one shard are made: beside the final ones, or on this machine where these are not.
 
     Names are relative to the dataset's folder, as they will be in the end. `seal` puts the files on disk; `commit`
-    renames each to its final name, or, with `folder`, the shard's whole folder at once. On a storage without rename,
-    finished files are copied there. A process that dies before leaves nothing under a final name, and a staging
-    folder that `Writer(mode="resume")` goes on with.
+    renames each to its final name, or, with `folder`, the shard's whole folder at once. Where the dataset is not
+    local, `upload` puts finished files there. A process that dies before leaves nothing under a final name, and a
+    staging folder that `Writer(mode="resume")` goes on with.
 
     Args:
         root: The dataset's folder.
@@ -154,6 +159,12 @@ class Staging:
         folder: The shard's own folder under `root`, when all of its files live in one that does not exist yet.
         positions: Bytes that staged files have already and keep, by name; other files are started anew.
         sync: Whether to wait for the disk before a rename.
+        new: Whether no file of the shard is there yet; an upload then refuses to replace one.
+
+    Attributes:
+        place: Where the files are.
+        sinks: The files that were opened, by name.
+        stop: When it is set, an upload in another thread ends soon.
     """
 
     def __init__(
@@ -164,13 +175,17 @@ class Staging:
         folder: str | None = None,
         positions: Mapping[str, int] | None = None,
         sync: bool = True,
+        new: bool = False,
     ) -> None:
-        self.root, self.folder, self.sync = root, folder, sync
+        self.root, self.folder, self.new = root, folder, new
+        self.local = isinstance(root, Path)
+        self.stop = threading.Event()
+        self.sync = sync and self.local  # what is only waiting to be uploaded need not survive a power cut
         self._positions = dict(positions or {})
-        base = root if isinstance(root, Path) else Path(tempfile.mkdtemp(prefix="bushel-"))
-        self._temporary = None if isinstance(root, Path) else base
+        self._temporary = None if workplace(root) is not None else Path(tempfile.mkdtemp(prefix="bushel-"))
+        base = self._temporary or make_workplace(root)
         self.place = base / ".bushel" / "staging" / (name.replace("/", "%2F") or "dataset")
-        self.place.mkdir(parents=True, exist_ok=True)
+        _make_folder(self.place)
         self.sinks: dict[str, Sink] = {}
 
     def open(self, name: str) -> Sink:
@@ -211,7 +226,7 @@ class Staging:
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def commit(self, names: Iterable[str]) -> None:
-        """Give sealed files their final names, in this order. What is staged and not named is thrown away."""
+        """Give sealed files of a local dataset their final names, in this order, and throw away what is not named."""
         names = list(names)
         if self.folder is not None and isinstance(self.root, Path):
             for path in [path for path in (self.place / self.folder).rglob("*") if path.is_file()]:
@@ -220,10 +235,36 @@ class Staging:
             os.rename(self.place / self.folder, self.root / self.folder)
         else:
             for name in names:
-                self._publish(name)
+                place_file(self.place / name, self.root / name)
         if isinstance(self.root, Path) and self.sync:
             sync_folder(self.root)
         self.discard()
+
+    def upload(self, names: Iterable[str]) -> list[tuple[int, int]]:
+        """Put sealed files of a dataset that is not local where it is, in this order; they stay staged.
+
+        When one of several new ones cannot be put there, those before it are taken away again.
+
+        Returns:
+            Size and modification time of each, as that storage tells them.
+
+        Raises:
+            FileExistsError: `new`, and one of them is there already.
+            InterruptedError: `stop` was set.
+            OSError: The storage refuses, or cannot be reached.
+        """
+        done: list[AnyPath] = []
+        try:
+            for name in names:
+                place_file(self.place / name, self.root / name, new=self.new, stop=self.stop)
+                done.append(self.root / name)
+        except BaseException:
+            for path in done if self.new else ():
+                with suppress(OSError):  # the first error says what is wrong
+                    remove(path)
+            raise
+        stats = [path.stat() for path in done]
+        return [(int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)) for stat in stats]
 
     def close(self) -> None:
         """Close the files, and leave them."""
@@ -234,22 +275,75 @@ class Staging:
     def discard(self) -> None:
         """Remove what is staged; what has its final name stays."""
         self.close()
-        shutil.rmtree(self._temporary or self.place, ignore_errors=True)
-        if self._temporary is None:
-            for folder in (self.place.parent, self.place.parent.parent):
-                try:
-                    folder.rmdir()
-                except OSError:  # not empty: other shards are being made, or sidecars live there
-                    break
+        done = self._temporary or self.place
+        if self._temporary is None and not self.local:  # at once: half of it would be taken for an unfinished shard
+            done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
+            os.rename(self.place, done)
+        shutil.rmtree(done, ignore_errors=True)
+        if self.local:
+            _remove_empty(self.place.parent, self.place.parent.parent)
 
-    def _publish(self, name: str) -> None:
-        target = self.root / name
-        if isinstance(target, Path):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(self.place / name, target)
-            return
-        with open(self.place / name, "rb") as source, target.open("wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 22)
+
+def workplace(root: AnyPath) -> Path | None:
+    """The local folder in which what is unfinished of a dataset is kept.
+
+    That of a local dataset is its own folder. One in an object store has a folder of this machine's temporary ones
+    (`TMPDIR`), always the same for the same URL and user.
+
+    Returns:
+        The folder, which need not be there; None for a storage of another kind, such as an HTTP server.
+    """
+    if isinstance(root, Path):
+        return root
+    if not isinstance(root, ObjectPath) or not root.listable:
+        return None
+    digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest
+
+
+def leave_workplace(root: AnyPath) -> None:
+    """Remove the workplace of a dataset that is not local, if nothing is left in it."""
+    if not isinstance(root, Path) and (folder := workplace(root)) is not None:
+        _remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, which the writer of another shard may remove meanwhile as they are empty."""
+    for _ in range(100):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError):  # there when it was made, gone when it was looked at
+            continue
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _remove_empty(*folders: Path) -> None:
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:  # not empty: other shards are being made, or sidecars live there
+            break
+
+
+def make_workplace(root: AnyPath) -> Path:
+    """The same, made if need be, where nobody else may write.
+
+    Raises:
+        UnsupportedError: The storage is of another kind.
+        PermissionError: The name is taken by somebody else.
+    """
+    folder = workplace(root)
+    if folder is None:
+        raise UnsupportedError(f"{root} is neither local nor in an object store that Bushel writes to")
+    if folder == root:
+        return folder
+    above = folder.parent
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if above.is_symlink() or above.lstat().st_uid != os.getuid():
+        raise PermissionError(f"{above} belongs to somebody else: set TMPDIR to a folder of your own")
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def sync_folder(folder: Path) -> None:

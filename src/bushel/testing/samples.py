@@ -117,12 +117,15 @@ def _holds(container: str, generation: str | None, spec: Mapping[str, str]) -> b
 
 
 def make_sample(spec: Mapping[str, str], seed: int, number: int) -> Sample:
-    """Sample `number` of a dataset that nobody has to keep."""
+    """Sample `number` of a dataset that nobody has to keep. It has a value or an element, as tars need."""
     rng = random.Random(f"{seed}/{number}")
     sample: Sample = {}
     for name, kind in spec.items():
-        codec = kind.removesuffix("[]").partition("(")[0]
-        sample[name] = _list(rng, _MAKERS[codec]) if kind.endswith("[]") else _MAKERS[codec](rng)
+        make = _MAKERS[kind.removesuffix("[]").partition("(")[0]]
+        sample[name] = _list(rng, make) if kind.endswith("[]") else make(rng)
+    if all(isinstance(value, list) and not value for value in sample.values()):
+        name, kind = next(iter(spec.items()))
+        sample[name] = [_MAKERS[kind.removesuffix("[]").partition("(")[0]](rng)]
     return sample
 
 

@@ -34,6 +34,7 @@ from bushel.storage import AnyPath, Extents, File, Staging, gather, open_file
 __all__ = ["CONTAINER"]
 
 _SHARD = re.compile(r"[0-9]+")
+_SPEC = msgspec.json.Decoder(dict[str, str])
 _LARGEST_SPEC = 1 << 24
 _RECORD = "record"
 """The field of a bag file that is opened by itself."""
@@ -45,6 +46,7 @@ class _Bag:
     suffix: str = ""
     scanned: bool = False
     needs_keys: bool = False
+    keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """One shard for a plain dataset or a bag file, else one for each numbered folder.
@@ -178,7 +180,7 @@ def _read_spec(file: File) -> dict[str, Field]:
     if file.size > _LARGEST_SPEC:
         raise FormatError(f"{file.size} bytes are too many for a spec", file=file.path)
     try:
-        types = msgspec.json.decode(file.read(0, file.size), type=dict[str, str])
+        types = _SPEC.decode(file.read(0, file.size))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FormatError(
             f"expected a JSON object of field names and types: {error}",

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
-from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
-from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, staged_names
+from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
+from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
 from bushel.containers.naming import name_behind
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
@@ -26,7 +26,7 @@ from bushel.shardindex import Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, ExtentError, Extents, File, Staging, open_file, read_many
 
-__all__ = ["CONTAINER", "empty_folders"]
+__all__ = ["CONTAINER", "empty_folders", "index_all_records"]
 
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24
@@ -56,6 +56,7 @@ class _FFRecord:
     suffix: str = ".ffr"
     scanned: bool = False
     needs_keys: bool = False
+    keeps_folders: bool = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """One `.ffr` file, or all in a folder, sorted by name as FFRecord does."""
@@ -98,6 +99,9 @@ class _FFRecord:
         single = len(columns) == 1 and not columns[0].field.sequence
         kept = "the name and the type of the field are" if single else "the types of the fields are"
         limit = f"{kept} kept in Bushel's index only: without it, give open the spec"
+        if options.folders is not None and not (single and options.keyed):
+            raise SpecError("an ffrecord file keeps empty folders beside samples of one field with keys, and no others")
+        FolderTree(folders=options.folders or ())
         return Layout(columns, options, sparse=not single, limits=(limit,))
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
@@ -115,20 +119,38 @@ class _FFRecord:
             kinds = {"plain": "records of one field without keys", "folder": "a packed folder", "maps": "packed maps"}
             raise SpecError(f"{file.path} holds {kinds[header.form]}, and these samples would be {kinds[form]}")
         end = file.size
+        empty = list(layout.options.folders or ())
         if header.form == "folder":
             end = int(header.offset[-1])
+            empty += _folder(file, header)[1]
             header = _without_last(header)
-        data, table = staged_names(shard)
+        data, table, folders = staged_names(shard)
         rows = np.empty(len(header.offset), TABLE_ROW)
         rows["crc32"], rows["offset"] = header.crc32, header.offset
         rows.tofile(staging.place / table)
         with shard.path(0).open("rb") as source, open(staging.place / data, "wb") as sink:
             shutil.copyfileobj(source, sink, 1 << 22)
-        return {data: end, table: rows.nbytes}
+        (staging.place / folders).write_bytes(packed := pack_paths(empty))
+        return {data: end, table: rows.nbytes, folders: len(packed)}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
         """Start a file, or go on with one."""
         return FFRecordWriter(layout, shard, staging, builder)
+
+
+def index_all_records(shard: Shard) -> ShardIndex:
+    """The table of one file as FFRecord's `FileReader` sees it: every record is a sample with the field `data`.
+
+    The table of a packed folder is one of them, and maps are not looked into.
+
+    Raises:
+        FormatError: The file is damaged.
+    """
+    file = open_file(shard.path(0))
+    header = _read_header(file)
+    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+    column = Column(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
+    return ShardIndex(len(header.offset), (stamp,), {_DATA.name: column}, CONTAINER.name).check(file.path)
 
 
 def empty_folders(path: AnyPath) -> list[str]:

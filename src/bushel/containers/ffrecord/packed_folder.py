@@ -72,13 +72,23 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
 
 
 class FolderTree:
-    """Paths of files that can lie in one folder together."""
+    """Paths of files that can lie in one folder together.
 
-    def __init__(self, paths: Iterable[str] = ()) -> None:
+    Args:
+        paths: The files, by record number.
+        folders: Folders that are kept although no file lies in them.
+
+    Raises:
+        SpecError: They cannot lie together: why.
+    """
+
+    def __init__(self, paths: Iterable[str] = (), folders: Iterable[str] = ()) -> None:
         self._root: _Tree = {}
         self._files = 0
         for path in paths:
             self.add(path)
+        for path in folders:
+            self._add_folder(path)
 
     def check(self, path: str) -> list[str]:
         """The parts of a path that can be added.
@@ -86,24 +96,24 @@ class FolderTree:
         Raises:
             SpecError: It cannot: why.
         """
-        parts = path.split("/")
-        if "" in parts or "." in parts or ".." in parts or "\0" in path or len(parts) > _DEPTH:
-            raise SpecError(
-                f"the key {path!r} is no path in a folder: ffrecord keeps samples under relative paths such as"
-                f" 'cats/12.jpg', of at most {_DEPTH} parts, none of which is empty, '.' or '..'"
-            )
+        *folders, name = parts = _parts(path)
+        folder = self._folder(path, folders)
+        if folder is not None and name in folder:
+            kind = "a file" if isinstance(folder[name], int) else "the folder of other keys"
+            raise SpecError(f"the key {path!r} is {kind} already")
+        return parts
+
+    def _folder(self, path: str, folders: Iterable[str]) -> _Tree | None:
+        """The folder in folders that a path needs, or None where it is not there yet."""
         folder = self._root
-        for part in parts[:-1]:
+        for part in folders:
             entry = folder.get(part)
             if isinstance(entry, int):
                 raise SpecError(f"the key {path!r} needs a folder where another key is a file: {part!r} cannot be both")
             if entry is None:
-                return parts
+                return None
             folder = entry
-        if parts[-1] in folder:
-            kind = "a file" if isinstance(folder[parts[-1]], int) else "the folder of other keys"
-            raise SpecError(f"the key {path!r} is {kind} already")
-        return parts
+        return folder
 
     def add(self, path: str) -> None:
         """Add the file of the next record.
@@ -118,9 +128,27 @@ class FolderTree:
         folder[name] = self._files
         self._files += 1
 
+    def _add_folder(self, path: str) -> None:
+        """Add a folder; one that is there already stays as it is."""
+        parts = _parts(path)
+        self._folder(path, parts)
+        folder = self._root
+        for part in parts:
+            folder = cast("_Tree", folder.setdefault(part, {}))
+
     def record(self) -> bytes:
         """The table as FFRecord's own `pack_folder` writes it: sorted by name, protocol 4."""
         return MAGIC + pickle.dumps(_ordered(self._root), protocol=4)
+
+
+def _parts(path: str) -> list[str]:
+    parts = path.split("/")
+    if "" in parts or "." in parts or ".." in parts or "\0" in path or len(parts) > _DEPTH:
+        raise SpecError(
+            f"the key {path!r} is no path in a folder: ffrecord keeps samples under relative paths such as"
+            f" 'cats/12.jpg', of at most {_DEPTH} parts, none of which is empty, '.' or '..'"
+        )
+    return parts
 
 
 def _ordered(tree: _Tree) -> OrderedDict[str, Any]:

@@ -1,15 +1,16 @@
 """Writing FFRecord files.
 
-The header comes first and has 12 bytes per record, whose number is only known in the end. So a file is staged in two:
-`NAME.part`, the records behind as much room as the expected number needs, and `NAME.table`, a row per record. `finish`
-makes the file out of them. Neither is changed by that, so a process that is killed meanwhile can go on with them.
+The header comes first and has 12 bytes per record, whose number is only known in the end. So a file is staged in three:
+`NAME.part`, the records behind as much room as the expected number needs, `NAME.table`, a row per record, and
+`NAME.folders`, the empty folders of a packed folder. `finish` makes the file out of them. None is changed by that, so a
+process that is killed meanwhile can go on with them.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -26,7 +27,7 @@ from bushel.errors import SpecError
 from bushel.shardindex import IndexBuilder
 from bushel.storage import Staging
 
-__all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "staged_names"]
+__all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "pack_paths", "staged_names"]
 
 Form: TypeAlias = Literal["plain", "folder", "maps"]
 """What the records of a file are: values, the files of a packed folder, or maps of several fields."""
@@ -35,9 +36,14 @@ TABLE_ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")])
 _ROOM = 1 << 26  # records for which room is left at most, however many are expected
 
 
-def staged_names(shard: Shard) -> tuple[str, str]:
-    """The two files in which a shard is staged: records, and table."""
-    return f"{shard.files[0]}.part", f"{shard.files[0]}.table"
+def staged_names(shard: Shard) -> tuple[str, str, str]:
+    """The files in which a shard is staged: records, table, and empty folders."""
+    return f"{shard.files[0]}.part", f"{shard.files[0]}.table", f"{shard.files[0]}.folders"
+
+
+def pack_paths(paths: Iterable[str]) -> bytes:
+    """Paths as `NAME.folders` keeps them: each behind the one before, with a zero byte at its end."""
+    return b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
 
 
 class FFRecordWriter:
@@ -47,11 +53,12 @@ class FFRecordWriter:
         self._shard, self._staging, self._builder = shard, staging, builder
         self._form = self.form(layout)
         self._fields = [column.field for column in layout.columns]
-        self._data, self._table = (staging.open(name) for name in staged_names(shard))
-        self._folder = FolderTree(_keys(builder)) if self._form == "folder" else None
+        self._data, self._table, self._empty = (staging.open(name) for name in staged_names(shard))
         if self._data.position == 0:
+            self._empty.write(pack_paths(layout.options.folders or ()))
             expected = min(layout.options.expected or 0, _ROOM)
             self._data.truncate(_header_size(expected + (expected > 0 and self._form == "folder")))
+        self._folder = self._tree() if self._form == "folder" else None
 
     @staticmethod
     def form(layout: Layout) -> Form:
@@ -83,7 +90,7 @@ class FFRecordWriter:
     def finish(self) -> Sequence[str]:
         """Write the table of a packed folder, then make the file."""
         if self._form == "folder":
-            table = FolderTree(_keys(self._builder)).record()
+            table = self._tree().record()
             self._record([table], kernels.crc32(table))
         self._data.flush()
         self._table.flush()
@@ -99,6 +106,12 @@ class FFRecordWriter:
             offsets = np.frombuffer(column.offset, np.int64)
             offsets += shift * (np.frombuffer(column.length, np.int64) >= 0)
         return self._shard.files
+
+    def _tree(self) -> FolderTree:
+        """The files and the empty folders that the staged files and the builder have."""
+        self._empty.flush()
+        empty = self._empty.path.read_bytes().split(b"\0")[:-1]
+        return FolderTree(_keys(self._builder), (path.decode("utf-8", "surrogateescape") for path in empty))
 
     def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
         packed = encode(key, self._fields, values)

@@ -25,6 +25,7 @@ from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WriteOpti
 from bushel.containers.checksums import with_checksums
 from bushel.containers.gulp.fields import frames_field, meta_columns
 from bushel.containers.gulp.gmeta import parse_gmeta
+from bushel.containers.gulp.naming import chunk_names, chunk_number, is_data, number_width, padding, pair_chunks
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.shardindex import INLINE, MISSING, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec
@@ -44,16 +45,17 @@ class _Gulp:
     suffix: str = ".gulp"
     scanned: bool = True  # not the data, but a table of a million items takes seconds to parse
     needs_keys: bool = True
+    keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """One shard per chunk, in the order of GulpIO2: names sorted as text, so chunk 10 comes before chunk 2."""
         if not path.is_dir():
-            if not _is_data(path.name):
+            if not is_data(path.name):
                 return None
-            found = _pair(path.parent, *_names(path.parent))
+            found = pair_chunks(path.parent, *chunk_names(path.parent))
             return [shard for shard in found if shard.name == path.name]
-        data, tables = _names(path)
-        return _pair(path, data, tables) if data or tables else None
+        data, tables = chunk_names(path)
+        return pair_chunks(path, data, tables) if data or tables else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """The table of one chunk, from its `.gmeta`."""
@@ -130,13 +132,13 @@ class _Gulp:
         the order of their names as text, so several chunks get numbers of six digits, which keeps samples in order.
         """
         if name is None:
-            taken = list(chain.from_iterable(_names(root))) if root.exists() else []
-            number = max((number, *(_number(root, other) + 1 for other in taken)))
-            label = f"{number:0{_width(taken, sharded=not layout.options.single)}d}"
+            taken = list(chain.from_iterable(chunk_names(root))) if root.exists() else []
+            number = max((number, *(chunk_number(root, other) + 1 for other in taken)))
+            label = f"{number:0{number_width(taken, sharded=not layout.options.single)}d}"
             return Shard(root, f"data_{label}.gulp", (f"data_{label}.gulp", f"meta_{label}.gmeta"))
-        if not _is_data(name) or re.search(r"\d", name) is None:
+        if not is_data(name) or re.search(r"\d", name) is None:
             raise SpecError(f"{name}: a gulp chunk is called data_<number>.gulp; or name the folder for its chunks")
-        return Shard(root, name, (name, f"meta_{_number(root, name)}.gmeta"))
+        return Shard(root, name, (name, f"meta_{chunk_number(root, name)}.gmeta"))
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy a chunk into staging, its `.gmeta` without the closing brace."""
@@ -194,7 +196,7 @@ class _ChunkWriter:
         column, info = self._builder.columns[name], []
         for frame in cast("Iterator[Buffer]", stored if self._frames.sequence else (stored,)):
             length = memoryview(frame).nbytes
-            pad = -length % 4
+            pad = padding(length)
             offset = self._data.write(frame)
             self._data.write(bytes(pad))
             column.add(offset, length, kernels.crc32(frame))
@@ -269,56 +271,6 @@ def _base(field: Field) -> str:
 
 def _hint(file: File) -> str:
     return f"run `bushel verify` on {file.path.rpartition('/')[0] or '.'}"
-
-
-def _is_data(name: str) -> bool:
-    return name.startswith("data") and name.endswith(".gulp")
-
-
-def _names(folder: AnyPath) -> tuple[list[str], list[str]]:
-    names = sorted(path.name for path in folder.iterdir())
-    tables = [name for name in names if name.startswith("meta") and name.endswith(".gmeta")]
-    return [name for name in names if _is_data(name)], tables
-
-
-def _width(names: Sequence[str], *, sharded: bool) -> int:
-    """Digits of chunk numbers: as in the names that are there, if any."""
-    if not names:
-        return 6 if sharded else 1
-    digits = [match[0] for name in names if (match := re.search(r"\d+", name))]
-    return max((len(number) for number in digits if number.startswith("0") and len(number) > 1), default=1)
-
-
-def _number(folder: AnyPath, name: str) -> int:
-    digits = re.search(r"\d+", name)
-    if digits is None:
-        raise FormatError("the name of a gulp file holds the chunk's number: data_0.gulp", file=str(folder / name))
-    return int(digits[0])
-
-
-def _pair(folder: AnyPath, data: list[str], tables: list[str]) -> list[Shard]:
-    """Data and meta files belong together by position in the sorted lists, and must have the same number."""
-    numbers = [_number(folder, name) for name in data]
-    partners = [_number(folder, name) for name in tables]
-    for mine, name, others, kind in (
-        *((number, name, partners, ".gmeta") for number, name in zip(numbers, data, strict=True)),
-        *((number, name, numbers, ".gulp") for number, name in zip(partners, tables, strict=True)),
-    ):
-        if mine not in others:
-            raise FormatError(
-                f"no {kind} file with the number {mine} belongs to it",
-                file=str(folder / name),
-                hint="restore its partner, or move it away to read the other chunks",
-            )
-    if numbers != partners:
-        at = next((i for i, pair in enumerate(zip(numbers, partners, strict=False)) if pair[0] != pair[1]), None)
-        name = data[at] if at is not None else (data + tables)[-1]
-        raise FormatError(
-            "sorted by name, the .gulp and .gmeta files of this folder do not have the same numbers",
-            file=str(folder / name),
-            hint="rename them as data_<number>.gulp and meta_<number>.gmeta",
-        )
-    return [Shard(folder, one, (one, other)) for one, other in zip(data, tables, strict=True)]
 
 
 def _check_frames(

@@ -41,6 +41,7 @@ class _LooseItem(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(dict[str, _Item])
+msgspec.json.Decoder(_LooseItem)  # so that msgspec knows it before threads convert to it: see `sidecar`
 
 
 @dataclass(frozen=True, slots=True)

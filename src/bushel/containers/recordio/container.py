@@ -21,7 +21,7 @@ from bushel.containers.checksums import with_checksums
 from bushel.containers.naming import name_behind
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
-from bushel.containers.recordio.idx import Table, idx_name, parse_idx
+from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
 from bushel.errors import FormatError, SpecError
@@ -43,6 +43,7 @@ class _RecordIO:
     suffix: str = ".rec"
     scanned: bool = True
     needs_keys: bool = False
+    keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """One `.rec` file, or all in a folder, sorted by name; each with its `.idx` if that is there."""
@@ -133,7 +134,7 @@ class _RecordIO:
             text = table.read(0, table.size)
             text += b"" if text.endswith(b"\n") or not text else b"\n"
         else:
-            text = b"".join(b"%d\t%d\n" % line for line in enumerate(records.offset.tolist()))
+            text = format_idx(records.offset)
         (staging.place / idx).write_bytes(text)
         return {rec: end, idx: len(text)}
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bushel.errors import FormatError, SpecError
 from bushel.shardindex import Keys
 
-__all__ = ["Table", "check_key", "idx_name", "parse_idx"]
+__all__ = ["Table", "check_key", "format_idx", "idx_name", "parse_idx"]
 
 _TAB, _LF, _ZERO = b"\t\n0"
 _DIGITS = 18
@@ -68,6 +68,11 @@ def parse_idx(text: bytes, file: str) -> Table:
     if _are_positions(key_text, borders):
         return Table(offset, None)
     return Table(offset, Keys.build(key_text, borders))
+
+
+def format_idx(offset: I64) -> bytes:
+    """The text of an `.idx` whose keys are the positions."""
+    return b"".join(b"%d\t%d\n" % line for line in enumerate(offset.tolist()))
 
 
 def check_key(key: str) -> str:

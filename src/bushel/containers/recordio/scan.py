@@ -23,7 +23,7 @@ IMAGE_HEADER = 24
 """Bytes of the header of an image record: flag u32, label f32, id u64, id2 u64."""
 
 _ROWS = 1 << 16
-_WINDOW = 1 << 26
+_WINDOW = 1 << 24
 _LENGTH = (1 << 29) - 1
 _SIGNATURE = 12
 I64 = npt.NDArray[np.int64]

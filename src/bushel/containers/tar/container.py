@@ -10,27 +10,21 @@ import shutil
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-import numpy as np
-
-from bushel import kernels
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.naming import name_behind
 from bushel.containers.tar.names import extension_of, field_name, split_name
-from bushel.containers.tar.samples import Members, tabulate
+from bushel.containers.tar.samples import tabulate
+from bushel.containers.tar.scan import damage, regular, scan
 from bushel.containers.tar.writer import TarShardWriter
-from bushel.errors import FormatError, SpecError
-from bushel.kernels import MappedFile, TarMembers
+from bushel.errors import SpecError
 from bushel.shardindex import FileStamp, IndexBuilder, ShardIndex
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, ExtentError, File, Staging, open_file
+from bushel.storage import AnyPath, Staging, open_file
 
 __all__ = ["CONTAINER"]
 
-_REGULAR = (0, ord("0"), ord("7"))
-_SPARSE = ord("S")
-_WINDOW = 1 << 20
 _GLANCE = 1000
 """Members that are looked at to learn how an existing archive spells its fields."""
 
@@ -41,6 +35,7 @@ class _Tar:
     suffix: str = ".tar"
     scanned: bool = True
     needs_keys: bool = True
+    keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """A `.tar` file, or the `.tar` files of a folder in the order of their names."""
@@ -51,9 +46,10 @@ class _Tar:
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """The table of one archive, from one pass over its headers."""
         file = open_file(shard.path(0))
-        found = _scan(file)
-        _raise_if_damaged(found, file)
-        table = tabulate(_regular(found, file.path), options.spec, file.path)
+        found = scan(file)
+        if (problem := damage(found, file)) is not None:
+            raise problem
+        table = tabulate(regular(found, file.path), options.spec, file.path)
         index = ShardIndex(
             table.samples,
             (FileStamp(shard.files[0], file.size, file.mtime_ns),),
@@ -105,7 +101,7 @@ class _Tar:
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy an archive into staging, without the empty blocks that close it."""
         [name] = shard.files
-        found = _scan(open_file(shard.path(0)))
+        found = scan(open_file(shard.path(0)))
         (staging.place / name).parent.mkdir(parents=True, exist_ok=True)
         with shard.path(0).open("rb") as source, open(staging.place / name, "wb") as sink:
             shutil.copyfileobj(source, sink, 1 << 22)
@@ -133,54 +129,6 @@ def _archives(folder: AnyPath) -> list[str]:
     return sorted(name for name in names if name.endswith(".tar") and not name.startswith("."))
 
 
-def _scan(file: File) -> TarMembers:
-    try:
-        if isinstance(file, MappedFile):
-            return kernels.scan_tar(file)
-        scanner = kernels.TarScanner(file.size, smallest_window=_WINDOW)
-        while (window := scanner.next_window()) is not None:
-            scanner.feed(file.read(*window))
-        return scanner.finish()
-    except ExtentError as error:
-        raise FormatError("the file became shorter while it was read", file=file.path, offset=error.found) from error
-
-
-def _raise_if_damaged(found: TarMembers, file: File) -> None:
-    hint = "run `bushel verify` on it"
-    if file.size < 512 or (found.problem is not None and not len(found) and found.problem_offset == 0):
-        why = found.problem or f"it has {file.size} bytes, and an empty one has two blocks of zeros"
-        raise FormatError(f"not a tar archive: {why}", file=file.path, offset=0, hint=hint)
-    if found.problem is not None:
-        raise FormatError(found.problem, file=file.path, offset=found.problem_offset, hint=hint)
-    if found.tail:
-        where = file.size - found.tail
-        message = f"{found.tail} bytes behind the end of the archive; of joined archives, only the first is read"
-        raise FormatError(message, file=file.path, offset=where, hint=hint)
-    if not found.terminated:
-        message = "the archive ends without its two empty blocks: what followed may be lost"
-        raise FormatError(message, file=file.path, offset=found.end, hint=hint)
-
-
-def _regular(found: TarMembers, path: str) -> Members:
-    """The files among the members."""
-    rows = np.flatnonzero(np.isin(found.type, _REGULAR))
-    names = Members(found.names, found.name_offsets, found.offset, found.size, found.header)
-    sparse = np.flatnonzero(found.type == _SPARSE)
-    if len(sparse):
-        row = int(sparse[0])
-        message = f"{names.name(row)!r} is stored as a sparse file"
-        raise FormatError(message, file=path, offset=int(found.header[row]), hint="make the archive without --sparse")
-    if len(rows) == len(found):
-        return names
-    length = np.diff(found.name_offsets)
-    kept = np.zeros(len(found), np.bool_)
-    kept[rows] = True
-    text = found.names[np.repeat(kept, length)]
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(length[rows], out=offsets[1:])
-    return Members(text, offsets, found.offset[rows], found.size[rows], found.header[rows])
-
-
 def _check_field(field: Field) -> None:
     name = field.name
     if name != name.lower():
@@ -193,7 +141,7 @@ def _check_field(field: Field) -> None:
 
 def _extensions(path: AnyPath) -> frozenset[str]:
     """The extensions of the first members of an archive: enough to see how its fields are spelled."""
-    found = _scan(open_file(path))
+    found = scan(open_file(path))
     offsets = found.name_offsets[: _GLANCE + 1].tolist()
     names = (found.names[first:last].tobytes() for first, last in pairwise(offsets))
     return frozenset(field_name(split[1]) for name in names if (split := split_name(name)))

@@ -16,10 +16,15 @@ from bushel.errors import SpecError
 from bushel.shardindex import I64, U8
 from bushel.spec import Field, Spec
 
-__all__ = ["Naming", "Place", "check_key", "extension_of", "field_name", "split_name", "split_names"]
+__all__ = ["Naming", "Place", "check_key", "extension_of", "field_name", "is_meta", "split_name", "split_names"]
 
 _SLASH, _DOT, _UNDERSCORE = b"/._"
 _META = re.compile(rb"__[^/]*__(/|$)")
+
+
+def is_meta(name: bytes) -> bool:
+    """Whether the first part of a member's name is `__like_this__`: no sample has it."""
+    return _META.match(name) is not None
 
 
 def split_name(name: bytes) -> tuple[bytes, bytes] | None:

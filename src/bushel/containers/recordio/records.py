@@ -1,0 +1,122 @@
+"""One record at a time: reading the one at an offset, and writing one at the end of a file.
+
+What reads and writes whole datasets goes through the index (`container`, `writer`); this is for programs that keep
+offsets themselves, as MXNet's do.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+from typing_extensions import Buffer
+
+from bushel import kernels
+from bushel.containers.recordio.scan import MAGIC, follow, hint, scan
+from bushel.errors import FormatError
+from bushel.storage import AnyPath, ExtentError, File, open_file
+
+__all__ = ["RecordSink", "read_record"]
+
+_parse = struct.Struct("<II").unpack_from
+_LENGTH = (1 << 29) - 1
+
+
+def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes, int]:
+    """The payload of the record that begins at an offset, and the offset behind the record.
+
+    Args:
+        file: The file.
+        offset: Where the record begins.
+        end: Where it ends, or a later record begins, if that is known: one read then does it.
+
+    Raises:
+        FormatError: There is no whole record.
+    """
+    try:
+        raw = file.read(offset, 8 if end is None else end - offset)
+        magic, word = _parse(raw)
+        if magic == MAGIC and word <= _LENGTH:  # flag 0: the record is whole
+            if end is not None and 0 <= len(raw) - 8 - word < 4:
+                return raw[8 : 8 + word], end
+            return file.read(offset + 8, word), offset + 8 + (word + 3 & ~3)
+    except (ExtentError, struct.error) as error:
+        raise FormatError(f"a record is cut off: {error}", file=file.path, offset=offset, hint=hint(file)) from None
+    if magic != MAGIC or word >> 29 > 1:
+        raise FormatError("no record begins here", file=file.path, offset=offset, hint=hint(file))
+    records = follow(file, np.array([offset], np.int64), None)
+    return records.payload(file, 0), offset + 8 + (int(records.span[0]) + 3 & ~3)
+
+
+class RecordSink:
+    """Writes records at the end of a file. What was written is in the file when `append` returns.
+
+    Threads may share it.
+
+    Args:
+        path: The file.
+        append: Go on behind the records that are there; otherwise begin anew.
+        known: An offset at which a record of an existing file begins: only what is behind is looked at.
+
+    Raises:
+        FormatError: The existing file does not end with a whole record.
+    """
+
+    def __init__(self, path: AnyPath, *, append: bool = False, known: int = 0) -> None:
+        self._end = 0
+        padding = 0
+        if append and path.exists():
+            file = open_file(path)
+            _, _, fault = scan(file, known if known < file.size else 0)
+            if fault is not None:
+                raise fault
+            self._end, padding = file.size, -file.size % 4
+        mode = "ab" if append else "wb"
+        self._file: IO[bytes] = (
+            cast("IO[bytes]", open(path, mode, buffering=0)) if isinstance(path, Path) else path.open(mode)  # noqa: SIM115
+        )
+        self._lock = threading.Lock()
+        if padding:
+            self._write(bytes(padding))
+
+    @property
+    def position(self) -> int:
+        """Bytes in the file."""
+        return self._end
+
+    def append(self, payload: Buffer) -> int:
+        """Write a record.
+
+        Returns:
+            The offset at which it begins.
+
+        Raises:
+            ValueError: It has more than 2**29 - 1 bytes.
+            OSError: It cannot be written; the file is then as it was, where the system allows that.
+        """
+        framed = kernels.split_recordio(payload)
+        with self._lock:
+            offset = self._end
+            self._write(framed)
+        return offset
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        try:
+            while left:  # a write may take a part only
+                left = left[self._file.write(left) :]
+            self._file.flush()
+        except OSError:
+            with suppress(OSError):  # where a file cannot be cut, the first error says more
+                self._file.truncate(self._end)
+                self._file.seek(self._end)
+            raise
+        self._end += len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

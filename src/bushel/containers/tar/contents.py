@@ -1,0 +1,112 @@
+"""The files of an archive with their data, from front to back: what a program that streams shards wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bushel.containers.tar.members import ForwardReader, members
+from bushel.containers.tar.samples import Members
+from bushel.containers.tar.scan import damage, regular, scan
+from bushel.errors import FormatError
+from bushel.kernels import MappedFile, announce, read_many
+from bushel.shardindex import I64
+from bushel.storage import ExtentError
+
+__all__ = ["Keep", "file_contents", "stream_contents"]
+
+Keep = Callable[[str], str | None]
+"""From a member's name to the name that it is given under, or None to leave it out."""
+
+_CHUNK_BYTES = 8 << 20
+_CHUNK_MEMBERS = 1024
+
+
+def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    """The files of an archive that lies in a local file, read many at a time.
+
+    Args:
+        file: The archive.
+        keep: Which members to read, and what to call them. Asked once for each, in order.
+
+    Raises:
+        FormatError: The archive is damaged or cut, or has no end mark. What came before was whole.
+    """
+    found = scan(file)
+    problem = damage(found, file)
+    if problem is not None and not len(found):
+        raise problem
+    table = regular(found, file.path)
+    plans = (_planned(table, range(*chunk), keep) for chunk in _chunks(table))
+    plan = next(plans, None)
+    while plan is not None:
+        following = next(plans, None) if plan.refusal is None else None
+        if following is not None:
+            announce([file], 0, table.offset[following.rows], table.size[following.rows])
+        try:
+            datas = read_many([file], 0, table.offset[plan.rows], table.size[plan.rows])
+        except ExtentError as error:
+            message = "the file became shorter while it was read"
+            raise FormatError(message, file=file.path, offset=error.found) from error
+        for name, data in zip(plan.names, datas, strict=True):
+            yield name, data or b""
+        if plan.refusal is not None:
+            raise plan.refusal
+        plan = following
+    if problem is not None:
+        raise problem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """What is read at once.
+
+    Attributes:
+        rows: int64: the members.
+        names: What they are called.
+        refusal: What `keep` raised at the member behind them, or None.
+    """
+
+    rows: I64
+    names: list[str]
+    refusal: Exception | None
+
+
+def _planned(table: Members, rows: range, keep: Keep) -> _Plan:
+    kept: list[int] = []
+    names: list[str] = []
+    for row in rows:
+        try:
+            name = keep(table.name(row))
+        except Exception as error:  # raised when what came before has been given
+            return _Plan(np.array(kept, np.int64), names, error)
+        if name is not None:
+            kept.append(row)
+            names.append(name)
+    return _Plan(np.array(kept, np.int64), names, None)
+
+
+def _chunks(table: Members) -> Iterator[tuple[int, int]]:
+    """Runs of members that are read at once: of so many bytes, or one large member."""
+    ends = np.cumsum(table.size)
+    first = 0
+    while first < len(ends):
+        read = int(ends[first] - table.size[first])
+        last = int(np.searchsorted(ends, read + _CHUNK_BYTES, side="right"))
+        last = max(first + 1, min(last, first + _CHUNK_MEMBERS))
+        yield first, last
+        first = last
+
+
+def stream_contents(reader: ForwardReader, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    """The files of an archive that can only be read forward. As `file_contents`."""
+    for member in members(reader):
+        if not member.regular or (name := keep(member.name)) is None:
+            continue
+        data = reader.read(member.size)
+        if len(data) < member.size:
+            message = f"the archive ends inside the {member.size} bytes of {member.name!r}"
+            raise FormatError(message, file=reader.name, offset=member.header, hint="run `bushel verify` on it")
+        yield name, data

@@ -1,0 +1,95 @@
+"""What is in a tar archive that lies in a file: its members, and whether it is whole."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bushel import kernels
+from bushel.containers.tar.samples import Members
+from bushel.errors import FormatError
+from bushel.kernels import MappedFile, TarMembers
+from bushel.storage import ExtentError, File
+
+__all__ = ["damage", "regular", "scan"]
+
+_REGULAR = (0, ord("0"), ord("7"))
+_SPARSE = ord("S")
+_WINDOW, _LARGEST = 1 << 18, 1 << 23
+"""Bytes read at once from files that are not mapped: at first, and where headers follow each other closely."""
+
+
+class _Windows:
+    """Reads what a scanner asks for: more than that where it has asked for one piece right behind another."""
+
+    def __init__(self, file: File) -> None:
+        self._file, self._size = file, _WINDOW
+        self._start, self._data = 0, memoryview(b"")
+
+    def read(self, offset: int, length: int) -> memoryview:
+        end = self._start + len(self._data)
+        if offset < self._start or offset + length > end:
+            near = end > 0 and self._start <= offset <= end + self._size // 2
+            self._size = min(2 * self._size, _LARGEST) if near else _WINDOW
+            self._data = memoryview(self._file.read(offset, min(max(length, self._size), self._file.size - offset)))
+            self._start = offset
+        return self._data[offset - self._start :][:length]
+
+
+def scan(file: File) -> TarMembers:
+    """One pass over the headers of an archive.
+
+    Raises:
+        FormatError: The file became shorter meanwhile. Any other fault is in the result: `damage` words it.
+    """
+    try:
+        if isinstance(file, MappedFile):
+            return kernels.scan_tar(file)
+        scanner = kernels.TarScanner(file.size)
+        windows = _Windows(file)
+        while (window := scanner.next_window()) is not None:
+            scanner.feed(windows.read(*window))
+        return scanner.finish()
+    except ExtentError as error:
+        raise FormatError("the file became shorter while it was read", file=file.path, offset=error.found) from error
+
+
+def damage(found: TarMembers, file: File) -> FormatError | None:
+    """What is wrong with an archive behind the members that were found; None for a whole one."""
+    hint = "run `bushel verify` on it"
+    if file.size < 512 or (found.problem is not None and not len(found) and found.problem_offset == 0):
+        why = found.problem or f"it has {file.size} bytes, and an empty one has two blocks of zeros"
+        return FormatError(f"not a tar archive: {why}", file=file.path, offset=0, hint=hint)
+    if found.problem is not None:
+        return FormatError(found.problem, file=file.path, offset=found.problem_offset, hint=hint)
+    if found.tail:
+        where = file.size - found.tail
+        message = f"{found.tail} bytes behind the end of the archive; of joined archives, only the first is read"
+        return FormatError(message, file=file.path, offset=where, hint=hint)
+    if not found.terminated:
+        message = "the archive ends without its two empty blocks: what followed may be lost"
+        return FormatError(message, file=file.path, offset=found.end, hint=hint)
+    return None
+
+
+def regular(found: TarMembers, path: str) -> Members:
+    """The files among the members.
+
+    Raises:
+        FormatError: One is a sparse file, whose data are in a packed form.
+    """
+    rows = np.flatnonzero(np.isin(found.type, _REGULAR))
+    names = Members(found.names, found.name_offsets, found.offset, found.size, found.header)
+    sparse = np.flatnonzero(found.type == _SPARSE)
+    if len(sparse):
+        row = int(sparse[0])
+        message = f"{names.name(row)!r} is stored as a sparse file"
+        raise FormatError(message, file=path, offset=int(found.header[row]), hint="make the archive without --sparse")
+    if len(rows) == len(found):
+        return names
+    length = np.diff(found.name_offsets)
+    kept = np.zeros(len(found), np.bool_)
+    kept[rows] = True
+    text = found.names[np.repeat(kept, length)]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(length[rows], out=offsets[1:])
+    return Members(text, offsets, found.offset[rows], found.size[rows], found.header[rows])

@@ -1,0 +1,125 @@
+"""Files of a source that lie elsewhere, read many at once before the samples are made of them."""
+
+from __future__ import annotations
+
+import copy
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any, Self
+
+from bushel.storage import AnyPath, as_path, is_local, read_all, read_whole
+
+__all__ = ["Fetched", "FileSource", "below", "read_file"]
+
+
+class Fetched:
+    """The path of a file that was read already, or could not be.
+
+    Args:
+        path: The path.
+        found: The file's bytes, or why there are none.
+    """
+
+    __slots__ = ("_found", "_path")
+
+    def __init__(self, path: AnyPath, found: bytes | Exception) -> None:
+        self._path, self._found = path, found
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def __truediv__(self, name: str) -> AnyPath:
+        return self._path / name
+
+    @property
+    def name(self) -> str:
+        """The last component."""
+        return self._path.name
+
+    @property
+    def parent(self) -> AnyPath:
+        """The folder it is in."""
+        return self._path.parent
+
+    def read_bytes(self) -> bytes:
+        """The file's bytes.
+
+        Raises:
+            OSError: It could not be read.
+        """
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+    def open(self, mode: str = "rb") -> IO[Any]:
+        """The file's bytes as a file."""
+        if mode != "rb":
+            raise ValueError(f"{self} can only be read, not opened as {mode!r}")
+        return io.BytesIO(self.read_bytes())
+
+    def exists(self) -> bool:
+        """Whether it is there."""
+        return self.is_file() or self.is_dir()
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        return isinstance(self._found, bytes)
+
+    def is_dir(self) -> bool:
+        """Whether it is a folder."""
+        return isinstance(self._found, FileNotFoundError) and self._path.is_dir()
+
+    def iterdir(self) -> Iterator[Any]:
+        """What is in the folder."""
+        return self._path.iterdir()
+
+    def stat(self) -> Any:
+        """At least `st_size`, in bytes."""
+        return self._path.stat()
+
+
+class FileSource(ABC):
+    """What sources have in common that read a file, or some, for each sample: see `Fetching`."""
+
+    _ahead: Mapping[str, Fetched] = {}
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of samples."""
+
+    @abstractmethod
+    def _files(self, position: int) -> Sequence[AnyPath]:
+        """The files that a sample is made of."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether the files lie elsewhere, as those of the first sample tell."""
+        with suppress(Exception):  # a first sample that is damaged says so when it is made
+            return len(self) > 0 and not all(map(is_local, self._files(0)))
+        return False
+
+    def fetched(self, positions: Sequence[int]) -> Self:
+        """The same source, with the files of these samples in memory."""
+        paths: list[AnyPath] = []
+        for position in positions:
+            with suppress(Exception):  # as above
+                paths += self._files(position)
+        other = copy.copy(self)
+        other._ahead = {str(path): Fetched(path, found) for path, found in zip(paths, read_all(paths), strict=True)}
+        return other
+
+    def _at(self, path: AnyPath) -> AnyPath:
+        """The path, as one that was read already if it was."""
+        return self._ahead.get(str(path), path) if self._ahead else path
+
+
+def read_file(path: AnyPath) -> bytes:
+    """The bytes of a file, which may have been read already."""
+    return path.read_bytes() if isinstance(path, Fetched) else read_whole(path)
+
+
+def below(root: AnyPath, name: str) -> AnyPath:
+    """A file that is named relative to a folder, or by a URL."""
+    return as_path(name) if "://" in name else root / name

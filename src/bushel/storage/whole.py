@@ -1,0 +1,137 @@
+"""Whole files, wherever they are: read at once, written so that they are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from bushel.storage.base import AnyPath
+from bushel.storage.objects.location import ObjectPath
+
+__all__ = ["place_file", "read_all", "read_text", "read_whole", "remove", "walk_names", "write_whole"]
+
+
+def read_whole(path: AnyPath) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        FileNotFoundError: There is none.
+        OSError: It cannot be read.
+    """
+    if isinstance(path, Path):
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    if isinstance(path, ObjectPath):
+        return path.read_bytes()
+    with path.open("rb") as file:
+        return bytes(file.read())
+
+
+def read_text(path: AnyPath) -> str:
+    """The text of a file; bytes that are no UTF-8 come back when it is written in the same way."""
+    return read_whole(path).decode("utf-8", "surrogateescape")
+
+
+def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
+    """The bytes of each file, or why it cannot be read; objects are fetched many at once."""
+    objects = [path for path in paths if isinstance(path, ObjectPath)]
+    if len(objects) > 1:
+        from bushel.storage.objects.fetch import fetch_all
+
+        found = iter(fetch_all(objects))
+        return [next(found) if isinstance(path, ObjectPath) else _attempt(path) for path in paths]
+    return [_attempt(path) for path in paths]
+
+
+def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
+    """Write a file, or replace it: whole or not at all.
+
+    Args:
+        path: The file; its folder is made if need be.
+        data: Its content.
+        sync: Wait until it is on disk.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if isinstance(path, ObjectPath):
+        from bushel.storage.objects.upload import put_bytes
+
+        put_bytes(path, data)
+        return
+    if not isinstance(path, Path):
+        with path.open("wb") as file:
+            file.write(data)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: threading.Event | None = None) -> None:
+    """Put a local file where it belongs: renamed there, uploaded, or copied.
+
+    Args:
+        source: The file; renaming takes it away.
+        target: What it will be.
+        new: Refuse to replace an object of an object store.
+        stop: Ends an upload soon after it is set.
+
+    Raises:
+        InterruptedError: `stop` was set.
+        FileExistsError: `new`, and there is one.
+        OSError: It cannot be written.
+    """
+    if isinstance(target, Path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(source, target)
+    elif isinstance(target, ObjectPath):
+        from bushel.storage.objects.upload import put_file
+
+        put_file(target, source, new=new, stop=stop)
+    else:
+        with open(source, "rb") as data, target.open("wb") as sink:
+            shutil.copyfileobj(data, sink, 1 << 22)
+
+
+def remove(path: AnyPath) -> None:
+    """Remove a file, if it is there."""
+    if isinstance(path, ObjectPath):
+        from bushel.storage.objects.upload import delete
+
+        delete(path)
+    elif path.exists():
+        cast("Any", path).unlink()
+
+
+def walk_names(root: AnyPath) -> Iterator[str]:
+    """Names of all files below a remote folder, relative to it, in no particular order."""
+    if isinstance(root, ObjectPath):
+        from bushel.storage.objects.listing import walk_objects
+
+        yield from walk_objects(root)
+        return
+    for child in root.iterdir():
+        if child.is_dir():
+            yield from (f"{child.name}/{name}" for name in walk_names(child))
+        else:
+            yield str(child.name)
+
+
+def _attempt(path: AnyPath) -> bytes | Exception:
+    try:
+        return read_whole(path)
+    except Exception as error:  # noqa: BLE001 - of this file alone
+        return error

@@ -1,0 +1,19 @@
+"""Folders behind an HTTP server, and a bucket in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.storage.objects.range_server import Server, serving
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "2")
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with serving(folder) as state:
+        yield state

@@ -1,0 +1,185 @@
+"""Servers and networks that fail: the same bytes in the end, or an error that says what is wrong; never a hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from tests.storage.objects.range_server import Fault, Handler, Server
+
+import bushel
+from bushel.storage import Extents, as_path, open_file, read_many
+
+DATA = np.random.default_rng(5).bytes(9_000_000)
+EXTENTS = Extents(0, np.array([0, 3_000_000, 100], np.int64), np.array([50_000, 5_500_000, 0], np.int64))
+WANTED = [DATA[:50_000], DATA[3_000_000:8_500_000], b""]
+
+
+def times(count: int, fault: Fault) -> Fault:
+    """The fault for the first requests only."""
+    left, lock = [count], threading.Lock()
+
+    def once_more(handler: Handler, data: bytes) -> bool:
+        with lock:
+            left[0] -= 1
+            due = left[0] >= 0
+        return due and fault(handler, data)
+
+    return once_more
+
+
+def cut(handler: Handler, data: bytes) -> bool:
+    handler.begin(206, len(data), DATA, handler.server.state.folder / "x", _span(handler))
+    handler.wfile.write(data[: len(data) // 2])
+    handler.close_connection = True
+    return True
+
+
+def cut_at_once(handler: Handler, data: bytes) -> bool:
+    handler.close_connection = True
+    return True
+
+
+def busy(handler: Handler, data: bytes) -> bool:
+    handler.begin(503, 0)
+    return True
+
+
+def silent(handler: Handler, data: bytes) -> bool:
+    handler.server.state.wake.wait(60)
+    handler.close_connection = True
+    return True
+
+
+def silent_in_the_middle(handler: Handler, data: bytes) -> bool:
+    handler.begin(206, len(data), DATA, handler.server.state.folder / "x", _span(handler))
+    handler.wfile.write(data[: len(data) // 2])
+    handler.wfile.flush()
+    return silent(handler, data)
+
+
+def slow(handler: Handler, data: bytes) -> bool:
+    handler.begin(206, len(data), DATA, handler.server.state.folder / "x", _span(handler))
+    for start in range(0, len(data), 1 << 20):
+        handler.server.state.wake.wait(0.1)
+        handler.wfile.write(data[start : start + (1 << 20)])
+    return True
+
+
+def whole(handler: Handler, data: bytes) -> bool:
+    handler.begin(200, len(DATA), DATA, handler.server.state.folder / "x")
+    handler.wfile.write(DATA)
+    return True
+
+
+def another_range(handler: Handler, data: bytes) -> bool:
+    handler.begin(206, len(data), DATA, handler.server.state.folder / "x", (7, 7 + len(data)))
+    handler.wfile.write(data)
+    return True
+
+
+def _span(handler: Handler) -> tuple[int, int]:
+    first, _, last = handler.headers["Range"].removeprefix("bytes=").partition("-")
+    return int(first), int(last) + 1
+
+
+@pytest.mark.parametrize(
+    "fault", [cut, cut_at_once, busy, silent, silent_in_the_middle, slow], ids=lambda fault: fault.__name__
+)
+@pytest.mark.parametrize("read", ["many", "one"])
+def test_same_bytes(server: Server, fault: Fault, read: str) -> None:
+    (server.folder / "x").write_bytes(DATA)
+    file = open_file(as_path(f"{server.url}/x"))
+    server.fault = times(2, fault)
+    if read == "many":
+        assert read_many([file], EXTENTS) == WANTED
+    else:
+        assert file.read(3_000_000, 5_500_000) == WANTED[1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (cut, "requests failed, the last one with"),
+        (busy, "503"),
+        (silent, "requests failed, the last one with"),
+        (silent_in_the_middle, "requests failed, the last one with"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_patience_ends(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, message: str) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "1")
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.5")
+    (server.folder / "x").write_bytes(DATA)
+    file = open_file(as_path(f"{server.url}/x"))
+    server.fault = fault
+    with pytest.raises(ConnectionError, match=message) as caught:
+        read_many([file], EXTENTS)
+    assert f"{server.url}/x" in str(caught.value)
+    server.fault = None
+    assert read_many([file], EXTENTS) == WANTED
+
+
+def test_nobody_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "1")
+    with pytest.raises(ConnectionError, match=r"http://127\.0\.0\.1:1/.*[Cc]onnection refused"):
+        bushel.open("http://127.0.0.1:1/x.tar")
+
+
+def test_server_without_ranges(server: Server) -> None:
+    (server.folder / "x").write_bytes(DATA)
+    file = open_file(as_path(f"{server.url}/x"))
+    server.fault = whole
+    with pytest.raises((bushel.UnsupportedError, ConnectionError), match="/x"):
+        read_many([file], EXTENTS)
+
+
+def test_answer_of_another_range(server: Server) -> None:
+    (server.folder / "x").write_bytes(DATA)
+    file = open_file(as_path(f"{server.url}/x"))
+    server.fault = another_range
+    with pytest.raises(OSError, match="/x"):
+        read_many([file], EXTENTS)
+
+
+def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "soon")
+    with pytest.raises(ValueError, match="BUSHEL_NETWORK_TIMEOUT is 'soon'"):
+        bushel.open("http://127.0.0.1:1/x.tar")
+
+
+READ = """
+import sys, numpy as np
+from bushel.storage import Extents, as_path, open_file, read_many
+file = open_file(as_path(sys.argv[1]))
+print("open", flush=True)
+read_many([file], Extents(0, np.arange({count}) * 1_000_000, np.full({count}, 1000)))
+"""
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_interrupt(server: Server, count: int) -> None:
+    (server.folder / "x").write_bytes(DATA)
+    asked = threading.Event()
+
+    def fault(handler: Handler, data: bytes) -> bool:
+        asked.set()
+        return silent(handler, data)
+
+    server.fault = fault
+    process = subprocess.Popen(
+        [sys.executable, "-c", READ.format(count=count), f"{server.url}/x"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "BUSHEL_NETWORK_PATIENCE": "1000", "BUSHEL_NETWORK_TIMEOUT": "3"},
+    )
+    assert asked.wait(60)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert b"KeyboardInterrupt" in errors

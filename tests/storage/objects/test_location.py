@@ -1,0 +1,88 @@
+"""Paths in object stores as values."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bushel
+from bushel.storage import as_path, is_local
+from bushel.storage.objects.location import FROM_TAG, ObjectPath, stat_of
+
+
+@pytest.mark.parametrize(
+    ("url", "root", "key"),
+    [
+        ("s3://bucket", "s3://bucket", ""),
+        ("s3://bucket/", "s3://bucket", ""),
+        ("s3://bucket/a/b.tar", "s3://bucket", "a/b.tar"),
+        ("gs://bucket//a///b/", "gs://bucket", "a/b"),
+        ("az://container/x y?.tar", "az://container", "x y?.tar"),
+        ("https://host:8080/a%20b/c.tar", "https://host:8080", "a b/c.tar"),
+        ("https://host/100%25.tar", "https://host", "100%.tar"),
+    ],
+)
+def test_parse(url: str, root: str, key: str) -> None:
+    path = as_path(url)
+    assert path == ObjectPath(root, key)
+    assert isinstance(path, ObjectPath)
+    assert ObjectPath.parse(str(path)) == path
+    assert not is_local(path)
+    assert hash(path) == hash(pickle.loads(pickle.dumps(path)))
+
+
+@given(st.sampled_from(["s3://b", "https://h"]), st.lists(st.text(min_size=1).filter(lambda part: "/" not in part)))
+def test_text_is_parsed_back(root: str, parts: list[str]) -> None:
+    path = ObjectPath(root, "/".join(parts))
+    try:
+        text = str(path)
+        text.encode()
+    except UnicodeEncodeError:
+        return
+    assert ObjectPath.parse(text) == path
+
+
+def test_parts() -> None:
+    path = ObjectPath.parse("s3://bucket/a/b/c.tar.gz")
+    assert (path.name, path.suffix, path.stem) == ("c.tar.gz", ".gz", "c.tar")
+    assert path.parent == ObjectPath("s3://bucket", "a/b")
+    assert path.parent.parent.parent == path.parent.parent.parent.parent == ObjectPath("s3://bucket", "")
+    assert path.with_name("d") == ObjectPath("s3://bucket", "a/b/d")
+    assert path.with_suffix(".xz") == ObjectPath("s3://bucket", "a/b/c.tar.xz")
+    assert ObjectPath("s3://bucket", "") / "x" / "./y/" == ObjectPath("s3://bucket", "x/y")
+    hidden = ObjectPath("s3://bucket", "a/.bushel")
+    assert (hidden.suffix, hidden.stem) == ("", ".bushel")
+    assert sorted([path / "b", path / "a"]) == [path / "a", path / "b"]
+
+
+@pytest.mark.parametrize("url", ["s3:///key", "https:///x"])
+def test_no_place(url: str) -> None:
+    with pytest.raises(ValueError, match="a URL is"):
+        as_path(url)
+
+
+def test_refused_urls() -> None:
+    with pytest.raises(bushel.UnsupportedError, match="URLs begin with one of s3://"):
+        ObjectPath.parse("ftp://host/x")
+    with pytest.raises(bushel.UnsupportedError, match="query"):
+        as_path("https://host/x.tar?signature=1")
+    with pytest.raises(bushel.UnsupportedError, match="objects are written whole"):
+        ObjectPath("s3://b", "x").open("ab")
+    assert as_path(Path("s3:") / "x") == Path("s3:/x")
+
+
+def test_stamps() -> None:
+    from datetime import UTC, datetime
+
+    time = datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
+    meta = {"path": "x", "last_modified": time, "size": 7, "e_tag": '"a"', "version": None}
+    one, weak = stat_of(meta), stat_of({**meta, "e_tag": 'W/"a"'})  # type: ignore[arg-type, typeddict-item]
+    other, none = stat_of({**meta, "e_tag": '"b"'}), stat_of({**meta, "e_tag": None})  # type: ignore[typeddict-item]
+    assert one.st_mtime_ns == weak.st_mtime_ns != other.st_mtime_ns
+    assert FROM_TAG <= one.st_mtime_ns < 1 << 63
+    assert none.st_mtime_ns == int(time.timestamp()) * 10**9
+    assert one.modified == int(time.timestamp())

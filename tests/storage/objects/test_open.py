@@ -1,0 +1,348 @@
+"""Datasets behind an HTTP server: every container, with and without what Bushel keeps beside the data."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from multiprocessing.context import ForkContext, SpawnContext
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from tests.storage.objects.range_server import Server
+
+import bushel
+from bushel.storage import as_path
+
+KINDS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
+NAMES = [f"{container}{generation or ''}" for container, generation in KINDS]
+SPEC = {"data": "bytes", "label": "int"}
+
+
+def write(folder: Path, container: str, generation: str | None, count: int = 40, **more: Any) -> list[dict[str, Any]]:
+    samples = make(container, count)
+    spec = {"frames": "jpg[]", "label": "int"} if container == "gulp" else SPEC
+    with bushel.Writer(folder, spec, container=container, generation=generation, **more) as writer:
+        for number, sample in enumerate(samples):
+            writer.append(sample, key=f"key-{number}")
+    return samples
+
+
+def make(container: str, count: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(3)
+    values = [rng.bytes(int(size)) for size in rng.integers(1, 5000, count)]
+    if container == "gulp":
+        return [{"frames": [value, value[::-1]], "label": number} for number, value in enumerate(values)]
+    return [{"data": value, "label": number} for number, value in enumerate(values)]
+
+
+def stored(dataset: bushel.Dataset, positions: list[int]) -> list[dict[str, Any]]:
+    return dataset.read(positions, decode=False)
+
+
+@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+def test_folder_with_manifest(server: Server, container: str, generation: str | None) -> None:
+    write(server.folder / "set", container, generation)
+    local, remote = bushel.open(server.folder / "set"), bushel.open(f"{server.url}/set/")
+    assert isinstance(remote, bushel.Dataset)
+    assert isinstance(local, bushel.Dataset)
+    assert remote.spec == local.spec
+    assert list(remote.keys) == [f"key-{number}" for number in range(40)]
+    order = np.random.default_rng(0).permutation(40).tolist()
+    assert stored(remote, order) == stored(local, order)
+    assert remote.info.indexed
+    assert remote.fingerprint == local.fingerprint
+
+
+@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+def test_shards_with_manifest(server: Server, container: str, generation: str | None) -> None:
+    write(server.folder / "set", container, generation, shard_samples=7)
+    local, remote = bushel.open(server.folder / "set"), bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    assert isinstance(local, bushel.Dataset)
+    assert remote.info.shards == 6
+    assert stored(remote, [39, 0, 20, 20]) == stored(local, [39, 0, 20, 20])
+    assert remote.position("key-33") == 33
+
+
+@pytest.mark.parametrize(
+    ("container", "names", "spec"),
+    [
+        ("tar", "shard-{000000..000005}.tar", None),
+        ("ffrecord", "{000000..000005}.ffr", SPEC),
+        ("recordio", "{000000..000005}.rec", SPEC),
+    ],
+)
+def test_files_without_sidecars(server: Server, container: str, names: str, spec: dict[str, str] | None) -> None:
+    samples = write(server.folder / "set", container, None, shard_samples=7)
+    shutil.rmtree(server.folder / "set" / ".bushel")
+    local = bushel.open(server.folder / "set", index="memory", spec=spec)
+    remote = bushel.open(f"{server.url}/set/{names}", spec=spec)
+    assert isinstance(remote, bushel.Dataset)
+    assert isinstance(local, bushel.Dataset)
+    assert len(remote) == len(samples)
+    assert stored(remote, list(range(40))) == stored(local, list(range(40)))
+    assert not (server.folder / "set" / ".bushel").exists(), "opening writes nothing"
+    assert {method for method, _, _ in server.asked} <= {"GET", "HEAD"}
+
+
+def test_scan_of_tar_reads_headers_in_few_requests(server: Server) -> None:
+    with bushel.Writer(server.folder / "x.tar", {"data": "bytes"}, container="tar") as writer:
+        for number in range(8):
+            writer.append({"data": bytes([number]) * 3_000_000}, key=str(number))
+    shutil.rmtree(server.folder / ".bushel")
+    remote = bushel.open(f"{server.url}/x.tar")
+    assert isinstance(remote, bushel.Dataset)
+    assert len(remote) == 8
+    ranges = [ranged.removeprefix("bytes=").split("-") for ranged in server.gets("x.tar") if ranged]
+    assert sum(int(last) - int(first) + 1 for first, last in ranges) < 20_000_000
+    assert len(ranges) < 20
+
+
+def test_scan_of_dense_tar_reads_in_ever_larger_pieces(server: Server) -> None:
+    samples = write(server.folder / "x.tar", "tar", None, count=9000)
+    shutil.rmtree(server.folder / ".bushel")
+    remote = bushel.open(f"{server.url}/x.tar", spec=SPEC)
+    assert isinstance(remote, bushel.Dataset)
+    assert len(server.gets("x.tar")) < 10
+    assert remote.read([8999])[0]["data"] == samples[8999]["data"]
+
+
+def test_one_request_for_one_sample(server: Server) -> None:
+    write(server.folder / "set", "tar", None)
+    remote = bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    assert remote[0]["label"] == 0
+    server.asked.clear()
+    assert remote[7]["label"] == 7
+    assert remote["key-8", ["label"]]["label"] == 8
+    assert len(server.asked) == 2
+
+
+def test_crop_of_tiled_jpeg(server: Server) -> None:
+    rng = np.random.default_rng(0)
+    picture = np.repeat(np.repeat(rng.integers(0, 256, (60, 80, 3), np.uint8), 16, 0), 16, 1)
+    tiled = bushel.jpeg.tile(bushel.codecs.get_codec("jpg").encode(picture))
+    with bushel.Writer(server.folder / "x.tar", {"jpg": "jpg"}, container="tar") as writer:
+        writer.append({"jpg": tiled}, key="a")
+    bushel.index(server.folder / "x.tar", segments=True)
+    local, remote = bushel.open(server.folder / "x.tar"), bushel.open(f"{server.url}/x.tar")
+    assert isinstance(remote, bushel.Dataset)
+    assert isinstance(local, bushel.Dataset)
+    box = (100, 100, 164, 164)
+    assert np.array_equal(remote.read_crop(0, "jpg", box), local.read_crop(0, "jpg", box))
+    spans = [ranged.removeprefix("bytes=").split("-") for ranged in server.gets("x.tar") if ranged]
+    assert sum(int(last) - int(first) + 1 for first, last in spans) < len(tiled) / 2
+
+
+def test_one_request_for_neighbours(server: Server) -> None:
+    write(server.folder / "set", "tar", None)
+    remote = bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    assert remote[0]["label"] == 0
+    server.asked.clear()
+    remote.read(range(40))
+    assert len(server.gets(".tar")) == 1
+    assert [method for method, _, _ in server.asked] == ["GET"]
+
+
+def test_gather_and_crc(server: Server) -> None:
+    samples = write(server.folder / "set", "tar", None)
+    remote = bushel.open(f"{server.url}/set", verify=True)
+    assert isinstance(remote, bushel.Dataset)
+    buffer, offsets = remote.gather([5, 3, 5], "data")
+    parts = [buffer[first:last].tobytes() for first, last in zip(offsets, offsets[1:], strict=False)]
+    assert parts == [samples[number]["data"] for number in (5, 3, 5)]
+
+
+def test_damage_is_told_with_the_url(server: Server) -> None:
+    samples = write(server.folder / "set", "tar", None)
+    remote = bushel.open(f"{server.url}/set", verify=True)
+    assert isinstance(remote, bushel.Dataset)
+    file, offset = remote.where(4, "data")
+    name = file.rpartition("/")[2]
+    server.tags = False
+    path = server.folder / "set" / name
+    times = path.stat()
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    remote = bushel.open(f"{server.url}/set", verify=True)
+    assert isinstance(remote, bushel.Dataset)
+    with pytest.raises(bushel.CorruptError, match="key-4") as caught:
+        remote.read([3, 4])
+    assert caught.value.file == f"{server.url}/set/{name}"
+    assert remote[3]["data"] == samples[3]["data"]
+
+
+def test_long_extent_comes_in_several_requests(server: Server) -> None:
+    value = np.random.default_rng(0).bytes(20_000_000)
+    with bushel.Writer(server.folder / "x.tar", {"data": "bytes"}, container="tar") as writer:
+        writer.append({"data": value}, key="a")
+        writer.append({"data": b""}, key="b")
+    remote = bushel.open(f"{server.url}/x.tar")
+    assert isinstance(remote, bushel.Dataset)
+    server.asked.clear()
+    assert remote.read([0])[0]["data"] == value
+    assert len(server.gets("x.tar")) == 3
+    assert remote.gather([1, 0], "data")[0].tobytes() == value
+    assert remote[0]["data"] == value
+    assert remote[1]["data"] == b""
+
+
+def test_names_with_spaces_and_signs(server: Server) -> None:
+    name = "a b&c%20d+é.tar"
+    with bushel.Writer(server.folder / name, {"data": "bytes"}, container="tar") as writer:
+        writer.append({"data": b"x"}, key="a")
+    remote = bushel.open(f"{server.url}/{quote(name)}")
+    assert isinstance(remote, bushel.Dataset)
+    assert remote[0]["data"] == b"x"
+    (server.folder / name).rename(server.folder / "a b.tar")
+    remote = bushel.open(f"{server.url}/a b.tar")
+    assert isinstance(remote, bushel.Dataset)
+    assert remote.keys[0] == "a"
+
+
+def test_compressed_tar_is_a_stream(server: Server) -> None:
+    import tarfile
+
+    samples = write(server.folder / "set", "tar", None)
+    with (
+        tarfile.open(server.folder / "x.tar.gz", "w:gz") as packed,
+        tarfile.open(next((server.folder / "set").glob("*.tar"))) as plain,
+    ):
+        for member in plain:
+            packed.addfile(member, plain.extractfile(member))
+    stream = bushel.open(f"{server.url}/x.tar.gz", spec=SPEC)
+    assert not isinstance(stream, bushel.Dataset)
+    assert [sample["data"] for sample in stream] == [sample["data"] for sample in samples]
+
+
+def test_replaced_object_is_refused(server: Server) -> None:
+    write(server.folder / "set", "tar", None)
+    remote = bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    remote.read([0])
+    path = next((server.folder / "set").glob("*.tar"))
+    data = path.read_bytes()
+    path.write_bytes(data[::-1])
+    with pytest.raises(bushel.FormatError, match="has changed since the dataset was opened") as caught:
+        remote.read([1])
+    assert caught.value.file == f"{server.url}/set/{path.name}"
+    path.write_bytes(data[:3000])
+    with pytest.raises(bushel.FormatError, match="has changed since the dataset was opened"):
+        remote.read([39])
+    path.write_bytes(data)
+    assert remote.read([1])[0]["label"] == 1, "the same bytes have the same tag"
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="there is no such object"):
+        remote.read([1])
+
+
+def test_stale_sidecar_is_not_used(server: Server) -> None:
+    samples = write(server.folder / "set", "tar", None)
+    path = next((server.folder / "set").glob("*.tar"))
+    with bushel.Writer(server.folder / "other", SPEC, container="tar") as writer:
+        for number, sample in enumerate(reversed(samples)):
+            writer.append(sample, key=f"yek-{number}")
+    other = server.folder / "other" / path.name
+    assert other.stat().st_size == path.stat().st_size
+    other.replace(path)
+    later = path.stat().st_mtime + 10
+    os.utime(path, (later, later))
+    remote = bushel.open(f"{server.url}/set/{path.name}")
+    assert isinstance(remote, bushel.Dataset)
+    assert remote.keys[3] == "yek-3"
+    assert stored(remote, [3])[0]["data"] == samples[36]["data"]
+    with pytest.raises(bushel.FormatError, match="older than the file"):
+        bushel.open(f"{server.url}/set/{path.name}", index="require")
+
+
+def test_what_is_not_there(server: Server) -> None:
+    (server.folder / "note.txt").write_text("x")
+    with pytest.raises(FileNotFoundError, match="there is no such object"):
+        bushel.open(f"{server.url}/x.tar")
+    with pytest.raises(bushel.UnsupportedError, match="does not say which files it has"):
+        bushel.open(f"{server.url}/set/*.tar")
+    for url in (f"{server.url}/note.txt", f"{server.url}/folder/"):
+        with pytest.raises(FileNotFoundError, match=r"no \.bushel/manifest\.json"):
+            bushel.open(url)
+    with pytest.raises(bushel.UnsupportedError, match="query"):
+        bushel.open(f"{server.url}/x.tar?signature=1")
+
+
+def _read(dataset: bushel.Dataset, positions: list[int], report: Callable[[object], None]) -> None:
+    report(dataset.read(positions, decode=False))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_other_processes(server: Server, method: str) -> None:
+    write(server.folder / "set", "tar", None)
+    remote = bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    expected = remote.read([1, 30, 2], decode=False)
+    context = multiprocessing.get_context(method)
+    assert isinstance(context, ForkContext | SpawnContext)
+    queue = context.SimpleQueue()
+    process = context.Process(target=_read, args=(remote, [1, 30, 2], queue.put))
+    process.start()
+    assert queue.get() == expected
+    process.join()
+    assert process.exitcode == 0
+    assert remote.read([1, 30, 2], decode=False) == expected
+
+
+def test_fork_of_a_fork(server: Server) -> None:
+    write(server.folder / "set", "tar", None)
+    remote = bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    expected = remote.read([5], decode=False)
+
+    def same() -> bool:
+        return remote.read([5], decode=False) == expected
+
+    child = os.fork()
+    if child == 0:
+        grandchild = os.fork() if same() else -1
+        if grandchild == 0:
+            os._exit(0 if same() else 1)
+        _, status = os.waitpid(grandchild, 0)
+        os._exit(0 if status == 0 and same() else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    assert same()
+
+
+def test_pickle(server: Server) -> None:
+    write(server.folder / "set", "recordio", None)
+    remote = bushel.open(f"{server.url}/set")
+    copy = pickle.loads(pickle.dumps(remote))
+    assert copy.read([7, 3], decode=False) == remote.read([7, 3], decode=False)
+    path = as_path(f"{server.url}/a/b.tar")
+    assert pickle.loads(pickle.dumps(path)) == path
+
+
+def test_concat_of_local_and_remote(server: Server) -> None:
+    write(server.folder / "set", "tar", None)
+    local, remote = bushel.open(server.folder / "set"), bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    assert isinstance(local, bushel.Dataset)
+    both = bushel.concat([remote, local])
+    assert both.read([41, 1], decode=False)[0] == both.read([41, 1], decode=False)[1]
+    assert both.gather([1, 41], "data")[0].tobytes() == 2 * local.read([1])[0]["data"]
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_loader_in_blocks(server: Server, processes: int) -> None:
+    write(server.folder / "set", "tar", None, shard_samples=10)
+    remote = bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    loader = bushel.Loader(remote, batch_size=8, shuffle="blocks", seed=1, processes=processes)
+    seen = [int(label) for batch in loader for label in batch["label"]]
+    assert sorted(seen) == list(range(40))

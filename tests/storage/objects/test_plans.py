@@ -1,0 +1,121 @@
+"""Plans of requests, and what S3 settings come to: pure."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bushel
+from bushel.storage.objects.credentials import s3_settings
+from bushel.storage.objects.errors import is_transient, summary
+from bushel.storage.objects.ranges import plan_requests
+
+MIB = 1 << 20
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60 * MIB), st.integers(-1, 30 * MIB))))
+def test_requests_cover_extents_and_little_else(rows: list[tuple[int, int, int]]) -> None:
+    file = np.array([row[0] for row in rows], np.int32)
+    offset, length = (np.array([row[part] for row in rows], np.int64) for part in (1, 2))
+    requests = plan_requests(file, offset, length)
+    assert all(0 < request.stop - request.start <= 8 * MIB for request in requests)
+    for row, (number, start, size) in enumerate(rows):
+        own = sorted((r.start, r.stop) for r in requests if r.file == number and row in r.rows)
+        if size <= 0:
+            assert own == []
+            continue
+        at = start
+        for first, last in own:
+            assert first <= at
+            at = max(at, last)
+        assert at >= start + size
+    for request in requests:
+        assert any(offset[row] < request.stop and offset[row] + length[row] > request.start for row in request.rows)
+
+
+def test_neighbours_share_and_strangers_do_not() -> None:
+    offset = np.array([0, 1000, 300_000, 10 * MIB], np.int64)
+    requests = plan_requests(np.zeros(4, np.int32), offset, np.full(4, 500, np.int64))
+    assert [(request.start, request.stop) for request in requests] == [
+        (0, 1500),
+        (300_000, 300_500),
+        (10 * MIB, 10 * MIB + 500),
+    ]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "credentials").write_text(
+        "[default]\naws_access_key_id=A\naws_secret_access_key=B\n"
+        "[session]\naws_access_key_id=C\naws_secret_access_key=D\naws_session_token=E\n"
+    )
+    (tmp_path / "config").write_text(
+        "[default]\nregion=eu-north-1\n[profile session]\nendpoint_url=https://here\n"
+        "[profile single]\nsso_start_url=https://login\n"
+    )
+    return {
+        "AWS_CONFIG_FILE": str(tmp_path / "config"),
+        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
+    }
+
+
+def test_credentials_files(files: dict[str, str]) -> None:
+    keys = {"access_key_id": "A", "secret_access_key": "B"}
+    assert s3_settings(files) == {"region": "eu-north-1", **keys}
+    assert s3_settings({**files, "AWS_REGION": "r"}) == keys
+    assert s3_settings({**files, "AWS_REGION": "r", "AWS_ACCESS_KEY_ID": "X"}) == {}
+    assert s3_settings({**files, "AWS_REGION": "r", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "X"}) == {}
+    assert s3_settings({**files, "AWS_REGION": "r", "AWS_SKIP_SIGNATURE": "true"}) == {}
+    assert s3_settings({**files, "AWS_PROFILE": "session"}) == {
+        "endpoint": "https://here",
+        "access_key_id": "C",
+        "secret_access_key": "D",
+        "session_token": "E",
+    }
+    assert s3_settings({**files, "AWS_PROFILE": "session", "AWS_ENDPOINT_URL": "x"}).get("endpoint") is None
+    assert s3_settings({**files, "AWS_PROFILE": "session", "AWS_ENDPOINT_URL_S3": "x"})["endpoint"] == "x"
+    assert s3_settings({**files, "AWS_PROFILE": "unknown"}) == {}
+
+
+def test_login_takes_boto3(files: dict[str, str]) -> None:
+    if importlib.util.find_spec("boto3") is not None:
+        pytest.skip("boto3 is installed")
+    with pytest.raises(bushel.UnsupportedError, match="'single' takes boto3"):
+        s3_settings({**files, "AWS_PROFILE": "single"})
+
+
+def test_damaged_config(files: dict[str, str]) -> None:
+    Path(files["AWS_CONFIG_FILE"]).write_text("region=1\n")
+    with pytest.raises(bushel.UnsupportedError, match="config cannot be read"):
+        s3_settings(files)
+
+
+class GenericError(Exception):
+    """Of the name that obstore's has."""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("error sending request", True),
+        ("Server returned non-2xx status code: 503 Slow Down", True),
+        ("Server returned non-2xx status code: 429 Too Many Requests", True),
+        ("Server returned non-2xx status code: 400 Bad Request", False),
+        ("error\n\nDebug source: InvalidCertificate(Expired)", False),
+    ],
+)
+def test_what_may_pass(text: str, expected: bool) -> None:
+    assert is_transient(GenericError(text)) is expected
+    assert not is_transient(ValueError(text))
+
+
+def test_summary() -> None:
+    assert summary(GenericError("it\n failed\n\nDebug source: x")) == "it failed"
+    cause = 'a\n\nDebug source: Os { code: 111, message: "Connection refused" }'
+    assert summary(GenericError(cause)) == "a: Connection refused"
+    assert "BUSHEL_NETWORK_CA" in summary(GenericError("a\n\nDebug source: InvalidCertificate(x)"))
