@@ -13,7 +13,8 @@ from tests.integrity.small import CASES, flip, reading
 from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
-from bushel import reader
+from bushel import reader, shards
+from bushel.containers import get_container
 from bushel.errors import CodecError, CorruptError
 from bushel.jpeg import tile
 from bushel.shardindex import Segments
@@ -50,7 +51,7 @@ class Counted:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """What is read of the files of datasets that are opened from here on."""
     asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(reader, "open_file", lambda path: Counted(path, asked))
+    monkeypatch.setattr(shards, "open_known", lambda path, *_: Counted(path, asked))
     return asked
 
 
@@ -196,3 +197,30 @@ def test_wrong_use(tmp_path: Path) -> None:
             dataset.read_crop(0, name, BOX)
     with pytest.raises(IndexError):
         dataset.read_crop(2, "image", BOX)
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+@pytest.mark.parametrize("killed", [False, True])
+def test_appending_keeps_segments_and_adds_those_of_what_is_new(tmp_path: Path, container: str, killed: bool) -> None:
+    path = tmp_path / ("data" if container == "bag" else f"data.{get_container(container).suffix.lstrip('.')}")
+    with bushel.Writer(path, {"image": "jpg"}, container=container, sync=False) as writer:
+        for number, data in enumerate(PHOTOS):
+            writer.append({"image": data}, key=str(number))
+    before = bushel.index(path, segments=True).shards[0].index.columns["image"].segments
+    writer = bushel.Writer(path, container=container, mode="append", sync=False)
+    for number, data in enumerate(PHOTOS, len(PHOTOS)):
+        writer.append({"image": data}, key=str(number))
+    if killed:
+        writer.suspend()
+        writer = bushel.Writer(path, container=container, mode="resume", sync=False)
+    writer.close()
+    dataset = reading(path)
+    after = dataset.shards[0].index.columns["image"].segments
+    assert before is not None
+    assert after is not None
+    assert len(after.starts) == 2 * len(PHOTOS) + 1
+    for row in range(2 * len(PHOTOS)):
+        np.testing.assert_array_equal(after.of(row), before.of(row % len(PHOTOS)))
+    left, top, right, bottom = BOX
+    for row, data in enumerate([*PHOTOS, *PHOTOS]):
+        np.testing.assert_array_equal(dataset.read_crop(row, "image", BOX), by_pillow(data)[top:bottom, left:right])

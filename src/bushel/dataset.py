@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -13,6 +12,8 @@ from typing import Any, Self, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
+from bushel.arrow import index_table
+from bushel.codecs import holds_elements
 from bushel.errors import FormatError
 from bushel.keytable import KeyTable, KeyView
 from bushel.reader import Reader, Sample
@@ -20,7 +21,7 @@ from bushel.readplan import Elements, Mask, normalise_mask, stored_lengths
 from bushel.shards import OpenShard
 from bushel.spec import Field, format_spec
 
-__all__ = ["Dataset", "Info", "Sample", "concat"]
+__all__ = ["Dataset", "Info", "Sample"]
 
 Positions = range | npt.NDArray[np.int64]
 """Which samples of the whole dataset a view shows, and in which order."""
@@ -194,8 +195,8 @@ class Dataset:
         """A sample by position or key, optionally with a mask; or a view of several samples.
 
         `ds[3]`, `ds[-1]` and `ds["key"]` are samples. `ds[3, ["label"]]` reads only these fields, and
-        `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field. `ds[10:20]`, `ds[[5, 1, 1]]` and
-        `ds[mask]` with a boolean array of the dataset's length make views, which read nothing.
+        `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field, or frames of a clip. `ds[10:20]`,
+        `ds[[5, 1, 1]]` and `ds[mask]` with a boolean array of the dataset's length make views, which read nothing.
 
         Raises:
             IndexError: There is no such position, or no such element of a sequence.
@@ -255,6 +256,18 @@ class Dataset:
             raise ValueError(f"part {number} of {count}: the parts are 0 to {count - 1}")
         return self._view(self._positions[len(self) * number // count : len(self) * (number + 1) // count])
 
+    def to_arrow(self) -> Any:
+        """The index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.
+
+        A row per sample, in order: `__key__` (of samples without keys their position), and for every field a struct of
+        `file` (path), `offset` and `length` in bytes and `crc32` (null where not known); null where the sample lacks
+        the field, and of a sequence a list. The arrays are not copied. Reads no data.
+
+        Raises:
+            ImportError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
+        """
+        return index_table(self._reader.shards, list(self._fields), self._positions)
+
     # Reading
 
     def __iter__(self) -> Iterator[Sample]:
@@ -271,7 +284,7 @@ class Dataset:
         Args:
             positions: int[n]; negative ones count from the end.
             fields: As in `ds[position, fields]`.
-            decode: Whether to decode the values, or give the stored bytes.
+            decode: Whether to decode the values, or give the stored bytes; those of a clip whole, whatever `fields`.
 
         Returns:
             The samples in the order of `positions`.
@@ -341,7 +354,11 @@ class Dataset:
         return self._reader.decode([stored], np.array([self._positions[position]], np.int64))[0]
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: Iterable[int] | npt.NDArray[Any], encoded: Collection[str] = ()
+        self,
+        stored: Sequence[Sample],
+        positions: Iterable[int] | npt.NDArray[Any],
+        encoded: Collection[str] = (),
+        fields: Mask = None,
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` gave for these positions.
 
@@ -349,16 +366,25 @@ class Dataset:
             stored: The samples.
             positions: int[n], where they came from.
             encoded: Fields whose images are left as they are stored.
+            fields: As they were given to `read`; it tells which frames of clips are wanted.
 
         Raises:
             CodecError: Stored bytes do not decode; names the sample, field and file.
         """
-        return self._reader.decode(stored, self._absolute(self._numbers(positions)), encoded)
+        return self._reader.decode(stored, self._absolute(self._numbers(positions)), encoded, self._wanted(fields))
 
     def available(self, item: int | str) -> dict[str, bool | range]:
-        """The fields that a sample has, without reading them: True, or the range of a sequence field's elements."""
+        """The fields that a sample has: True, or the range of a sequence field's elements, or of a clip's frames.
+
+        Nothing is decoded, and nothing but clips is read.
+
+        Raises:
+            SpecError: There is a clip, and PyAV, which counts its frames, is not installed.
+            CodecError: There is a damaged clip.
+        """
         position = self.position(item) if isinstance(item, str) else operator.index(item)
-        [group] = self._reader.groups(np.array([self._at(position)], np.int64))
+        absolute = self._at(position)
+        [group] = self._reader.groups(np.array([absolute], np.int64))
         row = int(group.rows[0])
         found: dict[str, bool | range] = {}
         for name in self._fields:
@@ -369,7 +395,7 @@ class Dataset:
                 if column.absent is None or not column.absent[row]:
                     found[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
             elif column.length[row] >= 0:
-                found[name] = True
+                found[name] = range(self._reader.elements(absolute, name)) if holds_elements(column.codec) else True
         return found
 
     def lengths(self, positions: Iterable[int] | npt.NDArray[Any], field: str) -> npt.NDArray[np.int64]:
@@ -393,9 +419,8 @@ class Dataset:
     def _wanted(self, mask: Mask) -> dict[str, Elements]:
         if mask is None:
             return dict.fromkeys(self._fields)
-        return normalise_mask(
-            mask, list(self._fields), [field.name for field in self._fields.values() if field.sequence]
-        )
+        ranged = [name for name, field in self._fields.items() if field.sequence or holds_elements(field.codec)]
+        return normalise_mask(mask, list(self._fields), ranged)
 
     def _numbers(self, positions: Any) -> npt.NDArray[np.int64]:
         """Positions as users give them, as int64[n] that may be negative."""
@@ -440,35 +465,6 @@ class Dataset:
         if self._positions.start or self._positions.step != 1:
             return positions * self._positions.step + self._positions.start
         return positions
-
-
-def concat(datasets: Iterable[Dataset]) -> Dataset:
-    """One dataset of several, one after another; their containers and specs may differ.
-
-    A sample without a key of its own gets its position in the new dataset as key. Where several samples have the same
-    key, looking it up gives the first.
-
-    Raises:
-        ValueError: There is nothing to join.
-        FormatError: A field is a sequence in one of them and plain in another.
-    """
-    datasets = list(datasets)
-    if not datasets:
-        raise ValueError("concat needs at least one dataset")
-    shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
-    whole = Dataset(shards, verify=any(dataset._reader.verify for dataset in datasets))  # noqa: SLF001
-    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]  # noqa: SLF001
-    names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
-    if all(
-        isinstance(d._positions, range) and d._positions == range(size) for d, size in zip(datasets, sizes, strict=True)
-    ):  # noqa: SLF001
-        return whole._view(names=names)  # noqa: SLF001
-    starts = itertools.accumulate(sizes, initial=0)
-    positions = [
-        dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start  # noqa: SLF001
-        for dataset, start in zip(datasets, starts, strict=False)
-    ]
-    return whole._view(np.concatenate(positions), names)  # noqa: SLF001
 
 
 def _union(shards: Iterable[OpenShard]) -> dict[str, Field]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +19,7 @@ from bushel.readplan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_re
 from bushel.shardindex import INLINE, MISSING, Column, Keys
 from bushel.shards import OpenShard
 from bushel.spec import KEY
-from bushel.storage import ExtentError, Extents, File, FilePool, announce, gather, open_file, read_many
+from bushel.storage import ExtentError, Extents, File, FilePool, announce, gather, is_local, read_many
 
 __all__ = ["Reader", "Sample"]
 
@@ -26,6 +27,9 @@ Sample = dict[str, Any]
 """One training example: its key under `__key__`, and the value of each field that it has."""
 
 I64 = npt.NDArray[np.int64]
+
+_AT_ONCE = 32
+"""Indexes that are fetched at a time."""
 
 
 class Reader:
@@ -59,6 +63,7 @@ class Reader:
         if len(present) == 1:
             [number] = present.tolist()
             return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
+        self._load(present.tolist())
         order = np.argsort(numbers, kind="stable")
         borders = np.searchsorted(numbers[order], present).tolist() + [len(order)]
         groups = []
@@ -66,6 +71,13 @@ class Reader:
             places = order[borders[at] : borders[at + 1]]
             groups.append(Group(number, self.shards[number].index, positions[places] - self.starts[number], places))
         return groups
+
+    def _load(self, numbers: Sequence[int]) -> None:
+        """Get the indexes of these shards, many at once where each is a request to an object store."""
+        missing = [shard for shard in map(self.shards.__getitem__, numbers) if not shard.at_hand]
+        if len(missing) > 1 and not is_local(missing[0].shard.root):
+            with ThreadPoolExecutor(min(_AT_ONCE, len(missing)), "bushel-index") as pool:
+                list(pool.map(lambda shard: shard.index, missing))
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """The keys of these samples; a sample without one of its own has its position as text."""
@@ -95,6 +107,8 @@ class Reader:
     def sample(self, position: int, wanted: Mapping[str, Elements]) -> Sample:
         """Read one sample: as `read`, but without the arrays of a batch where every field is one plain extent."""
         number = int(self.starts.searchsorted(position, "right")) - 1 if len(self.shards) > 1 else 0
+        if not is_local(self.shards[number].shard.root):  # where fields are asked for together, they cost one request
+            return self.read(np.array([position], np.int64), wanted, decode=True)[0]
         index = self.shards[number].index
         row = position - int(self.starts[number])
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
@@ -103,6 +117,8 @@ class Reader:
                 if (column := index.columns.get(name)) is None:
                     continue
                 if column.starts is not None or column.file == INLINE or column.fragments is not None:
+                    break
+                if wanted[name] is not None:
                     break
                 if (length := int(column.length[row])) == MISSING:
                     continue
@@ -231,13 +247,31 @@ class Reader:
                 self._fail(plan, extents, error, first, positions)
             first += len(extents)
 
-    def decode(self, samples: Sequence[Sample], positions: I64, encoded: Collection[str] = ()) -> list[Sample]:
+    def elements(self, position: int, name: str) -> int:
+        """The number of elements in a value of a codec that decodes them alone."""
+        [sample] = self.read(np.array([position], np.int64), {name: None}, decode=False)
+        [group] = self.groups(np.array([position], np.int64))
+        ranged = get_codec(group.index.columns[name].codec).ranged
+        if ranged is None:
+            raise TypeError(f"field {name!r} has no elements that are decoded alone")
+        try:
+            return ranged.count(sample[name])
+        except CodecError as error:
+            raise self._undecodable(error, sample[KEY], name, position) from error
+
+    def decode(
+        self,
+        samples: Sequence[Sample],
+        positions: I64,
+        encoded: Collection[str] = (),
+        wanted: Mapping[str, Elements] | None = None,
+    ) -> list[Sample]:
         """Decode stored samples, which came from these positions; leave images of the fields `encoded` as they are."""
         if len(self.shards) == 1:
             numbers = [0] * len(samples)
         else:
             numbers = (np.searchsorted(self.starts, positions, side="right") - 1).tolist()
-        decoders = {number: self._decoders(number, encoded) for number in set(numbers)}
+        decoders = {number: self._decoders(number, encoded, wanted or {}) for number in set(numbers)}
         decoded = []
         for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
             own = decoders[number]
@@ -256,10 +290,12 @@ class Reader:
             decoded.append(values)
         return decoded
 
-    def _decoders(self, number: int, encoded: Collection[str]) -> dict[str, Callable[[Any], Any]]:
+    def _decoders(
+        self, number: int, encoded: Collection[str], wanted: Mapping[str, Elements]
+    ) -> dict[str, Callable[[Any], Any]]:
         columns = self.shards[number].index.columns.items()
         return {
-            name: get_codec(column.codec).decode
+            name: _decoder(column.codec, None if column.starts is not None else wanted.get(name))
             for name, column in columns
             if name not in encoded or not holds_image(column.codec)
         }
@@ -276,19 +312,7 @@ class Reader:
         return [self._file(shard, number) for shard, number in plan.files]
 
     def _file(self, shard: int, number: int) -> File:
-        return self._pool.get((shard, number), lambda: self._open(shard, number))
-
-    def _open(self, shard: int, number: int) -> File:
-        opened = self.shards[shard]
-        path, stamp = opened.shard.path(number), opened.stamps[number]
-        file = open_file(path)
-        if file.size != stamp.size or (stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns):
-            raise FormatError(
-                f"the file has changed since the dataset was opened: {file.size} bytes, then {stamp.size}",
-                file=str(path),
-                hint="open the dataset again",
-            )
-        return file
+        return self._pool.get((shard, number), lambda: self.shards[shard].open(number))
 
     def _execute(self, plan: ReadPlan, positions: I64) -> list[bytes | None]:
         files = self._files(plan)
@@ -323,7 +347,7 @@ class Reader:
 
     def _decode(self, field: FieldPlan, values: list[bytes | None], keys: Sequence[str], positions: I64) -> list[Any]:
         if isinstance(field.codecs, str):
-            decode = get_codec(field.codecs).decode
+            decode = _decoder(field.codecs, field.elements)
             try:
                 return [None if value is None else decode(value) for value in values]
             except CodecError:
@@ -332,10 +356,10 @@ class Reader:
         decoded = []
         at = 0
         for place, count in enumerate(counts):
-            codec = get_codec(field.codecs if isinstance(field.codecs, str) else field.codecs[place])
+            decode = _decoder(field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements)
             for value in values[at : at + count]:
                 try:
-                    decoded.append(None if value is None else codec.decode(value))
+                    decoded.append(None if value is None else decode(value))
                 except CodecError as error:
                     raise self._undecodable(error, keys[place], field.name, int(positions[place])) from error
             at += count
@@ -390,6 +414,17 @@ class Reader:
             offset=offset,
             hint="run `bushel verify` on the dataset",
         ) from None
+
+
+def _decoder(name: str, elements: Elements) -> Callable[[Any], Any]:
+    """What decodes the stored values of a codec, or only these elements of each."""
+    codec = get_codec(name)
+    if elements is None:
+        return codec.decode
+    if codec.ranged is None:
+        raise TypeError(f"codec {name!r} decodes whole values only: ask for its field with True")
+    ranged = codec.ranged
+    return lambda data: ranged.decode(data, elements)
 
 
 def _checked_unequally(groups: Sequence[Group], wanted: Iterable[str]) -> bool:

@@ -26,25 +26,30 @@ __all__ = [
 ]
 
 Mask = Iterable[str] | Mapping[str, Any] | None
-"""Which fields to read: all, some names, or a mapping of names to True, False, or elements of a sequence field."""
+"""Which fields to read: all, some names, or a mapping of names to True, False, or elements of a sequence or clip."""
 
 Elements = slice | npt.NDArray[np.int64] | None
-"""Which elements of a sequence field to read; None for all."""
+"""Which elements of a sequence field, or frames of a clip, to read; None for all."""
 
 
-def normalise_mask(mask: Mask, known: Sequence[str], sequences: Iterable[str]) -> dict[str, Elements]:
+def normalise_mask(mask: Mask, known: Sequence[str], ranged: Iterable[str]) -> dict[str, Elements]:
     """Check a mask against the fields that there are.
+
+    Args:
+        mask: As users give it.
+        known: The fields.
+        ranged: Those that elements can be asked of: sequence fields and clips.
 
     Raises:
         KeyError: There is no such field.
-        TypeError: A value is neither a bool nor, for a sequence field, elements of it.
+        TypeError: A value is neither a bool nor, for a ranged field, elements of it.
     """
     if mask is None:
         return dict.fromkeys(known)
     if isinstance(mask, str):
         raise TypeError(f"fields are given as a list or a dict: [{mask!r}], not {mask!r}")
     items = mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask)
-    lists = set(sequences)
+    lists = set(ranged)
     wanted: dict[str, Elements] = {}
     for name, value in items:
         if name not in known:
@@ -54,7 +59,7 @@ def normalise_mask(mask: Mask, known: Sequence[str], sequences: Iterable[str]) -
         if value is True:
             wanted[name] = None
         elif name not in lists:
-            raise TypeError(f"field {name!r} is no sequence: ask for it with True, not {value!r}")
+            raise TypeError(f"field {name!r} is no sequence and no clip: ask for it with True, not {value!r}")
         elif isinstance(value, slice):
             wanted[name] = value
         elif isinstance(value, range):
@@ -109,12 +114,14 @@ class FieldPlan:
         first: Number of its first extent; extents of a field lie together.
         codecs: The stored codec of each sample, or one for all.
         counts: Number of elements of each sample for a sequence field, -1 where the sample lacks it, else None.
+        elements: What is to be decoded of each value: frames of a clip, which is read as a whole; None for all.
     """
 
     name: str
     first: int
     codecs: str | list[str]
     counts: list[int] | None
+    elements: Elements = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +194,8 @@ def plan_read(groups: Sequence[Group], total: int, wanted: Mapping[str, Elements
             part = _plain_extents(groups, columns, total, files, first, pieces, checksums=checksums)
             counts = None
         parts.append(part)
-        fields.append(FieldPlan(name, first, _codecs(groups, columns, total), counts))
+        inside = elements if counts is None and any(columns) else None
+        fields.append(FieldPlan(name, first, _codecs(groups, columns, total), counts, inside))
         first += len(part)
     return ReadPlan(list(files), _join(parts, checksums=checksums), fields, pieces)
 

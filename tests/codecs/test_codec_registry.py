@@ -55,7 +55,7 @@ def test_same_codec_each_time() -> None:
         ("zzzzzzzzz", "there are array, bmp"),
         ("", "unknown codec ''"),
         ("utf8(3)", "takes no parameters: write 'utf8'"),
-        ("png(3)", "takes no parameters: write 'png'"),
+        ("png(3)", "takes no parameters but 'orient' and 'tolerant': write 'png'"),
         ("int(0)", "number of bytes"),
         ("int(x)", "number of bytes"),
         ("array(object)", "is not a dtype"),

@@ -98,7 +98,9 @@ class MemoryDataset:
             found.append({"__key__": self.keys[position], **sample})
         return self.decode_samples(found, positions) if decode else found
 
-    def decode_samples(self, stored: Any, positions: Any, encoded: Any = ()) -> list[dict[str, Any]]:
+    def decode_samples(
+        self, stored: Any, positions: Any, encoded: Any = (), fields: Any = None
+    ) -> list[dict[str, Any]]:
         return [self.decode_sample(one) for one in stored]
 
     def decode_sample(self, stored: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["Buffer", "Codec", "Factory", "codec_error", "describe", "found_bytes", "plain"]
+__all__ = ["Buffer", "Codec", "Factory", "Ranged", "codec_error", "describe", "found_bytes", "plain"]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Stored bytes. Memoryviews are contiguous and of format `B`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """How some elements of a value are decoded without all others, such as frames of a clip.
+
+    Attributes:
+        count: Bytes to the number of elements.
+        decode: Bytes and a slice or int64[n] of elements, negative ones counted from the end, to the value that has
+            only these. Raises `IndexError` for an element that is not there.
+    """
+
+    count: Callable[[Buffer], int]
+    decode: Callable[[Buffer, slice | npt.NDArray[np.int64]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +44,13 @@ class Codec:
         encode: Value to bytes. Raises `CodecError` for a value it cannot hold.
         decode: Bytes to value. The value never borrows the memory of the bytes. Raises `CodecError` for bytes that
             are not an encoding.
+        ranged: How elements of the value are decoded alone, or None.
     """
 
     name: str
     encode: Callable[[Any], Buffer]
     decode: Callable[[Buffer], Any]
+    ranged: Ranged | None = None
 
 
 Factory: TypeAlias = Callable[[str, str], Codec]

@@ -24,13 +24,33 @@ from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["FACTORIES"]
+__all__ = ["FACTORIES", "ImageReading", "decode_image", "image_reading"]
 
 _READ = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
 _JPEG_PIXELS = 65535 * 65535
 _SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
 """Pixels across and down that share their colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageReading:
+    """How images are decoded.
+
+    Attributes:
+        orient: Turn and mirror an image as its Exif orientation says. TIFFs are turned in any case.
+        tolerant: Let damaged JPEGs pass as far as they go; what is missing is grey, or repeats what is above it.
+    """
+
+    orient: bool = False
+    tolerant: bool = False
+
+    def __or__(self, other: ImageReading) -> ImageReading:
+        """What either asks for."""
+        return ImageReading(self.orient or other.orient, self.tolerant or other.tolerant)
+
+
+_WORDS = {"orient": ImageReading(orient=True), "tolerant": ImageReading(tolerant=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +94,51 @@ def _check_pixels(codec: str, found: int, limit: int | None) -> None:
         raise codec_error(codec, f"at most PIL.Image.MAX_IMAGE_PIXELS = {limit} pixels", f"{found} pixels")
 
 
-def _decode_jpeg(codec: str, data: Buffer) -> Array:
+def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
     from PIL import Image
 
     limit = Image.MAX_IMAGE_PIXELS
     try:
-        return decode_jpeg(data, most_pixels=_JPEG_PIXELS if limit is None else limit)
+        most = _JPEG_PIXELS if limit is None else limit
+        return decode_jpeg(data, orient=reading.orient, tolerant=reading.tolerant, most_pixels=most)
     except JpegError as error:
         raise codec_error(codec, "a whole image (JPEG)", f"{found_bytes(data)}: {error}") from error
 
 
-def _decode(codec: str, data: Buffer) -> Array:
+def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> Array:
+    """An image of any format that Bushel reads, as codec `image` gives it.
+
+    Raises:
+        CodecError: It is none, or damaged, or larger than Pillow allows.
+    """
+    return _decode(codec, reading, data)
+
+
+def image_reading(name: str) -> ImageReading:
+    """How the codec of that name, one of `FACTORIES` with its parameters, reads."""
+    return _without_words(name.partition("(")[2].removesuffix(")"))[1]
+
+
+def _without_words(arguments: str) -> tuple[str, ImageReading]:
+    """The parameters that say how an image is written, and what those behind them say of reading."""
+    words = arguments.split(",")
+    reading = ImageReading()
+    while words and words[-1] in _WORDS:
+        reading |= _WORDS[words.pop()]
+    return ",".join(words), reading
+
+
+def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
     if bytes(data[:2]) == _JPEG_MAGIC:
-        return _decode_jpeg(codec, data)
-    from PIL import Image
+        return _decode_jpeg(codec, reading, data)
+    from PIL import Image, ImageOps
 
     try:
         with Image.open(io.BytesIO(data), formats=_READ) as image:
             _check_pixels(codec, image.width * image.height, Image.MAX_IMAGE_PIXELS)
             image.load()
+            if reading.orient:
+                ImageOps.exif_transpose(image, in_place=True)
             return _pixels(image)
     except CodecError:
         raise
@@ -144,15 +190,18 @@ def _encode_jpeg(codec: str, quality: int, sampling: tuple[int, int], value: Any
         raise codec_error(codec, "an image that JPEG can hold", f"{describe(value)} ({error})") from error
 
 
-def _codec(name: str, target: _Format) -> Codec:
-    return Codec(name, partial(_encode, name, target), partial(_decode, name))
+def _codec(name: str, target: _Format, reading: ImageReading) -> Codec:
+    return Codec(name, partial(_encode, name, target), partial(_decode, name, reading))
 
 
 def _fixed(target: _Format) -> Factory:
     def factory(name: str, arguments: str) -> Codec:
-        if arguments:
-            raise SpecError(f"codec {name!r} takes no parameters: write {name.partition('(')[0]!r}")
-        return _codec(name, target)
+        rest, reading = _without_words(arguments)
+        if rest:
+            raise SpecError(
+                f"codec {name!r} takes no parameters but 'orient' and 'tolerant': write {name.partition('(')[0]!r}"
+            )
+        return _codec(name, target, reading)
 
     return factory
 
@@ -164,19 +213,21 @@ def _quality(name: str, text: str) -> int:
 
 
 def _jpeg(name: str, arguments: str) -> Codec:
-    """Codec `jpg` (quality 95, 4:2:0), `jpg(90)`, `jpg(90,444)`."""
-    quality, _, sampling = arguments.partition(",")
+    """Codec `jpg` (quality 95, 4:2:0), `jpg(90)`, `jpg(90,444)`, each with the words of `_WORDS` behind."""
+    rest, reading = _without_words(arguments)
+    quality, _, sampling = rest.partition(",")
     if sampling and sampling not in _SAMPLING:
         raise SpecError(f"codec {name!r}: chroma subsampling is 444, 422 or 420, as in 'jpg(90,444)'")
     level = _quality(name, quality) if quality else 95
     encode = partial(_encode_jpeg, name, level, _SAMPLING[sampling or "420"])
-    return Codec(name, encode, partial(_decode, name))
+    return Codec(name, encode, partial(_decode, name, reading))
 
 
 def _webp(name: str, arguments: str) -> Codec:
     """Codec `webp` (lossless), `webp(80)` (lossy)."""
-    options = {"quality": _quality(name, arguments)} if arguments else {"lossless": True, "exact": True}
-    return _codec(name, _Format("WEBP", (1, 3, 4), options=options))
+    rest, reading = _without_words(arguments)
+    options = {"quality": _quality(name, rest)} if rest else {"lossless": True, "exact": True}
+    return _codec(name, _Format("WEBP", (1, 3, 4), options=options), reading)
 
 
 _JPEG = _Format("JPEG", (1, 3))

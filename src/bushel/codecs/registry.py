@@ -8,11 +8,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 from bushel.codecs import arrays, image, numbers, recordio_label, structured, tenbin, text, video
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
+from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.compress import gzip_codec
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["codec_names", "get_codec", "holds_image", "is_registered", "register_codec"]
+__all__ = ["codec_names", "get_codec", "holds_elements", "holds_image", "is_registered", "register_codec"]
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 _CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
@@ -81,8 +81,19 @@ def holds_image(name: str) -> bool:
     return base in image.FACTORIES and base not in _registered
 
 
+def holds_elements(name: str) -> bool:
+    """Whether elements of a codec's value are decoded alone (`Codec.ranged`): frames of a clip."""
+    base = name.partition("(")[0]
+    return _registered[base].ranged is not None if base in _registered else base in video.FACTORIES
+
+
 def register_codec(
-    name: str, encode: Callable[[Any], Buffer], decode: Callable[[Buffer], Any], *, replace: bool = False
+    name: str,
+    encode: Callable[[Any], Buffer],
+    decode: Callable[[Buffer], Any],
+    *,
+    ranged: Ranged | None = None,
+    replace: bool = False,
 ) -> Codec:
     """Add a codec, for this process, under a name that specs can use from now on.
 
@@ -93,6 +104,7 @@ def register_codec(
         name: Lower-case letters, digits, `_` and `-`.
         encode: Value to bytes.
         decode: Bytes (or a memoryview that is valid only during the call) to value.
+        ranged: How elements of a value are counted and decoded alone, so that masks can ask for some of them.
         replace: Whether to take the place of a codec that exists.
 
     Returns:
@@ -105,7 +117,9 @@ def register_codec(
         raise SpecError(f"{name!r} cannot name a codec: use lower-case letters, digits, '_' and '-'")
     if not replace and name in codec_names():
         raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to take its place")
-    codec = Codec(name, partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode))
+    if ranged is not None:
+        ranged = Ranged(partial(_guarded_decode, name, ranged.count), partial(_guarded_decode, name, ranged.decode))
+    codec = Codec(name, partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode), ranged)
     _registered[name] = codec
     get_codec.cache_clear()
     return codec
@@ -123,10 +137,14 @@ def _guarded_encode(name: str, encode: Callable[[Any], Buffer], value: Any) -> B
     return stored
 
 
-def _guarded_decode(name: str, decode: Callable[[Buffer], Any], data: Buffer) -> Any:
+def _guarded_decode(name: str, decode: Callable[..., Any], data: Buffer, *elements: Any) -> Any:
     try:
-        return decode(data)
+        return decode(data, *elements)
     except CodecError:
         raise
+    except IndexError as error:
+        if elements:
+            raise  # there is no such element
+        raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error
     except Exception as error:  # the user's function may raise anything
         raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
+from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.frames import I64, FrameTable, choose
 from bushel.errors import CodecError, SpecError
 
 __all__ = ["FACTORIES", "MAX_DECODED"]
@@ -19,12 +21,16 @@ __all__ = ["FACTORIES", "MAX_DECODED"]
 MAX_DECODED = 4 << 30
 """The most bytes of frames that one clip may decode to. More is taken for a decompression bomb."""
 
+Pixels = npt.NDArray[np.uint8]
+
+_INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
 _ENCODERS = {"mp4": "libx264", "webm": "libvpx-vp9"}
 
 
 def _pyav(codec: str) -> Any:
     try:
         import av
+        import av.video.reformatter
     except ImportError as error:
         raise SpecError(f"codec {codec!r} needs PyAV, which is not installed: pip install 'bushel[video]'") from error
     return av
@@ -52,23 +58,10 @@ def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
     return stored.getvalue()
 
 
-def _check_decoded(codec: str, total: int) -> None:
-    if total > MAX_DECODED:
-        raise codec_error(codec, f"at most {MAX_DECODED} bytes of frames", "more")
-
-
-def _decode(codec: str, container: str, data: Buffer) -> npt.NDArray[np.uint8]:
-    av = _pyav(codec)
-    frames: list[npt.NDArray[np.uint8]] = []
-    total = 0
+@contextmanager
+def _explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
     try:
-        # The format is named because FFmpeg's guessing also finds playlists, which open other files.
-        with av.open(io.BytesIO(data), format=container) as source:
-            for frame in source.decode(video=0):
-                total += frame.height * frame.width * 3
-                _check_decoded(codec, total)
-                frames.append(frame.to_ndarray(format="rgb24"))
-        return np.stack(frames)
+        yield
     except CodecError:
         raise
     # PyAV adds to FFmpeg's errors its own IndexError, ValueError, TypeError … for streams that make no sense.
@@ -78,13 +71,119 @@ def _decode(codec: str, container: str, data: Buffer) -> npt.NDArray[np.uint8]:
         ) from error
 
 
+def _open(codec: str, container: str, data: Buffer) -> Any:
+    av = _pyav(codec)
+    with _explained(codec, container, data):
+        # The format is named because FFmpeg's guessing also finds playlists, which open other files.
+        source = av.open(io.BytesIO(data), format=container)
+        source.streams.video[0].codec_context.thread_count = 1  # many clips at once are the better use of processors
+        return source
+
+
+def _decode(codec: str, container: str, data: Buffer) -> Pixels:
+    with _open(codec, container, data) as source, _explained(codec, container, data):
+        pixels = _Pixels(codec)
+        return np.stack([pixels(frame) for frame in source.decode(video=0)])
+
+
+def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Pixels:
+    """The frames `elements` of the whole, decoded from the keyframes before them."""
+    with _open(codec, container, data) as source:
+        with _explained(codec, container, data):
+            table, packets = _read_packets(source)
+        if table is not None:
+            numbers = choose(elements, len(table))
+            with _explained(codec, container, data):
+                frames = _decode_runs(codec, source.streams.video[0], packets, table, numbers)
+            if frames is not None:
+                return frames
+    whole = _decode(codec, container, data)
+    return whole[choose(elements, len(whole))]
+
+
+def _decode_runs(codec: str, stream: Any, packets: Sequence[Any], table: FrameTable, numbers: I64) -> Pixels | None:
+    """These frames, or None if not every keyframe is one: some encoders refresh the picture bit by bit behind it."""
+    if not len(numbers):
+        return np.empty((0, stream.height, stream.width, 3), np.uint8)
+    times, pixels = table.times[numbers].tolist(), _Pixels(codec)
+    wanted, found = frozenset(times), dict[int, Pixels]()
+    for run in table.runs(numbers):
+        begun = run.start == 0
+        for frame in _decoded(stream.codec_context, packets[run.start : run.stop]):
+            whole = run.start == 0 or not frame.is_corrupt
+            begun = begun or (whole and frame.pts == packets[run.start].pts and int(frame.pict_type) == _INTRA)
+            if whole and frame.pts in wanted:
+                found[frame.pts] = pixels(frame)
+        if not begun:
+            return None
+    return np.stack([found[time] for time in times]) if len(found) == len(wanted) else None
+
+
+def _count(codec: str, container: str, data: Buffer) -> int:
+    with _open(codec, container, data) as source, _explained(codec, container, data):
+        table, _ = _read_packets(source)
+    return len(_decode(codec, container, data) if table is None else table)
+
+
+def _read_packets(source: Any) -> tuple[FrameTable | None, list[Any]]:
+    """The packets of the video in the order of decoding, without decoding them, and what they say of its frames."""
+    stream = source.streams.video[0]
+    packets = [packet for packet in source.demux(stream) if packet.size]
+    if not packets or any(packet.pts is None or packet.is_corrupt for packet in packets):
+        return None, packets
+    times = np.array([packet.pts for packet in packets], np.int64)
+    shown = np.array([_is_shown(stream.codec_context.name, packet) for packet in packets], np.bool_)
+    keys = np.array([packet.is_keyframe for packet in packets], np.bool_)
+    return FrameTable.of(times, shown, keys), packets
+
+
+def _is_shown(codec: str, packet: Any) -> bool:
+    """Whether a packet makes a frame: not if an edit list leaves it out, nor if it only helps to predict others.
+
+    The latter are told by the first byte of a VP8 frame (RFC 6386, 9.1) and of a VP9 frame (VP9 bitstream
+    specification, 6.2) that is not in one superframe with others.
+    """
+    if packet.is_discard:
+        return False
+    view = memoryview(packet)
+    if codec in ("vp8", "libvpx"):
+        return bool(view[0] & 0x10)
+    if codec in ("vp9", "libvpx-vp9") and view[-1] & 0xE0 != 0xC0:
+        head = view[0] << 1 if view[0] & 0x30 == 0x30 else view[0]  # profile 3 has a bit more
+        return bool(head & 0x08 or head & 0x02)
+    return True
+
+
+def _decoded(context: Any, packets: Sequence[Any]) -> Iterator[Any]:
+    """All frames that a decoder makes of these packets and nothing else."""
+    for packet in (*packets, None):
+        yield from context.decode(packet)
+    context.flush_buffers()
+
+
+class _Pixels:
+    """Turns the frames of a clip into arrays, with one set of conversion tables for all of them."""
+
+    def __init__(self, codec: str) -> None:
+        self._codec, self._total = codec, 0
+        self._reformatter = _pyav(codec).video.reformatter.VideoReformatter()
+
+    def __call__(self, frame: Any) -> Pixels:
+        self._total += frame.height * frame.width * 3
+        if self._total > MAX_DECODED:
+            raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
+        pixels: Pixels = self._reformatter.reformat(frame, format="rgb24").to_ndarray()
+        return pixels
+
+
 def _video(name: str, arguments: str) -> Codec:
     """Codec `mp4` (H.264) or `webm` (VP9) at 20 frames a second, `mp4(25)` at 25."""
     if arguments and not re.fullmatch("[1-9][0-9]{0,2}", arguments):
         raise SpecError(f"codec {name!r}: the parameter is a number of frames a second, as in 'mp4(25)'")
     container = name.partition("(")[0]
     rate = int(arguments or 20)
-    return Codec(name, partial(_encode, name, container, rate), partial(_decode, name, container))
+    ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container))
+    return Codec(name, partial(_encode, name, container, rate), partial(_decode, name, container), ranged)
 
 
 FACTORIES: Mapping[str, Factory] = {"mp4": _video, "webm": _video}

@@ -63,7 +63,8 @@ class HelperProcess:
             status = self._process.wait()
             how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
             raise HelperDiedError(
-                f"helper process {self.pid} {how}; if the system was out of memory, use fewer processes or smaller batches"
+                f"helper process {self.pid} {how}; if the system was out of memory, use fewer processes or smaller "
+                f"batches"
             ) from None
 
     def close(self) -> None:

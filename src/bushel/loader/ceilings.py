@@ -239,12 +239,16 @@ class _InMemory:
         return [self._held[position] for position in (positions % len(self._held)).tolist()]
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: npt.NDArray[np.int64], encoded: Collection[str] = ()
+        self,
+        stored: Sequence[Sample],
+        positions: npt.NDArray[np.int64],
+        encoded: Collection[str] = (),
+        fields: Any = None,
     ) -> list[Sample]:
         """Decode as the dataset does."""
         if isinstance(self._dataset, StreamDataset):
             return [self._dataset.decode_sample(sample, encoded) for sample in stored]
-        return self._dataset.decode_samples(stored, self._positions[positions % len(self._held)], encoded)
+        return self._dataset.decode_samples(stored, self._positions[positions % len(self._held)], encoded, fields)
 
     def announce(self, positions: Any, fields: Any = None) -> None:
         """There is nothing to announce."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, get_args
 
+from bushel.codecs.image import ImageReading
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.ahead import Ahead
 from bushel.loader.collate import Collate
@@ -71,6 +72,9 @@ class Loader:
         reducing_gap: Where images are resized while they are decoded, let a JPEG's inverse DCT shrink them as long as
             they stay so many times larger than the result, as Pillow does. None for never: then pixels are those of
             the transforms called one by one, within one level.
+        orient: Turn and mirror images as their Exif orientation says, before everything else. A codec such as
+            `jpg(orient)` does so for its field.
+        tolerant: Let damaged JPEGs pass as far as they go, rather than count as bad samples. So does `jpg(tolerant)`.
         exclude: Samples not to read because they are known to be bad: keys, entries of `errors`, or the path of a
             list that `write_errors` wrote. With `on_error="replace"` they are replaced, else skipped.
         to: What arrays of numbers become: `"numpy"`; `"torch"`: tensors that share the arrays' memory; `"jax"`.
@@ -111,6 +115,8 @@ class Loader:
         prefetch_bytes: int = 1 << 30,
         decode: bool = True,
         reducing_gap: float | None = 2.0,
+        orient: bool = False,
+        tolerant: bool = False,
         exclude: str | os.PathLike[str] | Iterable[str | BadSample] = (),
         to: To = "numpy",
         pin_memory: bool = False,
@@ -145,7 +151,13 @@ class Loader:
             order,
             fields,
             decode,
-            SampleTransforms.of(transforms or {}, source.spec, decode=decode, reducing_gap=reducing_gap),
+            SampleTransforms.of(
+                transforms or {},
+                source.spec,
+                decode=decode,
+                reducing_gap=reducing_gap,
+                reading=ImageReading(orient, tolerant),
+            ),
             collate,
             batch_transform,
             on_error,

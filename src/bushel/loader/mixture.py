@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from bushel.dataset import Dataset, concat
+from bushel.concatenation import concat
+from bushel.dataset import Dataset
 from bushel.loader.order import Mixed
 
 __all__ = ["Mixture", "Until", "mix", "share_block"]

@@ -53,8 +53,13 @@ class Readable(Protocol):
     def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[Sample]:
         """Read many samples at once."""
 
-    def decode_samples(self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = ()) -> list[Sample]:
-        """Decode what `read(decode=False)` gave; images of the fields `encoded` may stay as they are stored."""
+    def decode_samples(
+        self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
+    ) -> list[Sample]:
+        """Decode what `read(decode=False)` gave; images of the fields `encoded` may stay as they are stored.
+
+        `fields` is what `read` was given, where that was a mapping.
+        """
 
     def announce(self, positions: Any, fields: Any = None) -> None:
         """Say what will be read soon."""
@@ -203,8 +208,7 @@ class Pipeline:
         whole = [sample for sample in stored if not isinstance(sample, Failure)]
         with suppress(Exception):  # not lost: the sample at fault raises it again, below
             decoded: list[Sample | Failure] = list(stored)
-            fused = self.transforms.fused
-            for place, sample in zip(good, self.dataset.decode_samples(whole, numbers[good], fused), strict=True):
+            for place, sample in zip(good, self._decode_stored(whole, numbers[good]), strict=True):
                 decoded[place] = sample
             return decoded
         return [
@@ -214,9 +218,14 @@ class Pipeline:
 
     def _decode_one(self, sample: Sample, number: int) -> Sample | Failure:
         try:
-            return self.dataset.decode_samples([sample], np.array([number], np.int64), self.transforms.fused)[0]
+            return self._decode_stored([sample], np.array([number], np.int64))[0]
         except Exception as error:
             return self._failure(error, number, sample[KEY])
+
+    def _decode_stored(self, samples: list[Sample], numbers: I64) -> list[Sample]:
+        if isinstance(self.fields, Mapping):
+            return self.dataset.decode_samples(samples, numbers, self.transforms.encoded, self.fields)
+        return self.dataset.decode_samples(samples, numbers, self.transforms.encoded)
 
     def assemble(
         self,

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bushel.codecs.image import ImageReading, decode_image
 from bushel.errors import CodecError
 from bushel.loader.ahead import count_bytes
 from bushel.loader.collate import Sample
@@ -101,7 +102,9 @@ class Stretch:
             if step.frames is None:
                 fused = self._decode_images(step, step.plan, reducing_gap)
             else:
-                fused = self._decode_frames(step.field, step.frames, step.plan, reducing_gap)
+                fused = self._decode_frames(step, step.frames, step.plan, reducing_gap)
+        elif step.reading is not None:
+            self._decode_whole(step.field, step.reading)
         decoding = perf_counter() - begun
         for at, sample in enumerate(self.samples):
             calls = step.rest if at in fused else step.calls
@@ -134,11 +137,11 @@ class Stretch:
 
     def _decode_images(self, step: FieldTransforms, plan: DecodePlan, reducing_gap: float | None) -> set[int]:
         """Decode the images of a field, transformed by the plan. Returns the samples that had one."""
-        field, stored = step.field, self._stored(step.field, _is_image)
+        field, stored, reading = step.field, self._stored(step.field, _is_image), step.reading or ImageReading()
         geometries: dict[int, Geometry] = {}
         for at, data in stored.items():
             try:
-                geometries[at] = plan.geometry(*image_size(data), self.rngs[at])
+                geometries[at] = plan.geometry(*image_size(data, orient=reading.orient), self.rngs[at])
             except Exception as error:
                 self._fail(at, error, field)
         shape = _shape(plan)
@@ -147,7 +150,9 @@ class Stretch:
             last = self.first + run[-1] + 1 if run else self.first
             out = np.empty((len(run), *shape), plan.dtype) if batch is None else batch[self.first + run[0] : last]
             datas, those = [stored[at] for at in run], [geometries[at] for at in run]
-            problems = decode_into(plan, datas, those, out, reducing_gap=reducing_gap)
+            problems = decode_into(
+                plan, datas, those, out, reducing_gap=reducing_gap, orient=reading.orient, tolerant=reading.tolerant
+            )
             for number, at in enumerate(run):
                 sample = self.samples[at]
                 if number in problems:
@@ -158,27 +163,49 @@ class Stretch:
                         self.slots.fill(field, self.first + at)
         return set(stored)
 
-    def _decode_frames(self, field: str, frames: EachFrame, plan: DecodePlan, reducing_gap: float | None) -> set[int]:
+    def _decode_whole(self, field: str, reading: ImageReading) -> None:
+        """Decode the images of a field, plain or a sequence, that the dataset has left to be read in another way."""
+        for at, stored in self._stored(field, lambda value: _is_image(value) or _is_sequence(value)).items():
+            sample = self.samples[at]
+            try:
+                if isinstance(sample, dict):
+                    several = isinstance(stored, list)
+                    images = [decode_image(data, reading) for data in (stored if several else [stored])]
+                    sample[field] = images if several else images[0]
+            except Exception as error:
+                self._fail(at, error, field)
+
+    def _decode_frames(
+        self, step: FieldTransforms, frames: EachFrame, plan: DecodePlan, reducing_gap: float | None
+    ) -> set[int]:
         """Decode the sequences of a field, each frame transformed by the plan. Returns the samples that had one."""
+        field, reading = step.field, step.reading or ImageReading()
         stored = self._stored(field, _is_sequence)
         for at, datas in stored.items():
             sample = self.samples[at]
             try:
                 if isinstance(sample, dict):
-                    sample[field] = _decode_sequence(frames, plan, datas, self.rngs[at], reducing_gap)
+                    sample[field] = _decode_sequence(frames, plan, datas, self.rngs[at], reducing_gap, reading)
             except Exception as error:
                 self._fail(at, error, field)
         return set(stored)
 
 
 def _decode_sequence(
-    frames: EachFrame, plan: DecodePlan, datas: Sequence[Any], rng: np.random.Generator | None, gap: float | None
+    frames: EachFrame,
+    plan: DecodePlan,
+    datas: Sequence[Any],
+    rng: np.random.Generator | None,
+    gap: float | None,
+    reading: ImageReading,
 ) -> list[npt.NDArray[Any]]:
     if not datas:
         return []
-    geometries = frame_geometries(frames, plan, map(image_size, datas), rng)
+    sizes = (image_size(data, orient=reading.orient) for data in datas)
+    geometries = frame_geometries(frames, plan, sizes, rng)
     out = np.empty((len(datas), *_shape(plan)), plan.dtype)
-    for number, problem in decode_into(plan, datas, geometries, out, reducing_gap=gap).items():
+    options = {"orient": reading.orient, "tolerant": reading.tolerant}
+    for number, problem in decode_into(plan, datas, geometries, out, reducing_gap=gap, **options).items():
         raise CodecError(f"element {number}: {problem}", **problem.details)
     if not plan.rest:
         return list(out)

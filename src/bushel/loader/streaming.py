@@ -115,7 +115,7 @@ class StreamLoader:
         self._seed = Sequential(LIMIT, seed).seed
         # a stream learns its fields as it goes, so names cannot be checked beforehand
         self._transforms = SampleTransforms.of(
-            transforms or {}, dict.fromkeys(transforms or {}, ""), reducing_gap=reducing_gap
+            transforms or {}, {**dict.fromkeys(transforms or {}, ""), **stream.spec}, reducing_gap=reducing_gap
         )
         self._collate, self._batch_transform, self._on_error = collate, batch_transform, on_error
         self._output, self._ahead = Output(to, pin_memory, device), Ahead.of(prefetch, prefetch_bytes)
@@ -280,7 +280,9 @@ class _StreamReader:
             self.end = int(positions[0]) + len(found)
         return found
 
-    def decode_samples(self, stored: Sequence[Sample], positions: Any, encoded: Collection[str] = ()) -> list[Sample]:
+    def decode_samples(
+        self, stored: Sequence[Sample], positions: Any, encoded: Collection[str] = (), fields: Any = None
+    ) -> list[Sample]:
         """Decode samples."""
         return [self._stream.decode_sample(sample, encoded) for sample in stored]
 

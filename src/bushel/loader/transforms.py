@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from bushel.codecs import holds_image
+from bushel.codecs.image import ImageReading, image_reading
 from bushel.errors import SpecError
 from bushel.transforms import EachFrame
 from bushel.transforms.fuse import DecodePlan, plan_decode, plan_frames
 from bushel.transforms.values import takes_rng
 
 __all__ = ["FieldTransforms", "SampleTransforms", "Transform", "generator"]
+
+_PLAIN = ImageReading()
 
 Transform = Callable[..., Any]
 """`fn(value)`, or `fn(value, rng)` with a parameter named `rng`."""
@@ -57,6 +61,7 @@ class FieldTransforms:
         plan: What is done while an image is decoded, or None. The image is then stored bytes so far.
         rest: What follows the plan.
         frames: The transform for each frame of a sequence that the plan is a part of, or None for a plain field.
+        reading: How images that are stored bytes so far are decoded, with a plan or without; None if there are none.
     """
 
     field: str
@@ -64,23 +69,24 @@ class FieldTransforms:
     plan: DecodePlan | None = None
     rest: tuple[Call, ...] = ()
     frames: EachFrame | None = None
+    reading: ImageReading | None = None
 
     @classmethod
-    def of(cls, field: str, functions: Sequence[Transform], *, fuse: bool) -> FieldTransforms:
-        """Plan the transforms of a field; with `fuse`, those that begin with a crop or resizing while it is decoded."""
+    def of(cls, field: str, functions: Sequence[Transform], reading: ImageReading | None) -> FieldTransforms:
+        """Plan the transforms of a field; with `reading`, a crop or resizing that comes first while it is decoded."""
         calls = tuple(map(Call.of, functions))
-        if not fuse or not functions:
+        if reading is None or not functions:
             return cls(field, calls)
         first = functions[0]
         if isinstance(first, EachFrame):
             plan = plan_frames(first)
             if plan is not None and plan.size is not None:
-                return cls(field, calls, plan, calls[1:], first)
+                return cls(field, calls, plan, calls[1:], first, reading)
             return cls(field, calls)
         plan = plan_decode(functions)
         if plan.size is None:  # each image would have an array of its own: nothing is gained over decoding it
             return cls(field, calls)
-        return cls(field, calls, plan, tuple(map(Call.of, plan.rest)))
+        return cls(field, calls, plan, tuple(map(Call.of, plan.rest)), reading=reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +97,15 @@ class SampleTransforms:
         fields: Those of each field.
         random: Whether any of them draws random numbers.
         fused: The fields whose images are decoded and transformed in one.
+        encoded: The fields whose images the dataset leaves as they are stored: those, and all of images if they are
+            to be read in another way than the dataset does.
         reducing_gap: See `bushel.transforms.decode.decode_into`.
     """
 
     fields: tuple[FieldTransforms, ...] = ()
     random: bool = False
     fused: frozenset[str] = frozenset()
+    encoded: frozenset[str] = frozenset()
     reducing_gap: float | None = None
 
     @classmethod
@@ -107,6 +116,7 @@ class SampleTransforms:
         *,
         decode: bool = True,
         reducing_gap: float | None = None,
+        reading: ImageReading = _PLAIN,
     ) -> SampleTransforms:
         """Check and plan transforms given as field to list of functions.
 
@@ -115,12 +125,15 @@ class SampleTransforms:
             spec: The dataset's.
             decode: Whether values are decoded; if not, the functions take stored bytes.
             reducing_gap: As given to the loader.
+            reading: How images are read, beside what their codecs say.
 
         Raises:
             SpecError: The dataset has no such field.
             TypeError: Something in a list cannot be called.
         """
         fields = []
+        kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
+        images = {name: image_reading(codec) | reading for name, codec in kinds.items() if holds_image(codec)}
         for field, functions in transforms.items():
             if field not in spec:
                 raise SpecError(
@@ -129,6 +142,14 @@ class SampleTransforms:
             for function in functions:
                 if not callable(function):
                     raise TypeError(f"the transform {function!r} of field {field!r} cannot be called")
-            fields.append(FieldTransforms.of(field, list(functions), fuse=decode))
+            how = images.get(field, reading) if decode else None
+            fields.append(FieldTransforms.of(field, list(functions), how))
         random = any(call.random for one in fields for call in one.calls)
-        return cls(tuple(fields), random, frozenset(one.field for one in fields if one.plan is not None), reducing_gap)
+        fused = frozenset(one.field for one in fields if one.plan is not None)
+        if not decode or reading == _PLAIN:
+            return cls(tuple(fields), random, fused, fused, reducing_gap)
+        planned = {one.field: one for one in fields} | {
+            name: FieldTransforms(name, ()) for name in images if name not in transforms
+        }
+        read = [replace(one, reading=images.get(name)) for name, one in planned.items()]
+        return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bushel.codecs.image import ImageReading
 from bushel.loader.collate import Sample
 from bushel.loader.order import Sequential
 from bushel.loader.pipeline import Pipeline, Readable
@@ -30,6 +31,8 @@ class MapView:
         fields: As for `Loader`.
         seed: Keys the randomness of transforms.
         reducing_gap: As for `Loader`.
+        orient: As for `Loader`.
+        tolerant: As for `Loader`.
 
     Attributes:
         epoch: Keys the randomness of transforms too: set it before every epoch. DataLoader workers that outlive an
@@ -44,8 +47,11 @@ class MapView:
         fields: Any = None,
         seed: int = 0,
         reducing_gap: float | None = 2.0,
+        orient: bool = False,
+        tolerant: bool = False,
     ) -> None:
-        checked = SampleTransforms.of(transforms or {}, dataset.spec, reducing_gap=reducing_gap)
+        reading = ImageReading(orient, tolerant)
+        checked = SampleTransforms.of(transforms or {}, dataset.spec, reducing_gap=reducing_gap, reading=reading)
         self._pipeline = Pipeline(dataset, Sequential(len(dataset), seed), fields, transforms=checked)
         self.epoch = 0
 

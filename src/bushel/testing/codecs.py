@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.codecs import Codec, get_codec
+from bushel.codecs import Codec, Ranged, get_codec
 from bushel.errors import CodecError
 from bushel.testing.expect import expect, expect_equal, same
 
@@ -43,6 +43,8 @@ def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = T
         _expect_like(found, value, what, lossless=lossless)
         expect_equal(copy.decode(bytes(copy.encode(value))), found, f"{what}, pickled codec")
         _check_buffers(each, data, found, what)
+        if each.ranged is not None:
+            _check_ranged(each.ranged, data, found, what)
         _check_damage(each, data, what, rng)
 
 
@@ -63,6 +65,22 @@ def _check_buffers(codec: Codec, data: bytes, value: Any, what: str) -> None:
         expect_equal(found, value, f"{what}, decoded from a {type(view).__name__}")
     buffer[:] = bytes(len(buffer))
     expect(same(found, value), f"{what}: the decoded value borrows the memory of its bytes")
+
+
+def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
+    """Elements are those of the whole value."""
+    count = len(value)
+    expect_equal(ranged.count(data), count, f"{what}: number of elements")
+    for chosen in (slice(None), slice(1, None, 2), slice(None, None, -1), slice(count, None)):
+        expect_equal(ranged.decode(data, chosen), value[chosen], f"{what}: elements {chosen}")
+    numbers = [count - 1, 0, -1] if count else []
+    found = ranged.decode(data, np.array(numbers, np.int64))
+    expect_equal(list(found), [value[number] for number in numbers], f"{what}: elements {numbers}")
+    try:
+        ranged.decode(data, np.array([count], np.int64))
+    except IndexError:
+        return
+    expect(False, f"{what}: element {count} of {count} is no IndexError")
 
 
 def _check_damage(codec: Codec, data: bytes, what: str, rng: random.Random) -> None:

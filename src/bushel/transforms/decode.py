@@ -11,13 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer, codec_error, found_bytes
+from bushel.codecs.image import ImageReading, decode_image
 from bushel.errors import CodecError
 from bushel.transforms.fuse import DecodePlan
 from bushel.transforms.geometry import Geometry, Image
 
 __all__ = ["decode_into", "image_size"]
+
+
+_ORIENTATION = 0x0112  # Exif's tag
 
 
 def _is_jpeg(data: Buffer) -> bool:
@@ -29,7 +32,7 @@ def image_size(data: Buffer, *, orient: bool = False) -> tuple[int, int]:
 
     Args:
         data: The encoded image, of any format that Bushel reads.
-        orient: Whether a JPEG is to be turned as its Exif orientation says.
+        orient: Whether it is to be turned as its Exif orientation says.
 
     Raises:
         CodecError: That is no image.
@@ -44,7 +47,8 @@ def image_size(data: Buffer, *, orient: bool = False) -> tuple[int, int]:
 
     try:
         with Pillow.open(io.BytesIO(data)) as image:
-            return image.size
+            turned = orient and image.format != "TIFF" and image.getexif().get(_ORIENTATION, 1) >= 5
+            return (image.height, image.width) if turned else image.size
     except Exception as error:  # Pillow names no set of errors for damaged files
         raise codec_error("image", "an image", f"{found_bytes(data)} ({error})") from error
 
@@ -88,7 +92,7 @@ def decode_into(
             channels, alpha is dropped where it has no channel.
         reducing_gap: Let a JPEG's inverse DCT shrink it as long as it stays so many times larger than the result, as
             Pillow does; None for never, which agrees with the transforms called one by one within one level.
-        orient: Turn JPEGs as their Exif orientation says.
+        orient: Turn images as their Exif orientation says.
         tolerant: Let damaged JPEGs pass as far as they go.
 
     Returns:
@@ -114,7 +118,8 @@ def decode_into(
                 for _, problem in decode_jpegs([data], rows[one], out[one]):
                     errors[number] = _bad_jpeg(data, problem)
             else:
-                image = _with_channels(get_codec("image").decode(data), out.shape[1 if plan.layout == "CHW" else 3])
+                whole = decode_image(data, ImageReading(orient))
+                image = _with_channels(whole, out.shape[1 if plan.layout == "CHW" else 3])
                 kernels.resize(image, rows[one], out[one], plan.layout, table)
         except CodecError as error:
             errors[number] = error
