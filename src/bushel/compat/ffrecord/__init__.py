@@ -1,0 +1,44 @@
+"""FFRecord's own names over Bushel: change `import ffrecord` into `from bushel.compat import ffrecord`.
+
+`docs/compat-ffrecord.md` says what is here and what differs.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from bushel.compat.ffrecord import utils
+from bushel.compat.ffrecord.errors import (
+    DamagedFileError,
+    DamagedRecordError,
+    MissingPathError,
+    NoFileError,
+    NoFolderError,
+    RecordIndexError,
+)
+from bushel.compat.ffrecord.fileio import FileReader, FileWriter, checkFsAlign
+from bushel.compat.ffrecord.package import PackedFolder, pack_folder
+
+__all__ = [
+    "DamagedFileError",
+    "DamagedRecordError",
+    "FileReader",
+    "FileWriter",
+    "MissingPathError",
+    "NoFileError",
+    "NoFolderError",
+    "PackedFolder",
+    "RecordIndexError",
+    "checkFsAlign",
+    "pack_folder",
+    "utils",
+]
+
+__version__ = "1.4.0"
+"""Of the FFRecord whose names these are."""
+
+
+def __getattr__(name: str) -> Any:
+    """`ffrecord.torch` is imported when it is first used: PyTorch need not be there."""
+    if name == "torch":
+        return import_module(f"{__name__}.torch")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,285 @@
+"""FileWriter and FileReader: records by their numbers."""
+
+from __future__ import annotations
+
+import operator
+import os
+import warnings
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+from bushel.compat.ffrecord.errors import RecordIndexError, as_runtime_errors
+from bushel.containers.base import Shard
+from bushel.containers.ffrecord import index_all_records
+from bushel.dataset import Dataset
+from bushel.shards import OpenShard
+from bushel.shardwrite import ShardInProgress
+from bushel.storage import Staging
+from bushel.writer import Writer
+
+__all__ = ["FileReader", "FileWriter", "checkFsAlign", "drop_index", "new_file"]
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+Record = npt.NDArray[np.uint8]
+
+
+def new_file(fname: PathLike) -> Path:
+    """The path of a file to write, where nothing is left of one that was there or that was not finished.
+
+    Raises:
+        TypeError: It is no path.
+        ValueError: Its name does not end in `.ffr`.
+    """
+    if not isinstance(fname, (str, os.PathLike)):
+        raise TypeError(f"fname is text or a path, not {type(fname).__name__}")
+    path = Path(fname)
+    if path.suffix != ".ffr":
+        raise ValueError(f"the name of an FFRecord file ends in .ffr: {path}")
+    path.unlink(missing_ok=True)
+    if ShardInProgress.staged(path.parent, path.name):
+        Staging(path.parent, path.name).discard()
+    return path
+
+
+def drop_index(path: Path) -> None:
+    """Delete the index beside a file that was written: it is in the file, and programs list and remove folders."""
+    sidecar = Path(str(Shard(path.parent, path.name, (path.name,)).sidecar))
+    sidecar.unlink(missing_ok=True)
+    with suppress(OSError):  # it holds those of other files
+        sidecar.parent.rmdir()
+
+
+class FileWriter:
+    """Writes a file of records.
+
+    The file appears under its name when all records are written and the writer is closed; until then it is staged in
+    `.bushel/staging` beside it. A file of this name that is there before is removed at once.
+
+    Args:
+        fname: Name of the file, ending in `.ffr`.
+        n: Number of records.
+
+    Attributes:
+        n: Number of records.
+        count: Records written so far.
+
+    Raises:
+        TypeError: `fname` is no path.
+        ValueError: `fname` does not end in `.ffr`, or `n` is negative.
+    """
+
+    def __init__(self, fname: PathLike, n: int) -> None:
+        if n < 0:
+            raise ValueError(f"a file has 0 records or more, not {n}")
+        self.n, self.count = n, 0
+        self._path = new_file(fname)
+        self._writer = Writer(self._path, {"data": "bytes"}, container="ffrecord", expected=n)
+        self._finalizer = weakref.finalize(self, _forgotten, self._writer, self._path, n, os.getpid())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        elif self._finalizer.detach() is not None:
+            self._writer.discard()
+
+    def write_one(self, buf: Buffer) -> None:
+        """Add a record.
+
+        Args:
+            buf: All bytes of any object with a buffer: `bytes`, `bytearray`, an array of any type and shape.
+
+        Raises:
+            RuntimeError: `n` records are written already, or the writer is closed.
+            TypeError: It has no buffer.
+            SpecError: The record begins like the table of a packed folder, or the first like a sample that
+                `bushel.Writer` packed: readers would take the file for what it is not.
+        """
+        if not self._finalizer.alive:
+            raise RuntimeError(f"the writer of {self._path} is closed")
+        if self.count >= self.n:
+            raise RuntimeError(f"Exceed total number of samples: {self._path} is to have {self.n}")
+        if not isinstance(buf, bytes):
+            view = memoryview(buf)
+            buf = view.cast("B") if view.c_contiguous and view.nbytes else view.tobytes()
+        self._writer.append({"data": buf})
+        self.count += 1
+
+    def close(self) -> None:
+        """Give the file its name. Closing again does nothing.
+
+        Raises:
+            RuntimeError: Fewer than `n` records were written; there is no file then.
+        """
+        if self._finalizer.detach() is None:
+            return
+        if self.count < self.n:
+            self._writer.discard()
+            raise RuntimeError(f"{self._path} is to have {self.n} samples, and {self.count} were written")
+        self._writer.close()
+        drop_index(self._path)
+
+
+def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
+    """What becomes of a writer that nobody closed: a whole file is finished, and half of one is no file."""
+    if os.getpid() != process:
+        return
+    if len(writer) == n:
+        writer.close()
+        drop_index(path)
+        return
+    writer.discard()
+    warnings.warn(
+        f"{path} is to have {n} samples, {len(writer)} were written, and nobody closed it: there is no file",
+        ResourceWarning,
+        stacklevel=2,
+    )
+
+
+class FileReader:
+    """Reads the records of one file, of several, or of all in a folder, one after another.
+
+    Threads may share it, a forked process may go on with it, and a pickled copy opens the files again.
+
+    Args:
+        fname: A file; a folder, whose `.ffr` files are read in the order of their names; or a list of these.
+        check_data: Whether to compare records with their checksums. The header is always checked.
+
+    Attributes:
+        n: Number of records.
+        fnames: The files.
+        check_data: As given.
+
+    Raises:
+        TypeError: `fname` is none of these.
+        FileNotFoundError: There is no such file, or none in the folder.
+        DamagedFileError: A file is damaged; also a `FormatError` and a `RuntimeError`.
+    """
+
+    def __init__(self, fname: PathLike | Sequence[PathLike], check_data: bool = True) -> None:
+        paths = _files(fname)
+        self.fnames = [str(path) for path in paths]
+        self.check_data = check_data
+        self._shards = [Shard(path.parent, path.name, (path.name,)) for path in paths]
+        with as_runtime_errors():
+            shards = [OpenShard.of("ffrecord", shard, index_all_records(shard), stored=False) for shard in self._shards]
+        self._dataset = Dataset(shards, verify=check_data)
+        self._closed = False
+        self.n = len(self._dataset)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.fnames, self.check_data)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def read(self, indices: Sequence[int] | npt.NDArray[np.integer[Any]]) -> list[Record]:
+        """Read many records at once.
+
+        Args:
+            indices: int[n] from 0 to `n - 1`, in any order, repeated or not, any number of them.
+
+        Returns:
+            uint8[length] of each, in the order of `indices`. They are views of one buffer: copy one that you keep
+            while you let go of the others.
+
+        Raises:
+            RecordIndexError: There is no such record; also an `IndexError` and a `RuntimeError`.
+            DamagedRecordError: A record does not match its checksum; also a `CorruptError` and a `RuntimeError`.
+            RuntimeError: The reader is closed.
+        """
+        positions = np.asarray(indices)
+        if not positions.size:
+            return []
+        if positions.dtype.kind not in "iu" or positions.ndim != 1:
+            raise TypeError(f"indices are a list of integers, not {indices!r}")
+        self._check(int(positions.min()))
+        self._check(int(positions.max()))
+        with as_runtime_errors():
+            buffer, offsets = self._dataset.gather(positions, "data")
+        ends = offsets.tolist()
+        return [buffer[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
+
+    def read_one(self, index: int) -> Record:
+        """Read one record: uint8[length]. Raises as `read`."""
+        position = operator.index(index)
+        self._check(position)
+        with as_runtime_errors():
+            return np.frombuffer(bytearray(self._dataset[position]["data"]), np.uint8)
+
+    def _check(self, index: int) -> None:
+        if self._closed:
+            raise RuntimeError("the reader is closed")
+        if not 0 <= index < self.n:
+            raise RecordIndexError(f"index {index} of a reader of {self.n} samples: they are 0 to {self.n - 1}")
+
+    def validate(self) -> None:
+        """Read the headers again and compare them with their checksums.
+
+        Raises:
+            DamagedFileError: One is damaged.
+        """
+        with as_runtime_errors():
+            for shard in self._shards:
+                index_all_records(shard)
+
+    def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
+        """Where the records of a file begin, and behind them the file's size: int64[records + 1].
+
+        Raises:
+            IndexError: There is no file of this number.
+        """
+        shard = self._dataset.shards[file_index]
+        return np.append(shard.index.columns["data"].offset, np.int64(shard.stamps[0].size))
+
+    def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
+        """The CRC-32 of the records of a file: uint32[records].
+
+        Raises:
+            IndexError: There is no file of this number.
+        """
+        checksums = self._dataset.shards[file_index].index.columns["data"].crc32
+        return np.array(checksums, np.uint32)
+
+    def close(self) -> None:
+        """Close the files. Closing again does nothing."""
+        self._closed = True
+        self._dataset.close()
+
+
+def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:
+    if isinstance(fname, (list, tuple)):
+        paths = [path for one in fname for path in _files(one)]
+    elif isinstance(fname, (str, os.PathLike)):
+        path = Path(fname)
+        paths = sorted(path.glob("*.ffr")) if path.is_dir() else [path]
+    else:
+        raise TypeError(f"fname is a file, a folder or a list of these, not {type(fname).__name__}")
+    if not paths:
+        raise FileNotFoundError(f"there is no .ffr file in {fname}")
+    return paths
+
+
+def checkFsAlign(fd: int) -> bool:  # noqa: N802 - FFRecord's name
+    """Whether a file is on the one file system on which FFRecord reads with O_DIRECT, which Bushel never does: False.
+
+    Raises:
+        OSError: `fd` is no open file.
+    """
+    os.fstat(fd)
+    return False

@@ -1,0 +1,177 @@
+"""A folder in one file, and its files by their paths."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast, overload
+
+from bushel.compat.ffrecord.errors import MissingPathError, NoFileError, NoFolderError, as_runtime_errors
+from bushel.compat.ffrecord.fileio import FileReader, PathLike, Record, drop_index, new_file
+from bushel.containers.ffrecord import MAGIC, parse_folder
+from bushel.errors import FormatError
+from bushel.sources import Files
+from bushel.storage import Staging
+from bushel.writer import Writer
+
+__all__ = ["PackedFolder", "pack_folder"]
+
+Tree: TypeAlias = "dict[str, int | Tree]"
+
+
+def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> None:
+    """Pack a folder into one file, which `PackedFolder` reads. Empty folders are kept, and links are followed.
+
+    Args:
+        folder: The folder.
+        out_file: Name of the file, ending in `.ffr`. One that is there is replaced.
+        verbose: Whether to print each file.
+
+    Raises:
+        NotADirectoryError: `folder` is none; also an `AssertionError`.
+        OSError: A file cannot be read; there is no packed file then.
+    """
+    if not Path(folder).is_dir():
+        raise NoFolderError(f"{os.fspath(folder)} is no folder")
+    target = new_file(out_file)
+    source = Files(folder)
+    total = len(source)
+    options: dict[str, Any] = {"container": "ffrecord", "expected": total, "folders": source.folders}
+    try:
+        with Writer(target, source.spec, **options) as writer:
+            for number in range(total):
+                writer.append(source[number])
+                if verbose:
+                    print(f"{number:0{len(str(total))}d}/{total} {source.origin(number)}", flush=True)
+    except BaseException:
+        Staging(target.parent, target.name).discard()
+        raise
+    drop_index(target)
+
+
+class PackedFolder:
+    """The files of a packed folder, by their paths.
+
+    Args:
+        ffr_file: What `pack_folder` wrote.
+        check_data: Whether to compare files with their checksums.
+
+    Raises:
+        ValueError: It is an FFRecord file, but no packed folder.
+        DamagedFileError: It is damaged, or none.
+    """
+
+    def __init__(self, ffr_file: PathLike, check_data: bool = True) -> None:
+        self.reader = FileReader(ffr_file, check_data)
+        last = self.reader.read_one(self.reader.n - 1).tobytes() if self.reader.n else b""
+        if not last.startswith(MAGIC):
+            raise ValueError(f"{os.fspath(ffr_file)} is not a packed folder")
+        with as_runtime_errors():
+            self._root = _tree(last, self.reader)
+
+    def num_files(self) -> int:
+        """Number of files."""
+        return self.reader.n - 1
+
+    @overload
+    def read(self, fnames: PathLike) -> Record: ...  # type: ignore[overload-overlap]  # text is a sequence of text
+    @overload
+    def read(self, fnames: Sequence[PathLike]) -> list[Record]: ...
+
+    def read(self, fnames: PathLike | Sequence[PathLike]) -> Record | list[Record]:
+        """Read files: one as uint8[length], or a list of them, at once, as a list of these.
+
+        Raises:
+            MissingPathError: There is no such path; also a `FileNotFoundError` and an `AssertionError`.
+            NoFileError: It is a folder.
+            DamagedRecordError: The bytes do not match their checksum.
+        """
+        if isinstance(fnames, (str, os.PathLike)):
+            return self.read_one(fnames)
+        return self.reader.read([self._number(fname) for fname in fnames])
+
+    def read_one(self, fname: PathLike) -> Record:
+        """Read one file: uint8[length]. Raises as `read`."""
+        return self.reader.read_one(self._number(fname))
+
+    def list(
+        self, path: PathLike | None = None, list_file: bool = True, list_dir: bool = True, recursive: bool = False
+    ) -> builtins.list[str]:
+        """What is in a folder: files, then folders, each sorted by name.
+
+        Args:
+            path: The folder; None for the packed folder itself.
+            list_file: Whether to give files.
+            list_dir: Whether to give folders.
+            recursive: Whether to give what is in the folders, too, behind each; as paths from `path`.
+
+        Raises:
+            MissingPathError: There is no such path.
+            NoFolderError: It is a file.
+        """
+        entry = self._find("" if path is None else path)
+        if entry is None:
+            raise MissingPathError(f"{path} does not exist")
+        if isinstance(entry, int):
+            raise NoFolderError(f"{path} is not a directory but a file")
+        return _names(entry, list_file, list_dir, recursive)
+
+    def exists(self, path: PathLike) -> bool:
+        """Whether there is a file or a folder at this path."""
+        return self._find(path) is not None
+
+    def is_file(self, path: PathLike) -> bool:
+        """Whether there is a file at this path."""
+        return isinstance(self._find(path), int)
+
+    def is_dir(self, path: PathLike) -> bool:
+        """Whether there is a folder at this path."""
+        return isinstance(self._find(path), dict)
+
+    def _find(self, path: PathLike) -> int | Tree | None:
+        entry: int | Tree | None = self._root
+        for part in Path(path).parts:
+            entry = entry.get(part) if isinstance(entry, dict) else None
+        return entry
+
+    def _number(self, fname: PathLike) -> int:
+        entry = self._find(fname)
+        if entry is None:
+            raise MissingPathError(f"{fname} does not exist")
+        if not isinstance(entry, int):
+            raise NoFileError(f"{fname} is not a file but a directory")
+        return entry
+
+
+def _tree(table: bytes, reader: FileReader) -> Tree:
+    """Names to numbers of records, and to such dicts for folders."""
+    try:
+        paths, empty = parse_folder(table)
+    except FormatError as error:
+        raise FormatError(error.message, file=reader.fnames[-1], hint=error.hint) from error
+    if len(paths) != reader.n - 1:
+        raise FormatError(f"it lists {len(paths)} files and has {reader.n - 1}", file=reader.fnames[-1])
+    root: Tree = {}
+    for number, path in enumerate(paths):
+        *folders, name = path.split("/")
+        _folder(root, folders)[name] = number
+    for path in empty:
+        _folder(root, path.split("/"))
+    return root
+
+
+def _folder(root: Tree, names: Sequence[str]) -> Tree:
+    for name in names:
+        root = cast("Tree", root.setdefault(name, {}))
+    return root
+
+
+def _names(folder: Tree, files: bool, folders: bool, recursive: bool) -> list[str]:
+    found = sorted(name for name, entry in folder.items() if isinstance(entry, int)) if files else []
+    for name, entry in sorted(folder.items()) if folders or recursive else ():
+        if isinstance(entry, dict):
+            found += [name] if folders else []
+            found += [f"{name}/{one}" for one in _names(entry, files, folders, recursive)] if recursive else []
+    return found

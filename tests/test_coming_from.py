@@ -1,0 +1,164 @@
+"""Every line that docs/coming-from.md tells to type is run, in the order of the page, and leaves what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.sources.folders import image_folder, jpeg
+from typer.testing import CliRunner
+
+import bushel
+from bushel.cli.app import app
+from bushel.sources import Files
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "coming-from.md"
+SECTION = re.compile(r"^## (\w+)[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"^\| .+ \| `([^`]+)` \|$", re.MULTILINE)
+
+
+def lines() -> dict[str, list[str]]:
+    """The right-hand columns, by the first words of the sections."""
+    return {name: ROW.findall(text) for name, text in SECTION.findall(PAGE.read_text("utf-8"))}
+
+
+def mxnet(root: Path) -> dict[str, Any]:
+    image_folder(root / "photos", 20)
+    return {}
+
+
+def gulpio(root: Path) -> dict[str, Any]:
+    pytest.importorskip("av")
+    from tests.sources.test_media import clip
+
+    image_folder(root / "photos", 6)
+    (root / "images.csv").write_text("class0/0000.jpg,a\nclass1/0001.jpg,b\n")
+    for name in ("clips/red/7.mp4", "videos/7/a.mp4", "webm/7.webm", "activitynet/v_x1.mp4"):
+        clip(root / name, rate=24, levels=[10 * level for level in range(24)])
+    clip(root / "kinetics/juggling/ab_000003_000013.mp4")
+    (root / "list.json").write_text(json.dumps([{"id": "7", "template": "Pushing"}]))
+    (root / "list.csv").write_text("7;Pushing\n")
+    (root / "jpegs/7").mkdir(parents=True)
+    (root / "jpegs/7/00001.jpg").write_bytes(jpeg(1))
+    one = {"annotations": {"label": "juggling", "segment": [3, 13]}, "subset": "train"}
+    (root / "kinetics.json").write_text(json.dumps({"ab": one}))
+    annotated = {"subset": "training", "annotations": [{"label": "Bowling", "segment": [0.5, 9.0]}]}
+    (root / "activitynet.json").write_text(json.dumps({"database": {"x1": annotated}}))
+    (root / "my_adapters.py").write_text(
+        "class MyVideos:\n    def __init__(self, path, rate: int = 8): ...\n"
+        "    def __len__(self): return 0\n    def iter_data(self, part): return iter(())\n"
+    )
+
+    class Adapter:
+        def __len__(self) -> int:
+            return 3
+
+        def iter_data(self, part: slice) -> Any:
+            for number in range(*part.indices(3)):
+                yield {"id": number, "frames": [np.zeros((8, 8, 3), np.uint8)], "meta": {"label": number}}
+
+    return {"adapter": Adapter()}
+
+
+def ffrecord(root: Path) -> dict[str, Any]:
+    (root / "docs/a").mkdir(parents=True)
+    (root / "docs/empty").mkdir()
+    (root / "docs/a/b.txt").write_text("text")
+    (root / "docs/c.bin").write_bytes(b"\0\1")
+    return {"records": [bytes(number) for number in range(100)]}
+
+
+def webdataset(root: Path) -> dict[str, Any]:
+    (root / "folder").mkdir()
+    for number in range(9):
+        (root / f"folder/{number}.jpg").write_bytes(jpeg(number))
+        (root / f"folder/{number}.cls").write_text(str(number))
+    (root / "recipe").write_text("a.cls text:1\na.jpg folder/1.jpg\n")
+    bushel.pack([{"__key__": "x", "jpg": jpeg(1), "cls": 3}], root / "more.tar")
+    samples = [{"__key__": f"s{number}", "jpg": jpeg(number), "cls": number} for number in range(9)]
+    return {"samples": samples, "change": lambda image: image[::-1]}
+
+
+def granular(root: Path) -> dict[str, Any]:
+    return {"datapoints": [{"image": jpeg(number), "label": number, "words": ["a", "b", "c"]} for number in range(9)]}
+
+
+MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
+    "MXNet": (mxnet, {"set.rec": 20, "small.rec": 20, "grey.rec": 20, "cut-part-00002.rec": 5}),
+    "GulpIO": (
+        gulpio,
+        {"gulped": 6, "listed": 2, "frames": 1, "json": 1, "csv": 1, "jpg": 1, "juggling": 1, "bowling": 1}
+        | {"adapted": 3},
+    ),
+    "FFRecord": (ffrecord, {"docs.ffr": 2, "again.ffr": 2, "x.ffr": 100, "dumped": 100}),
+    "WebDataset": (
+        webdataset,
+        {"all.tar": 9, "made.tar": 1, "both.tar": 10, "labels.tar": 9, "parts": 9, "counted": 9, "shuffled.tar": 9}
+        | {"sorted.tar": 9, "changed.tar": 9, "shards": 9, "one.tar": 9},
+    ),
+    "Granular": (granular, {"bag": 9, "sharded": 9}),
+}
+"""What each section finds, and the datasets that it leaves, with their samples."""
+
+
+def run(line: str, names: dict[str, Any]) -> Any:
+    """Run a command, or give the value of an expression."""
+    if not line.startswith("bushel "):
+        return eval(line, names)
+    done = CliRunner().invoke(app, shlex.split(line)[1:])
+    assert done.exit_code == 0, (line, done.output)
+    return done.output
+
+
+def opened(path: str) -> bushel.Dataset:
+    dataset = bushel.open(path)
+    assert isinstance(dataset, bushel.Dataset)
+    return dataset
+
+
+def test_all_sections_are_run() -> None:
+    assert lines().keys() == MADE.keys()
+    text = PAGE.read_text("utf-8")
+    assert sum(map(len, lines().values())) == len(re.findall(r"^\| (?!before)[^-]", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("section", MADE)
+def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare, made = MADE[section]
+    names = prepare(tmp_path) | {"bushel": bushel, "Files": Files}
+    results = {line: run(line, names) for line in lines()[section]}
+    assert {name: len(opened(name)) for name in made} == made
+    if section == "MXNet":
+        assert sorted(path.name for path in tmp_path.glob("*.lst")) == ["cut_train.lst", "cut_val.lst", "set.lst"]
+        assert opened("set.rec").info.keyed
+        assert results['bushel.open("set.rec")["3"]']["__key__"] == "3"
+        [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]
+        assert len(loader) == 3
+    elif section == "GulpIO":
+        assert len(results['bushel.open("frames/")["red/7", {"frames": slice(0, 16, 2)}]']["frames"]) == 8
+        assert os.access("my_videos", os.X_OK)
+    elif section == "FFRecord":
+        assert Path("b.txt").read_text() == "text"
+        assert results['bushel.open("docs.ffr")["a/b.txt"]["data"]'] == b"text"
+        assert results["bushel ls docs.ffr"].split() == ["a/b.txt", "c.bin"]
+        assert Path("again.ffr").read_bytes() == Path("docs.ffr").read_bytes()
+        read = results['bushel.open("x.ffr", verify=True).read([3, 0, 10])']
+        assert [len(sample["data"]) for sample in read] == [3, 0, 10]
+        assert len(list(Path("dumped").glob("*.ffr"))) == 4
+    elif section == "WebDataset":
+        assert list(opened("sorted.tar").keys) == [str(number) for number in range(9)]
+        assert list(opened("labels.tar")) == [{"__key__": str(number), "cls": number} for number in range(9)]
+        assert np.abs(opened("changed.tar")["0"]["jpg"] - np.float32(opened("all.tar")["0"]["jpg"][::-1])).max() < 16
+    else:
+        assert results['bushel.open("bag/")[3, ["label"]]'] == {"__key__": "3", "label": 3}
+        assert results['bushel.open("bag/")[3, {"words": slice(0, 2)}]']["words"] == ["a", "b"]
+        [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]
+        assert [batch["label"].shape for batch in loader] == [(4,), (4,), (1,)]
