@@ -1,0 +1,112 @@
+"""One script for Granular 0.20.3 and for the drop-in: ``dropin_granular.py PACKAGE FOLDER [--small]``.
+
+PACKAGE is `granular` or `bushel.compat.granular`. The dataset is made in FOLDER when it is not there yet. Prints a JSON
+line for each epoch that it measures: `{"case", "items", "seconds", "cpu_seconds"}`. Random reads are of single
+datapoints, all keys, decoded and as they are stored; the loader makes shuffled batches with one function on each
+datapoint.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ITEMS, SMALL, EPOCHS, BATCH, WORKERS = 4000, 1000, 3, 32, 2
+SPEC = {"image": "jpg", "label": "int", "caption": "utf8", "action": "array", "words": "utf8[]"}
+
+
+def datapoints(items: int) -> Iterator[dict[str, Any]]:
+    """Small camera frames and what belongs to them, as an agent would log them."""
+    rng = np.random.default_rng(0)
+    for number in range(items):
+        coarse = rng.integers(0, 256, (9, 9, 3), dtype=np.uint8)
+        yield {
+            "image": np.repeat(np.repeat(coarse, 8, 0), 8, 1),
+            "label": number % 100,
+            "caption": f"frame {number} of the walk",
+            "action": rng.standard_normal(8).astype(np.float32),
+            "words": ["walk", "left", "jump"][: number % 4],
+        }
+
+
+def crop(datapoint: dict[str, Any], seed: Any) -> dict[str, Any]:
+    """What a training script does with a datapoint."""
+    image = datapoint["image"][4:68, 4:68]
+    return {"image": image, "label": datapoint["label"], "action": datapoint["action"]}
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and of those that it has started and that are alive."""
+    total = time.process_time()
+    for child in multiprocessing.active_children():
+        fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def report(case: str, items: int, wall: float, cpu: float) -> None:
+    """Print one measurement."""
+    print(json.dumps({"case": case, "items": items, "seconds": wall, "cpu_seconds": cpu}), flush=True)
+
+
+def measure_reads(granular: Any, folder: Path, case: str, decoders: Any) -> None:
+    """Every datapoint once, in a random order."""
+    with granular.DatasetReader(folder, decoders) as reader:
+        for epoch in range(EPOCHS + 1):
+            order = np.random.default_rng(epoch).permutation(len(reader)).tolist()
+            wall, cpu = time.perf_counter(), time.process_time()
+            for index in order:
+                reader[index]
+            if epoch:  # the first one only warms up
+                report(case, len(order), time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def measure_loader(granular: Any, folder: Path) -> None:
+    """As many batches as an epoch has."""
+    # Granular cannot hand a reader with a field of text to its workers: its decoder of text is a lambda.
+    known = {name: granular.decoders[name] for name in ("jpg", "int", "array")}
+    decoders = {**known, "utf8": decode_text}
+    with granular.DatasetReader(folder, decoders) as reader:
+        loader = granular.Loader(reader, BATCH, fns=[crop], shuffle=True, workers=WORKERS, seed=0)
+        batches = iter(loader)
+        for epoch in range(EPOCHS + 1):
+            wall, cpu = time.perf_counter(), processor_seconds()
+            for _ in range(len(reader) // BATCH):
+                batch = next(batches)
+                if batch["image"].shape != (BATCH, 64, 64, 3):
+                    raise RuntimeError(f"a batch of shape {batch['image'].shape}")
+            if epoch:
+                report("Loader", len(reader) // BATCH * BATCH, time.perf_counter() - wall, processor_seconds() - cpu)
+        loader.close()
+
+
+def decode_text(stored: bytes) -> str:
+    """The decoder of text."""
+    return stored.decode("utf-8")
+
+
+def main() -> None:
+    """Make the dataset, and measure."""
+    package, folder = sys.argv[1], Path(sys.argv[2])
+    granular = importlib.import_module(package)
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with granular.DatasetWriter(folder, SPEC, granular.encoders) as writer:
+            for datapoint in datapoints(SMALL if "--small" in sys.argv else ITEMS):
+                writer.append(datapoint, flush=False)
+    measure_reads(granular, folder, "random reads", granular.decoders)
+    measure_reads(granular, folder, "random reads, stored bytes", None)
+    measure_loader(granular, folder)
+
+
+if __name__ == "__main__":
+    main()

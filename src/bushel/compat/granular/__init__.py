@@ -1,0 +1,30 @@
+"""Granular 0.20 on Bushel: `import bushel.compat.granular as granular`.
+
+The submodule `v24` has the names of Granular 0.24 (`import bushel.compat.granular.v24 as granular`), and `bags` those
+of the package bags 0.5. All readers here read what any of the three has written. docs/compat-granular.md has the rest.
+"""
+
+from bushel.compat.granular import bags, sources, v24
+from bushel.compat.granular.bag import BagReader, BagWriter
+from bushel.compat.granular.formats import decoders, encoders
+from bushel.compat.granular.loader import Loader
+from bushel.compat.granular.reader import DatasetReader, ShardedDatasetReader
+from bushel.compat.granular.writer import DatasetWriter, ShardedDatasetWriter
+
+__version__ = "0.20.3"
+"""Of the Granular whose names these are."""
+
+__all__ = [
+    "BagReader",
+    "BagWriter",
+    "DatasetReader",
+    "DatasetWriter",
+    "Loader",
+    "ShardedDatasetReader",
+    "ShardedDatasetWriter",
+    "bags",
+    "decoders",
+    "encoders",
+    "sources",
+    "v24",
+]

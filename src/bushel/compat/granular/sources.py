@@ -1,0 +1,127 @@
+"""Sources of Granular 0.24: functions from a step to a datapoint, which go into one another and into a `Loader`.
+
+A source is anything callable with a step, or anything with `[index]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.compat.granular.errors import WrongTypeError, WrongUseError
+
+__all__ = ["Epochs", "Interleave", "Mix", "Sample", "Source", "Transform", "Truncate", "convert", "permutation"]
+
+Source = Callable[[int], Any]
+
+
+@lru_cache(maxsize=4)
+def permutation(length: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+    """The order of an epoch, as every version of Granular has it: int64[length]."""
+    order: npt.NDArray[np.int64] = np.random.default_rng(seed=[seed, epoch]).permutation(np.arange(length))
+    return order
+
+
+def convert(source: Any) -> Source:
+    """A source as a function.
+
+    Raises:
+        WrongTypeError: It is neither callable nor a sequence.
+    """
+    if callable(source):
+        return source  # type: ignore[no-any-return]
+    if hasattr(source, "__getitem__"):
+        return source.__getitem__  # type: ignore[no-any-return]
+    raise WrongTypeError(f"a source is callable with a step, or has [index], and {type(source).__name__} does neither")
+
+
+def _length(source: Any, length: int | None) -> int:
+    size = len(source) if length is None else length
+    if size < 1:
+        raise WrongUseError(f"a source of {size} datapoints gives none")
+    return size
+
+
+class Transform:
+    """Applies `fn(datapoint, seed=[seed, step])`."""
+
+    def __init__(self, source: Any, fn: Callable[..., Any], seed: int = 0) -> None:
+        self.source, self.fn, self.seed = convert(source), fn, seed
+
+    def __call__(self, step: int) -> Any:
+        """The datapoint of a step."""
+        return self.fn(self.source(step), seed=[self.seed, step])
+
+
+class Sample:
+    """Draws with replacement, each step by itself."""
+
+    def __init__(self, source: Any, length: int | None = None, seed: int = 0) -> None:
+        self.length = _length(source, length)
+        self.source, self.seed = convert(source), seed
+
+    def __call__(self, step: int) -> Any:
+        """The datapoint of a step."""
+        rng = np.random.default_rng(seed=[self.seed, step])
+        return self.source(int(rng.choice(self.length)))
+
+
+class Epochs:
+    """Goes through a source again and again, shuffled anew each time.
+
+    Granular itself up to 0.24.2 takes every seed for 0; here it is the seed that it was given.
+    """
+
+    def __init__(self, source: Any, length: int | None = None, shuffle: bool = True, seed: int = 0) -> None:
+        self.length = _length(source, length)
+        self.source, self.shuffle, self.seed = convert(source), shuffle, seed
+
+    def __call__(self, step: int) -> Any:
+        """The datapoint of a step."""
+        epoch, index = divmod(step, self.length)
+        return self.source(int(permutation(self.length, self.seed, epoch)[index]) if self.shuffle else index)
+
+
+class Truncate:
+    """Goes through the first `limit` datapoints again and again."""
+
+    def __init__(self, source: Any, limit: int, length: int | None = None) -> None:
+        self.limit = min(_length(source, length), limit)
+        self.source = convert(source)
+
+    def __call__(self, step: int) -> Any:
+        """The datapoint of a step."""
+        return self.source(step % self.limit)
+
+
+class Interleave:
+    """Takes one datapoint of each source in turn."""
+
+    def __init__(self, sources: Sequence[Any]) -> None:
+        self.sources = [convert(source) for source in sources]
+
+    def __call__(self, step: int) -> Any:
+        """The datapoint of a step."""
+        inner, outer = divmod(step, len(self.sources))
+        return self.sources[outer](inner)
+
+
+class Mix:
+    """Draws a source for each step, by weights; the source is asked for that same step."""
+
+    def __init__(self, sources: Sequence[Any], weights: Sequence[float], seed: int = 0) -> None:
+        if len(sources) != len(weights):
+            raise WrongUseError(f"{len(sources)} sources and {len(weights)} weights")
+        self.sources = [convert(source) for source in sources]
+        self.weights = np.asarray(weights, np.float32)
+        self.weights /= self.weights.sum()
+        self.seed = seed
+
+    def __call__(self, step: int) -> Any:
+        """The datapoint of a step."""
+        rng = np.random.default_rng(seed=[self.seed, step])
+        return self.sources[rng.choice(len(self.sources), p=self.weights)](step)
