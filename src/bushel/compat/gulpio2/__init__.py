@@ -1,0 +1,8 @@
+"""GulpIO2 (and what the first GulpIO had beside it) on Bushel: `docs/compat-gulpio2.md`."""
+
+from bushel.compat.gulpio2.fileio import ChunkWriter, GulpChunk, GulpDirectory, GulpIngestor
+
+__all__ = ["ChunkWriter", "GulpChunk", "GulpDirectory", "GulpIngestor", "__version__"]
+
+__version__ = "0.0.4"
+"""The release of GulpIO2 whose names these are."""

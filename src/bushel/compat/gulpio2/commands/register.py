@@ -1,0 +1,168 @@
+"""`gulp2_register_adapter`, and the command lines that it makes."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import shlex
+import sys
+import types
+import typing
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bushel.compat.gulpio2.ingest import GulpIngestor
+from bushel.sources.adapters import load_class
+
+__all__ = ["build_parser", "gulp2_register_adapter", "run", "script_name"]
+
+_USUAL = {"videos_per_chunk": 100, "num_workers": 4}
+"""Options that every script has, unless the adapter has a parameter of that name."""
+
+
+def gulp2_register_adapter(arguments: list[str]) -> int:
+    """Write a script that gulps with an adapter class into the current directory."""
+    parser = argparse.ArgumentParser(
+        prog="bushel gulp2_register_adapter",
+        description="Make a command line for an adapter class: an executable in the current directory, named like the "
+        "class in snake_case. What the constructor needs become arguments, last one first, and what has a default "
+        "becomes an option of that type.",
+    )
+    parser.add_argument("adapter_file", help="the module that has the class, such as gulpio2.adapters, or its file")
+    parser.add_argument("class_name", help="the class, an AbstractDatasetAdapter")
+    given = parser.parse_args(arguments)
+    kind = _load(given.adapter_file, given.class_name)
+    path = Path(script_name(given.class_name))
+    build_parser(kind, path.name)  # says now what a command line cannot give
+    module = given.adapter_file
+    module = str(Path(module).resolve()) if module.endswith(".py") else module
+    python = sys.executable
+    lines = (
+        f"#!{python}" if " " not in python else f"#!/usr/bin/env -S {shlex.quote(python)}",
+        f'"""Gulp with {given.class_name}: {path.name} --help."""',
+        "",
+        "from bushel.compat.gulpio2.commands.register import run",
+        "",
+        'if __name__ == "__main__":',
+        f"    raise SystemExit(run({module!r}, {given.class_name!r}))",
+        "",
+    )
+    path.write_text("\n".join(lines), "utf-8")
+    path.chmod(path.stat().st_mode | 0o111)
+    print(f"{path}: run ./{path} --help")
+    return 0
+
+
+def run(module: str, class_name: str, arguments: Sequence[str] | None = None) -> int:
+    """Gulp what an adapter gives, as the command line says.
+
+    Args:
+        module: The module of the adapter, or its file.
+        class_name: The adapter.
+        arguments: The command line; by default that of the process.
+
+    Returns:
+        The exit code.
+    """
+    kind = _load(module, class_name)
+    given = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
+    adapter = kind(**{name: given[name] for name in inspect.signature(kind).parameters if name in given})
+    GulpIngestor(adapter, given["output_folder"], given["videos_per_chunk"], given["num_workers"])()
+    return 0
+
+
+def script_name(class_name: str) -> str:
+    """`NewAdapterClassName` as `new_adapter_class_name`."""
+    return re.sub("(?<!^)(?=[A-Z])", "_", class_name).lower()
+
+
+def build_parser(kind: Callable[..., Any], name: str) -> argparse.ArgumentParser:
+    """The command line of an adapter.
+
+    Raises:
+        TypeError: A parameter of its constructor cannot come from a command line.
+    """
+    summary = (inspect.getdoc(kind) or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog=name, description=summary or None)
+    parameters = [
+        parameter
+        for parameter in inspect.signature(kind).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    hints = typing.get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
+    for parameter in reversed(parameters):
+        _add(parser, parameter, hints.get(parameter.name))
+    taken = {parameter.name for parameter in parameters}
+    if "output_folder" not in taken:
+        parser.add_argument("output_folder", help="where the chunks go")
+    for option, default in _USUAL.items():
+        if option not in taken:
+            parser.add_argument(f"--{option}", type=int, default=default, metavar="N", help=f"[{default}]")
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: Any) -> None:
+    name, default = parameter.name, parameter.default
+    needed = default is parameter.empty
+    kind = _plain(hint) if hint is not None else str if needed or default is None else type(default)
+    read = _reader(kind, default if not needed else None)
+    if read is None:
+        if needed:
+            raise TypeError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
+        return
+    if needed:
+        parser.add_argument(name, type=read)
+    elif kind is bool:
+        parser.add_argument(
+            f"--{name}", nargs="?", type=read, const=True, default=default, metavar="True|False", help=f"[{default}]"
+        )
+    else:
+        parser.add_argument(f"--{name}", type=read, default=default, metavar=name.upper(), help=f"[{_shown(default)}]")
+
+
+def _reader(kind: Any, default: Any) -> Callable[[str], Any] | None:
+    """What turns a word of the command line into a value; None if nothing does."""
+    if kind is bool:
+        return _truth
+    if kind in (str, int, float, Path):
+        made: Callable[[str], Any] = kind
+        return made
+    if (typing.get_origin(kind) or kind) in (list, tuple, Sequence):
+        [element, *_] = [*typing.get_args(kind), type(default[0]) if default else str]
+        each = _reader(element, None)
+        if each is not None:
+            return lambda text: [each(part.strip()) for part in text.split(",") if part.strip()]
+    return None
+
+
+def _truth(text: str) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in words:
+        raise argparse.ArgumentTypeError(f"expected True or False, found {text!r}")
+    return words[text.lower()]
+
+
+def _shown(default: Any) -> str:
+    shown = ",".join(map(str, default)) if isinstance(default, list | tuple) else str(default)
+    return shown.replace("%", "%%")
+
+
+def _plain(hint: Any) -> Any:
+    """A type without `| None`."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
+        return _plain(kinds[0]) if len(kinds) == 1 else str if str in kinds else hint
+    return _plain(typing.get_args(hint)[0]) if typing.get_origin(hint) is typing.Annotated else hint
+
+
+def _load(module: str, name: str) -> Any:
+    """The class. Where GulpIO is not installed, its adapters are those of this package."""
+    try:
+        return load_class(module, name)
+    except ModuleNotFoundError as error:
+        package, _, rest = module.partition(".")
+        if error.name != package or package not in ("gulpio", "gulpio2"):
+            raise
+        return load_class(f"bushel.compat.gulpio2.{rest}".rstrip("."), name)

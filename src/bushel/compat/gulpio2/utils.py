@@ -1,0 +1,178 @@
+"""What `gulpio2.utils` has."""
+
+from __future__ import annotations
+
+import glob
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bushel.compat.gulpio2.errors import (
+    DuplicateIdException,
+    FFMPEGNotFound,
+    ImageNotFound,
+    VideoNotFoundError,
+)
+from bushel.compat.gulpio2.images import Image, img_to_jpeg_bytes, jpeg_bytes_to_img
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+__all__ = [
+    "DuplicateIdException",
+    "FFMPEGNotFound",
+    "ImageNotFound",
+    "burst_frames_to_shm",
+    "burst_video_into_frames",
+    "check_ffmpeg_exists",
+    "find_images_in_folder",
+    "get_single_video_path",
+    "img_to_jpeg_bytes",
+    "jpeg_bytes_to_img",
+    "remove_entries_with_duplicate_ids",
+    "resize_by_short_edge",
+    "resize_images",
+    "temp_dir_for_bursting",
+]
+
+# Videos by the program ffmpeg. The adapters decode with PyAV and write no temporary files.
+
+
+def check_ffmpeg_exists() -> bool:
+    """Whether there is a program `ffmpeg`."""
+    return shutil.which("ffmpeg") is not None
+
+
+@contextmanager
+def temp_dir_for_bursting(shm_dir_path: str = "/dev/shm") -> Iterator[str]:
+    """A temporary directory with a random name, which goes away in the end, after an error too."""
+    path = os.path.join(shm_dir_path, str(random.SystemRandom().getrandbits(128)))
+    os.makedirs(path)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def burst_frames_to_shm(vid_path: str, temp_burst_dir: str, frame_rate: float | None = None) -> None:
+    """Write the frames of a video as `%010d.jpg`. A video that ffmpeg cannot decode is named on standard error.
+
+    Raises:
+        FFMPEGNotFound: There is no program `ffmpeg`.
+    """
+    if not check_ffmpeg_exists():
+        raise FFMPEGNotFound("there is no program ffmpeg: install it, or use the adapters, which do without")
+    rate = [] if not frame_rate else ["-r", str(frame_rate)]
+    target = os.path.join(temp_burst_dir, "%010d.jpg")
+    command = ["ffmpeg", "-nostdin", "-loglevel", "error", "-i", vid_path, *rate, "-q:v", "1", "-f", "image2", target]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"{vid_path}: ffmpeg ended with {done.returncode}: {done.stderr.strip()}", file=sys.stderr)
+
+
+def burst_video_into_frames(vid_path: str, temp_burst_dir: str, frame_rate: float | None = None) -> list[str]:
+    """Write the frames of a video, and return their paths in order."""
+    burst_frames_to_shm(vid_path, temp_burst_dir, frame_rate=frame_rate)
+    return find_images_in_folder(temp_burst_dir, formats=["jpg"])
+
+
+# Images
+
+
+def resize_images(imgs: Iterable[str], img_size: int = -1) -> Iterator[Image]:
+    """The images at some paths, as `resize_by_short_edge` gives them."""
+    for path in imgs:
+        yield resize_by_short_edge(path, img_size)
+
+
+def resize_by_short_edge(img: str | os.PathLike[str] | PIL.Image.Image | Image, size: int) -> Image:
+    """Resize an image so that its shorter edge has `size` pixels: bilinear, the other edge rounded down.
+
+    Args:
+        img: A path, an image of Pillow, or an array.
+        size: Pixels; below 1 the image stays as it is.
+
+    Returns:
+        uint8 of shape HxWx3, or HxW for a grey image. Palettes, transparency and CMYK become RGB.
+
+    Raises:
+        OSError: The file is missing, or no image.
+    """
+    from PIL import Image as Pillow
+
+    if isinstance(img, str | os.PathLike):
+        with Pillow.open(img) as opened:
+            return resize_by_short_edge(_plain(opened), size)
+    picture = _plain(Pillow.fromarray(img) if isinstance(img, np.ndarray) else img)
+    if size >= 1:
+        width, height = picture.size
+        if height < width:
+            edges = int(size * (width / float(height))), size
+        else:
+            edges = size, int(size * (height / float(width)))
+        picture = picture.resize(edges, Pillow.Resampling.BILINEAR)
+    return np.asarray(picture)
+
+
+def _plain(picture: PIL.Image.Image) -> PIL.Image.Image:
+    """Grey or RGB: the rest has no pixels that a JPEG of GulpIO holds."""
+    if picture.mode in ("L", "RGB"):
+        picture.load()
+        return picture
+    return picture.convert("L" if picture.mode in ("1", "LA") else "RGB")
+
+
+# Entries
+
+
+def remove_entries_with_duplicate_ids(
+    output_directory: str | os.PathLike[str], meta_dict: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The entries whose id is neither in the directory nor an earlier entry's; those left out are printed.
+
+    Raises:
+        DuplicateIdException: None is left.
+    """
+    from bushel.compat.gulpio2.directory import GulpDirectory
+
+    first: dict[str, Mapping[str, Any]] = {}
+    for entry in meta_dict:
+        if first.setdefault(str(entry["id"]), entry) is not entry:
+            print(f"Id {entry['id']} more than once in json file, I skip it!")
+    existing = GulpDirectory(output_directory).merged_meta_dict.keys()
+    for id_ in (id_ for id_ in first if id_ in existing):
+        print(f"Id {id_} already in GulpDirectory, I skip it!")
+    kept = [entry for id_, entry in first.items() if id_ not in existing]
+    if not kept:
+        print("no items to add... Abort")
+        raise DuplicateIdException(f"all {len(meta_dict)} items are in {os.fspath(output_directory)} already")
+    return kept
+
+
+# Files
+
+
+def find_images_in_folder(folder: str | os.PathLike[str], formats: Sequence[str] = ("jpg",)) -> list[str]:
+    """Paths of the images with these suffixes, sorted."""
+    found = [path for suffix in formats for path in glob.glob(os.path.join(glob.escape(str(folder)), f"*.{suffix}"))]
+    return sorted(found)
+
+
+def get_single_video_path(folder_name: str | os.PathLike[str], format_: str = "mp4") -> str:
+    """Path of the one video in a folder.
+
+    Raises:
+        VideoNotFoundError: There is none, or several (a `FileNotFoundError` and an `AssertionError`).
+    """
+    found = glob.glob(os.path.join(glob.escape(str(folder_name)), f"*.{format_}"))
+    if len(found) != 1:
+        raise VideoNotFoundError(f"{Path(folder_name)} holds {len(found)} videos *.{format_}, expected one")
+    return found[0]

@@ -1,0 +1,56 @@
+"""Small frames, adapters and directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.compat.gulpio2 import GulpDirectory
+from bushel.compat.gulpio2.adapters import AbstractDatasetAdapter
+
+Array = npt.NDArray[np.uint8]
+
+
+def frame(seed: int, height: int = 24, width: int = 36, *, grey: bool = False) -> Array:
+    """A smooth image that differs from others."""
+    rows, columns = np.mgrid[:height, :width]
+    planes = [(rows * (k + 2) + columns * (seed % 5 + k + 1) + 37 * seed) % 256 for k in range(1 if grey else 3)]
+    pixels = np.stack(planes, axis=2).astype(np.uint8)
+    return pixels[:, :, 0] if grey else pixels
+
+
+def write(folder: Path, items: Sequence[tuple[Any, dict[str, Any], Sequence[Any]]], per_chunk: int = 100) -> Path:
+    """Write items to new chunks of a folder."""
+    folder.mkdir(exist_ok=True)
+    parts = [items[start : start + per_chunk] for start in range(0, len(items), per_chunk)]
+    for chunk, part in zip(GulpDirectory(folder).new_chunks(len(parts)), parts, strict=True):
+        with chunk.open("wb"):
+            for id_, meta, frames in part:
+                chunk.append(id_, meta, frames)
+    return folder
+
+
+def videos(count: int, frames: int = 6) -> list[tuple[str, dict[str, Any], list[Array]]]:
+    """Items `v0`, `v1` and so on."""
+    return [(f"v{n}", {"label": n % 3, "n": n}, [frame(10 * n + k) for k in range(frames)]) for n in range(count)]
+
+
+class Numbers(AbstractDatasetAdapter):
+    """Items 0 to `count - 1`, of which one may have no frames and another may fail."""
+
+    def __init__(self, count: int, empty: int = -1, failing: int = -1) -> None:
+        self.count, self.empty, self.failing = count, empty, failing
+
+    def __len__(self) -> int:
+        return self.count
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[dict[str, Any]]:
+        for number in range(self.count)[slice_element or slice(None)]:
+            if number == self.failing:
+                raise RuntimeError(f"item {number} cannot be read")
+            frames = [] if number == self.empty else [frame(number), frame(number + 1)]
+            yield {"id": number, "meta": {"n": number}, "frames": frames}
