@@ -1,0 +1,146 @@
+"""Datasets: samples by position, and views of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from bushel.compat.mxnet.recordio import MXIndexedRecordIO
+
+__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
+
+
+class Dataset:
+    """Base class: a length, samples by position, and the views that follow from these."""
+
+    def __getitem__(self, idx: int) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[position] for position in range(len(self)))
+
+    def filter(self, fn: Callable[[Any], bool]) -> Dataset:
+        """The samples for which `fn` is true; it is called with all of them now."""
+        return _Chosen(self, [position for position, sample in enumerate(self) if fn(sample)])
+
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """Part `index` of `num_shards`, whose sizes differ by one at most.
+
+        Raises:
+            ValueError: There is no such part.
+        """
+        if not 0 <= index < num_shards:
+            raise ValueError(f"Shard index of out bound: {index} out of {num_shards}")
+        size, rest = divmod(len(self), num_shards)
+        first = size * index + min(index, rest)
+        return _Chosen(self, range(first, first + size + (index < rest)))
+
+    def take(self, count: int | None) -> Dataset:
+        """The first `count` samples; all for None."""
+        return _Chosen(self, range(len(self) if count is None else min(count, len(self))))
+
+    def sample(self, sampler: Iterable[int]) -> Dataset:
+        """The samples at these positions."""
+        return _Chosen(self, list(sampler))
+
+    def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
+        """Every sample through `fn`, whose arguments are the elements of the sample where that is a tuple.
+
+        Args:
+            fn: The function.
+            lazy: Call it when a sample is asked for; otherwise for all of them now.
+        """
+        changed = _Transformed(self, fn)
+        return changed if lazy else SimpleDataset(list(changed))
+
+    def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
+        """The first element of every sample through `fn`: images, without the labels."""
+        return self.transform(_First(fn), lazy)
+
+
+class _Chosen(Dataset):
+    def __init__(self, dataset: Dataset, positions: Sequence[int]) -> None:
+        self._dataset, self._positions = dataset, positions
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._dataset[self._positions[idx]]
+
+
+class _Transformed(Dataset):
+    def __init__(self, dataset: Dataset, fn: Callable[..., Any]) -> None:
+        self._dataset, self._fn = dataset, fn
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, idx: int) -> Any:
+        sample = self._dataset[idx]
+        return self._fn(*sample) if isinstance(sample, tuple) else self._fn(sample)
+
+
+class _First:
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        self._fn = fn
+
+    def __call__(self, first: Any, *others: Any) -> Any:
+        return (self._fn(first), *others) if others else self._fn(first)
+
+
+class SimpleDataset(Dataset):
+    """What has a length and positions already."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._data[idx]
+
+
+class ArrayDataset(Dataset):
+    """Several of one length, side by side: samples are tuples.
+
+    Raises:
+        ValueError: They have different lengths, or there are none.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        if not args or len({len(one) for one in args}) != 1:
+            raise ValueError(f"all arrays must have the same length: {[len(one) for one in args]}")
+        self._data = args
+
+    def __len__(self) -> int:
+        return len(self._data[0])
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._data[0][idx] if len(self._data) == 1 else tuple(one[idx] for one in self._data)
+
+
+class RecordFileDataset(Dataset):
+    """The records of a file, as bytes, in the order of its `.idx` file, which has the same name.
+
+    Threads may share it, a forked process may go on with it, and a pickled copy opens its own files.
+
+    Raises:
+        FileNotFoundError: The file or its index is not there.
+    """
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self.filename = os.fspath(filename)
+        self.idx_file = os.path.splitext(self.filename)[0] + ".idx"
+        self._record = MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def __len__(self) -> int:
+        return len(self._record.keys)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._record.read_idx(self._record.keys[idx])

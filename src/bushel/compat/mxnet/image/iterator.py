@@ -1,0 +1,237 @@
+"""`ImageIter`: batches of images from a record file, or from files that a list names."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bushel.compat.mxnet.base import ImageError, MXNetError
+from bushel.compat.mxnet.batches import DataBatch, DataDesc, DataIter
+from bushel.compat.mxnet.image.augment import Augmenter, CreateAugmenter
+from bushel.compat.mxnet.image.functions import imdecode
+from bushel.compat.mxnet.ndarray import Array, NDArray
+from bushel.compat.mxnet.recordio import MXIndexedRecordIO, MXRecordIO, unpack
+from bushel.sources.lists import parse_line
+from bushel.storage import as_path
+
+__all__ = ["ImageIter"]
+
+_Listed = dict[Any, tuple[Array, str]]
+
+
+class ImageIter(DataIter):
+    """Iterates over images, in Python, with any augmenters.
+
+    Args:
+        batch_size: Images in a batch.
+        data_shape: Channels (3), height and width.
+        label_width: Numbers in a label.
+        path_imgrec: The record file; without one, images are read from the files of a list.
+        path_imglist: A list of index, labels and path, which also goes before the labels of a record file.
+        path_root: The folder that paths of a list are relative to.
+        path_imgidx: The index of the record file, which shuffling and parts need.
+        shuffle: A new order, by the module `random`, at every reset.
+        part_index: Which part to read.
+        num_parts: Parts, whose sizes differ by one at most.
+        aug_list: Augmenters; by default those of `CreateAugmenter` with the other arguments.
+        imglist: A list in memory: label or labels, and path.
+        data_name: Name in `provide_data`.
+        label_name: Name in `provide_label`.
+        dtype: Of the labels of a list.
+        last_batch_handle: What becomes of a last batch that is not full: `pad` it from the start; `discard` it; or
+            `roll_over`, to begin the next epoch with it.
+        kwargs: As for `CreateAugmenter`.
+
+    Raises:
+        ValueError: Nothing to read is named, or arguments do not fit each other.
+    """
+
+    def __init__(  # noqa: PLR0913 - the original's arguments
+        self,
+        batch_size: int,
+        data_shape: tuple[int, int, int],
+        label_width: int = 1,
+        path_imgrec: Any = None,
+        path_imglist: Any = None,
+        path_root: Any = None,
+        path_imgidx: Any = None,
+        shuffle: bool = False,
+        part_index: int = 0,
+        num_parts: int = 1,
+        aug_list: Sequence[Augmenter] | None = None,
+        imglist: list[Any] | None = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        dtype: str = "float32",
+        last_batch_handle: Literal["pad", "discard", "roll_over"] = "pad",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(batch_size)
+        if not (path_imgrec or path_imglist or isinstance(imglist, list)):
+            raise ValueError("name what to read: path_imgrec, path_imglist or imglist")
+        if len(data_shape) != 3 or data_shape[0] != 3:
+            raise ValueError(f"data_shape is (3, height, width), not {data_shape}")
+        if not 0 <= part_index < num_parts:
+            raise ValueError(f"part_index={part_index} of num_parts={num_parts}")
+        if last_batch_handle not in ("pad", "discard", "roll_over"):
+            raise ValueError(f"last_batch_handle is pad, discard or roll_over, not {last_batch_handle!r}")
+        self.imglist = _listed(path_imglist, imglist, dtype)
+        self.imgrec: MXRecordIO | None = None
+        keys: list[Any] | None = None if self.imglist is None else list(self.imglist)
+        if path_imgrec:
+            indexed = MXIndexedRecordIO(path_imgidx, path_imgrec, "r") if path_imgidx else None
+            self.imgrec = indexed or MXRecordIO(path_imgrec, "r")
+            keys = None if indexed is None else list(indexed.keys)
+        if keys is None and (shuffle or num_parts > 1):
+            raise ValueError("shuffle and num_parts need path_imgidx")
+        self.seq = keys
+        if keys is not None:
+            self.seq = keys[len(keys) * part_index // num_parts : len(keys) * (part_index + 1) // num_parts]
+        self.path_root, self.shuffle = path_root, shuffle
+        self.data_shape, self.label_width = tuple(data_shape), label_width
+        labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
+        self.provide_data = [DataDesc(data_name, (batch_size, *self.data_shape))]
+        self.provide_label = [DataDesc(label_name, labels)]
+        self.auglist = list(aug_list) if aug_list is not None else CreateAugmenter(data_shape, **kwargs)
+        self.last_batch_handle = last_batch_handle
+        self.cur = 0
+        self._over = False
+        self._rest: list[tuple[Any, Array]] = []
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new epoch, with what `roll_over` has left of the last one."""
+        if self.seq is not None and self.shuffle:
+            random.shuffle(self.seq)
+        if self.imgrec is not None:
+            self.imgrec.reset()
+        self.cur, self._over = 0, False
+
+    def hard_reset(self) -> None:
+        """Begin a new epoch without what was left."""
+        self._rest = []
+        self.reset()
+
+    def next_sample(self) -> tuple[Any, bytes]:
+        """The label and the encoded bytes of the next image.
+
+        Raises:
+            StopIteration: There is none.
+        """
+        if self.seq is None:
+            record = self.imgrec.read() if self.imgrec is not None else None
+            if record is None:
+                raise StopIteration
+            self.cur += 1
+            header, data = unpack(record)
+            return header.label, data
+        if self.cur >= len(self.seq):
+            raise StopIteration
+        key = self.seq[self.cur]
+        self.cur += 1
+        if isinstance(self.imgrec, MXIndexedRecordIO):
+            header, data = unpack(self.imgrec.read_idx(key))
+            return (header.label if self.imglist is None else self.imglist[key][0]), data
+        assert self.imglist is not None  # noqa: S101 - without a record file there is a list
+        label, name = self.imglist[key]
+        return label, self.read_image(name)
+
+    def next(self) -> DataBatch:
+        """The next batch.
+
+        Raises:
+            StopIteration: The epoch is over.
+            RuntimeError: An image cannot be decoded; says which.
+            ValueError: A label has not `label_width` numbers.
+        """
+        if self._over:
+            raise StopIteration
+        samples, self._rest = self._rest, []
+        try:
+            while len(samples) < self.batch_size:
+                samples.append(self._sample())
+        except StopIteration:
+            self._over = True
+            if not samples or self.last_batch_handle == "discard":
+                raise StopIteration from None
+            if self.last_batch_handle == "roll_over":
+                self._rest = samples
+                raise StopIteration from None
+        pad = self.batch_size - len(samples)
+        if pad:
+            self._fill(samples)
+        data = np.empty(self.provide_data[0].shape, np.float32)
+        labels = np.empty(self.provide_label[0].shape, np.float32)
+        for place, (label, image) in enumerate(samples):
+            numbers = np.asarray(label, np.float32)
+            if numbers.size != self.label_width:
+                raise ValueError(f"a label of {numbers.size} numbers, and label_width={self.label_width}")
+            data[place], labels[place] = image, numbers.reshape(labels.shape[1:])
+        return DataBatch([data.view(NDArray)], [labels.view(NDArray)], pad=pad)
+
+    def _fill(self, samples: list[tuple[Any, Array]]) -> None:
+        """Fill a batch from the start of the epoch, from there again if need be."""
+        while len(samples) < self.batch_size:
+            self.cur = 0
+            if self.imgrec is not None:
+                self.imgrec.reset()
+            try:
+                while len(samples) < self.batch_size:
+                    samples.append(self._sample())
+            except StopIteration:
+                continue
+
+    def _sample(self) -> tuple[Any, Array]:
+        label, data = self.next_sample()
+        return label, self.postprocess_data(self.augmentation_transform(self.imdecode(data)))
+
+    def imdecode(self, s: bytes) -> Array:
+        """Decode an image.
+
+        Raises:
+            RuntimeError: It cannot be decoded; names the file or the key.
+        """
+        try:
+            return imdecode(s)
+        except ImageError as error:
+            key = self.cur - 1 if self.seq is None else self.seq[self.cur - 1]
+            where = f"index: {key}" if self.imglist is None else f"filename: {self.imglist[key][1]}"
+            raise MXNetError(f"Broken image {where}, {error}") from error
+
+    def read_image(self, fname: str) -> bytes:
+        """The bytes of a file of the list."""
+        with as_path(os.curdir if self.path_root is None else self.path_root).__truediv__(fname).open("rb") as file:
+            data: bytes = file.read()
+        return data
+
+    def augmentation_transform(self, data: Array) -> Array:
+        """Apply the augmenters."""
+        for augmenter in self.auglist:
+            data = augmenter(data)
+        return data
+
+    def postprocess_data(self, datum: Array) -> Array:
+        """Channels first."""
+        return datum.transpose(2, 0, 1)
+
+
+def _listed(path: Any, rows: list[Any] | None, dtype: str) -> _Listed | None:
+    """Key to labels and path, from a list file or from one in memory, whose keys are 1, 2… as text."""
+    if dtype not in ("int32", "float32", "int64", "float64"):
+        raise ValueError(f"labels are int32, int64, float32 or float64, not {dtype}")
+    if path:
+        with as_path(path).open("rb") as file:
+            lines = file.read().decode("utf-8", "surrogateescape").splitlines()
+        parsed = [parse_line(line) for line in lines if line.strip()]
+        return {line.index: (np.array(line.labels, dtype), line.path) for line in parsed}
+    if rows is None:
+        return None
+    listed: _Listed = {}
+    for number, row in enumerate(rows, 1):
+        labels = row[:-1] if len(row) > 2 else row[0]
+        listed[str(number)] = (np.array(labels, dtype).reshape(-1), row[-1])
+    return listed

@@ -1,0 +1,7 @@
+"""`mxnet.io`: `im2rec`, and iterators over record files."""
+
+from bushel.compat.mxnet.batches import DataBatch, DataDesc, DataIter
+from bushel.compat.mxnet.io.im2rec import Im2recParams, im2rec
+from bushel.compat.mxnet.io.record_iter import ImageRecordIter
+
+__all__ = ["DataBatch", "DataDesc", "DataIter", "Im2recParams", "ImageRecordIter", "im2rec"]

@@ -1,0 +1,256 @@
+"""`ImageRecordIter`: batches of images from a record file, by `bushel.Loader`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bushel.access import open as open_dataset
+from bushel.compat.mxnet.batches import DataBatch, DataDesc, DataIter
+from bushel.compat.mxnet.ndarray import Array, NDArray
+from bushel.dataset import Dataset
+from bushel.errors import FormatError, UnsupportedError
+from bushel.loader import Loader
+from bushel.sources.lists import parse_line
+from bushel.spec import KEY
+from bushel.storage import as_path, read_text
+from bushel.transforms import (
+    ColorJitter,
+    Grayscale,
+    Normalize,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+    ToCHW,
+)
+from bushel.transforms.geometry import Crop, Flip, run
+
+__all__ = ["ImageRecordIter"]
+
+_NO_EFFECT = ("verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "aug_seq", "shuffle_chunk_seed")
+"""Options of the original that say how it works, not what it gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Middle:
+    """The middle of an image, the smaller half of what is over before it."""
+
+    height: int
+    width: int
+    resizes: ClassVar[bool] = False
+
+    @property
+    def output(self) -> tuple[int, int]:
+        return self.height, self.width
+
+    def steps(self, width: int, height: int, rng: Any = None) -> tuple[Crop]:
+        if self.width > width or self.height > height:
+            wanted = f"{self.width}x{self.height}"
+            raise ValueError(f"an image of {width}x{height} pixels is smaller than {wanted}: use resize=")
+        return (Crop((width - self.width) // 2, (height - self.height) // 2, self.width, self.height),)
+
+    def __call__(self, image: Array) -> Array:
+        return run(self.steps(image.shape[1], image.shape[0]), image)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mirror:
+    """Every image, mirrored from left to right."""
+
+    resizes: ClassVar[bool] = False
+    output: ClassVar[tuple[int, int] | None] = None
+
+    def steps(self, width: int, height: int, rng: Any = None) -> tuple[Flip]:
+        return (Flip(across=True),)
+
+    def __call__(self, image: Array) -> Array:
+        return run(self.steps(image.shape[1], image.shape[0]), image)
+
+
+class ImageRecordIter(DataIter):
+    """Iterates over a file of image records in threads.
+
+    One `for`, or `next` until StopIteration, is an epoch; `reset` begins the next one. The last batch is filled up
+    with samples from the start of the epoch, whose number is in `pad`.
+
+    Args:
+        path_imgrec: The record file.
+        data_shape: Channels (3 or 1), height and width.
+        batch_size: Images in a batch.
+        path_imgidx: Not needed: the index beside the file is used, or one that `bushel index` has made.
+        path_imglist: A list whose labels go before those of the file, by image id.
+        label_width: Numbers in a label.
+        preprocess_threads: Threads that decode.
+        num_parts: Parts of the file, whose sizes differ by one at most.
+        part_index: Which of them to read.
+        shuffle: A permutation of all images, another in each epoch.
+        seed: Of the permutation and of the augmentations.
+        seed_aug: Not needed: `seed` says it all.
+        round_batch: Taken for the original's sake: 0 or 1, the last batch is filled up.
+        dtype: Of the images: `float32`, `float16`, or `uint8` for levels as they are.
+        resize: Pixels of the shorter edge, before all else; -1 to leave it.
+        rand_crop: Crop at a random place, not in the middle.
+        random_resized_crop: Crop a random area and shape, and resize.
+        min_random_area: Of that area, as a part of the image's.
+        max_random_area: Likewise.
+        min_aspect_ratio: Of that shape; by default 1 - `max_aspect_ratio`, and the upper bound 1 + `max_aspect_ratio`.
+        max_aspect_ratio: Likewise.
+        mirror: Mirror all images.
+        rand_mirror: Mirror half of them.
+        brightness: See `bushel.transforms.ColorJitter`.
+        contrast: Likewise.
+        saturation: Likewise.
+        mean_r: To subtract from each channel.
+        mean_g: Likewise.
+        mean_b: Likewise.
+        std_r: To divide by.
+        std_g: Likewise.
+        std_b: Likewise.
+        scale: To multiply with at last.
+        data_name: Name in `provide_data`.
+        label_name: Name in `provide_label`.
+        others: Options of the original that change nothing here.
+
+    Raises:
+        UnsupportedError: An augmentation is not done here: rotating, shearing, padding, a mean image, HSL noise.
+        FormatError: The file holds no image records.
+    """
+
+    def __init__(  # noqa: PLR0913 - the original's arguments
+        self,
+        path_imgrec: Any,
+        data_shape: tuple[int, int, int],
+        batch_size: int,
+        path_imgidx: Any = None,
+        path_imglist: Any = None,
+        label_width: int = 1,
+        preprocess_threads: int = 4,
+        num_parts: int = 1,
+        part_index: int = 0,
+        shuffle: bool = False,
+        seed: int = 0,
+        seed_aug: int | None = None,
+        round_batch: bool = True,
+        dtype: str | None = "float32",
+        resize: int = -1,
+        rand_crop: bool = False,
+        random_resized_crop: bool = False,
+        min_random_area: float = 1.0,
+        max_random_area: float = 1.0,
+        min_aspect_ratio: float | None = None,
+        max_aspect_ratio: float = 0.0,
+        mirror: bool = False,
+        rand_mirror: bool = False,
+        brightness: float = 0.0,
+        contrast: float = 0.0,
+        saturation: float = 0.0,
+        mean_r: float = 0.0,
+        mean_g: float = 0.0,
+        mean_b: float = 0.0,
+        std_r: float = 1.0,
+        std_g: float = 1.0,
+        std_b: float = 1.0,
+        scale: float = 1.0,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        **others: Any,
+    ) -> None:
+        super().__init__(batch_size)
+        if undone := [name for name in others if name not in _NO_EFFECT]:
+            option = f"{undone[0]}={others[undone[0]]!r}"
+            raise UnsupportedError(f"{option}: this augmentation is not done here, and ImageIter takes any function")
+        channels, height, width = data_shape
+        if channels not in (1, 3):
+            raise ValueError(f"data_shape is (3, height, width) or (1, height, width), not {data_shape}")
+        steps: list[Any] = [Resize(resize)] if resize > 0 else []
+        if random_resized_crop:
+            least = 1 - max_aspect_ratio if min_aspect_ratio is None else min_aspect_ratio
+            most = 1 + max_aspect_ratio if min_aspect_ratio is None else max_aspect_ratio
+            area = (min_random_area, max_random_area)
+            steps.append(RandomResizedCrop((height, width), scale=area, ratio=(least, most)))
+        else:
+            steps.append(RandomCrop((height, width)) if rand_crop else _Middle(height, width))
+        if mirror or rand_mirror:
+            steps.append(_Mirror() if mirror else RandomHorizontalFlip())
+        if brightness or contrast or saturation:
+            steps.append(ColorJitter(brightness, contrast, saturation))
+        if channels == 1:
+            steps.append(Grayscale())
+        if dtype != "uint8":
+            mean, std = (mean_r, mean_g, mean_b)[:channels], (std_r, std_g, std_b)[:channels]
+            levels = tuple(one / 255 for one in mean), tuple(one / 255 / scale for one in std)
+            steps.append(Normalize(*levels, "float16" if dtype == "float16" else "float32"))
+        steps.append(ToCHW())
+        dataset = _images(path_imgrec)
+        if num_parts > 1:
+            dataset = dataset.shard(part_index, num_parts)
+        self._labels = None if path_imglist is None else _listed(path_imglist)
+        self._loader = Loader(
+            dataset,
+            batch_size,
+            shuffle=bool(shuffle),
+            seed=seed,
+            transforms={"image": steps},
+            rank=0,
+            world_size=1,
+            workers=preprocess_threads,
+            pad="wrap",
+        )
+        self._samples = len(dataset)
+        self._label_width = label_width
+        self.provide_data = [DataDesc(data_name, (batch_size, *data_shape))]
+        labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
+        self.provide_label = [DataDesc(label_name, labels)]
+        self._given = 0
+        self._epoch: Generator[Any] | None = None
+
+    def reset(self) -> None:
+        """Begin the next epoch."""
+        if self._epoch is not None:
+            self._epoch.close()
+            self._epoch = None
+
+    def next(self) -> DataBatch:
+        """The next batch.
+
+        Raises:
+            StopIteration: The epoch is over.
+        """
+        if self._epoch is None:
+            self._epoch, self._given = iter(self._loader), 0
+        batch = next(self._epoch)
+        self._given += self.batch_size
+        pad = max(self._given - self._samples, 0)
+        image = batch["image"]
+        if not isinstance(image, np.ndarray):
+            raise FormatError("the images of a batch have different shapes")
+        ids = np.asarray(batch["id"] if "id" in batch else list(map(int, batch[KEY])))
+        labels = self._label(batch["label"], ids)
+        return DataBatch([image.view(NDArray)], [labels.view(NDArray)], pad=pad, index=ids)
+
+    def _label(self, found: Any, ids: Array) -> Array:
+        if self._labels is not None:
+            try:
+                found = [self._labels[number] for number in ids.tolist()]
+            except KeyError as error:
+                raise KeyError(f"path_imglist has no image {error.args[0]}") from None
+        rows = np.array([np.asarray(one, np.float32).reshape(-1)[: self._label_width] for one in found], np.float32)
+        return rows if self._label_width > 1 else rows[:, 0]
+
+
+def _images(path: Any) -> Dataset:
+    dataset = open_dataset(path, container="recordio", index="memory")
+    assert isinstance(dataset, Dataset)  # noqa: S101 - a record file is no stream
+    if not {"image", "label"} <= set(dataset.spec):
+        raise FormatError("the records of this file are no image records", file=str(path))
+    return dataset.fields([name for name in ("image", "label", "id") if name in dataset.spec])
+
+
+def _listed(path: Any) -> dict[int, Array]:
+    """Labels by the ids of images."""
+    lines = [parse_line(line) for line in read_text(as_path(path)).splitlines() if line.strip()]
+    return {line.index: np.array(line.labels, np.float32) for line in lines}

@@ -1,0 +1,368 @@
+"""`mxnet.recordio`: record files with and without an index, and the image records in them."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+import os
+import struct
+from collections.abc import Callable
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
+
+import numpy as np
+
+from bushel.compat.mxnet.base import DamagedError, ImageError, MXNetError, RecordTooLargeError, WrongModeError
+from bushel.compat.mxnet.ndarray import Array
+from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
+from bushel.containers.recordio.idx import check_key, parse_idx
+from bushel.containers.recordio.records import RecordSink, read_record
+from bushel.containers.recordio.scan import IMAGE_HEADER
+from bushel.errors import FormatError
+from bushel.storage import File, as_path, open_file
+
+__all__ = [
+    "IRHeader",
+    "MXIndexedRecordIO",
+    "MXNetError",
+    "MXRecordIO",
+    "pack",
+    "pack_img",
+    "unpack",
+    "unpack_img",
+]
+
+_HEADER = struct.Struct("<IfQQ")
+_SMALL = 1 << 16
+"""Bytes of records that are read together with their headers: copying more costs more than a second read."""
+
+
+def _damaged(error: FormatError) -> DamagedError:
+    return DamagedError(error.message, file=error.file, offset=error.offset, hint=error.hint)
+
+
+class MXRecordIO:
+    """Reads or writes the records of a file one after another.
+
+    A record is in the file when `write` returns, so it can be read at once and survives a kill.
+
+    Args:
+        uri: The file: a path, `s3://…`, or any path-like object.
+        flag: `r` to read, `w` to write a new file, `a` to add to one.
+
+    Attributes:
+        uri: As given.
+        flag: As given.
+        is_open: Whether it is open.
+        writable: Whether it was opened for writing.
+
+    Raises:
+        ValueError: There is no such flag.
+        FileNotFoundError: There is no such file.
+        DamagedError: With `a`: the file does not end with a whole record.
+    """
+
+    def __init__(self, uri: Any, flag: str) -> None:
+        self._file: File | None = None
+        self._sink: RecordSink | None = None
+        self.uri, self.flag = uri, flag
+        self.is_open = False
+        self.writable = flag != "r"
+        self._position = 0
+        self._writer_pid = 0
+        self.open()
+
+    def open(self) -> None:
+        """Open the file again, at its beginning; with `w` it becomes empty."""
+        if self.flag not in ("r", "w", "a"):
+            raise ValueError(f"Invalid flag {self.flag}: use r, w or a")
+        if self.writable:
+            self._sink = self._make_sink()
+            self._writer_pid = os.getpid()
+        else:
+            self._file = open_file(as_path(self.uri))
+            self._position = 0
+        self.is_open = True
+
+    def _make_sink(self, known: int = 0) -> RecordSink:
+        try:
+            return RecordSink(as_path(self.uri), append=self.flag == "a", known=known)
+        except FormatError as error:
+            raise _damaged(error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._sink is not None:
+            self._sink.close()
+        self._file = self._sink = None
+        self.is_open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def reset(self) -> None:
+        """Begin anew: at the first record when reading; with `w`, an empty file."""
+        self.close()
+        self.open()
+
+    def write(self, buf: bytes | bytearray | memoryview) -> None:
+        """Add a record.
+
+        Raises:
+            RecordTooLargeError: It has more than 2**29 - 1 bytes.
+            RuntimeError: This is another process than the one that opened the file.
+        """
+        self._append(buf)
+
+    def _append(self, buf: bytes | bytearray | memoryview) -> int:
+        if not isinstance(buf, bytes | bytearray | memoryview):
+            raise TypeError(f"a record is bytes, not {type(buf).__name__}")
+        try:
+            return self._writing().append(buf)
+        except ValueError as error:
+            if isinstance(error, WrongModeError):
+                raise
+            raise RecordTooLargeError(f"{self.uri}: {error}") from error
+
+    def read(self) -> bytes | None:
+        """The next record, or None behind the last one.
+
+        Raises:
+            DamagedError: There is no whole record where one should be.
+        """
+        file = self._reading()
+        return None if self._position >= file.size else self._record(file, self._position)
+
+    def _record(self, file: File, offset: int) -> bytes:
+        try:
+            record, self._position = read_record(file, offset)
+        except FormatError as error:
+            raise _damaged(error) from error
+        return record
+
+    def _reading(self) -> File:
+        if self._file is None:
+            raise WrongModeError(f"{self.uri} is {'open for writing' if self.is_open else 'closed'}")
+        return self._file
+
+    def _writing(self) -> RecordSink:
+        if self._sink is None:
+            raise WrongModeError(f"{self.uri} is {'open for reading' if self.is_open else 'closed'}")
+        if self._writer_pid != os.getpid():
+            raise RuntimeError("Forbidden operation in multiple processes: a file has one writer")
+        return self._sink
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.writable:
+            raise TypeError(f"{self.uri} is open for writing: a copy in another process would overwrite it")
+        return {**self.__dict__, "_file": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.is_open:
+            self.open()
+
+
+class MXIndexedRecordIO(MXRecordIO):
+    """Reads records by their keys, or writes records with keys.
+
+    Threads may share a reader, and forked processes may go on with it.
+
+    Args:
+        idx_path: The file of keys and offsets.
+        uri: The file of records.
+        flag: `r` to read, `w` to write new files, `a` to add to them.
+        key_type: Of the keys: `int`, `str`, or any function of text.
+
+    Attributes:
+        idx: Key to offset; of a key that comes twice, the last.
+        keys: The keys in the order of the file.
+
+    Raises:
+        FileNotFoundError: One of the files is not there; `bushel rec2idx` makes an index.
+        DamagedError: The index is damaged.
+    """
+
+    def __init__(self, idx_path: Any, uri: Any, flag: str, key_type: Callable[[str], Any] = int) -> None:
+        self.idx_path, self.key_type = idx_path, key_type
+        self.idx: dict[Any, int] = {}
+        self.keys: list[Any] = []
+        self._ends: dict[int, int] = {}
+        self._lines: IO[bytes] | None = None
+        super().__init__(uri, flag)
+
+    def open(self) -> None:
+        """Open both files again."""
+        self.idx, self.keys = {}, []
+        if self.flag == "r" or (self.flag == "a" and (as_path(self.idx_path).exists() or as_path(self.uri).exists())):
+            self._load()
+        super().open()
+        if self.writable:
+            self._lines = as_path(self.idx_path).open(f"{self.flag}b")
+
+    def _make_sink(self, known: int = 0) -> RecordSink:
+        return super()._make_sink(max(self.idx.values(), default=0))
+
+    def _load(self) -> None:
+        path = as_path(self.idx_path)
+        with path.open("rb") as file:
+            text = file.read()
+        if self.flag == "a" and text and not text.endswith(b"\n"):
+            hint = f"run `bushel rec2idx {self.uri} {path}`"
+            raise DamagedError("its last line is cut off", file=str(path), hint=hint)
+        try:
+            table = parse_idx(text, str(path))
+        except FormatError as error:
+            raise _damaged(error) from error
+        count = len(table.offset)
+        names = map(str, range(count)) if table.keys is None else table.keys.take(np.arange(count, dtype=np.int64))
+        self.keys = list(map(self.key_type, names))
+        self.idx = dict(zip(self.keys, table.offset.tolist(), strict=True))
+        starts = np.unique(table.offset).tolist()
+        self._ends = {start: end for start, end in itertools.pairwise(starts) if end - start <= _SMALL}
+
+    def close(self) -> None:
+        """Close both files."""
+        super().close()
+        if self._lines is not None:
+            self._lines.close()
+            self._lines = None
+
+    def seek(self, idx: Any) -> None:
+        """Make the record with this key the next one to `read`.
+
+        Raises:
+            KeyError: There is none.
+        """
+        self._reading()
+        self._position = self.idx[idx]
+
+    def tell(self) -> int:
+        """The offset at which the next record will be written."""
+        return self._writing().position
+
+    def read_idx(self, idx: Any) -> bytes:
+        """The record with this key.
+
+        Raises:
+            KeyError: There is none.
+            DamagedError: The index names a place where no whole record is.
+        """
+        file = self._file or self._reading()
+        offset = self.idx[idx]
+        try:
+            record, self._position = read_record(file, offset, self._ends.get(offset))
+        except FormatError as error:
+            raise _damaged(error) from error
+        return record
+
+    def write_idx(self, idx: Any, buf: bytes | bytearray | memoryview) -> None:
+        """Add a record with a key.
+
+        Raises:
+            SpecError: A line of the index cannot hold the key: tabs, line breaks, a space in front.
+        """
+        key = self.key_type(idx)
+        name = check_key(str(key))
+        offset = self._append(buf)
+        assert self._lines is not None  # noqa: S101 - open for writing, or _append had raised
+        self._lines.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
+        self._lines.flush()
+        self.idx[key] = offset
+        self.keys.append(key)
+
+
+class IRHeader(NamedTuple):
+    """Header of an image record.
+
+    Attributes:
+        flag: Number of values of a label that is a vector; 0 for a single label.
+        label: A number, or a vector of numbers, kept as float32.
+        id: Of the image, 0 to 2**64 - 1.
+        id2: More of it, usually 0.
+    """
+
+    flag: int
+    label: Any
+    id: int
+    id2: int
+
+    def __repr__(self) -> str:
+        return f"HEADER(flag={self.flag!r}, label={self.label!r}, id={self.id!r}, id2={self.id2!r})"
+
+
+def pack(header: Any, s: bytes | bytearray | memoryview) -> bytes:
+    """An image record: header, label, and any bytes.
+
+    Args:
+        header: An `IRHeader`, or four values. Its flag does not matter: it follows from the label.
+        s: The image.
+    """
+    _, label, number, high = header
+    with np.errstate(over="ignore"):  # what float32 does not hold is infinite
+        if isinstance(label, numbers.Number):
+            return _HEADER.pack(0, float(np.float32(label)), number, high) + s  # type: ignore[arg-type]
+        values = np.asarray(label, dtype="<f4")
+    return _HEADER.pack(values.size, 0, number, high) + values.tobytes() + s
+
+
+def unpack(s: bytes) -> tuple[IRHeader, bytes]:
+    """Header and image of an image record.
+
+    Returns:
+        header: With a label that is a float, or float32[flag].
+        s: The image.
+
+    Raises:
+        DamagedError: It is too short for its header.
+    """
+    if len(s) < IMAGE_HEADER:
+        raise DamagedError(f"an image record has a header of {IMAGE_HEADER} bytes, and this one has {len(s)} in all")
+    header = IRHeader(*_HEADER.unpack_from(s))
+    if header.flag == 0:
+        return header, s[IMAGE_HEADER:]
+    start = IMAGE_HEADER + 4 * header.flag
+    if len(s) < start:
+        raise DamagedError(f"an image record of {len(s)} bytes cannot have a label of {header.flag} values")
+    return header._replace(label=np.frombuffer(s, "<f4", header.flag, IMAGE_HEADER)), s[start:]
+
+
+def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
+    """An image record of pixels.
+
+    Args:
+        header: As for `pack`.
+        img: uint8: HxW, or HxWx3 in the order BGR, or HxWx4.
+        quality: Of a JPEG, 1 to 100; for a PNG, how hard to compress: 0 to 9.
+        img_fmt: `.jpg` or `.png`.
+
+    Raises:
+        ImageError: The pixels do not encode.
+    """
+    return pack(header, encode(swapped(np.asarray(img)), img_fmt, quality))
+
+
+def unpack_img(s: bytes, iscolor: int = UNCHANGED) -> tuple[IRHeader, Array | None]:
+    """Header and pixels of an image record.
+
+    Args:
+        s: The record.
+        iscolor: -1 for what the file holds, 1 for colour, 0 for grey: OpenCV's flags.
+
+    Returns:
+        header: As from `unpack`.
+        img: HxW, or HxWx3 in the order BGR, or HxWx4; None where there is no image that can be decoded.
+    """
+    header, data = unpack(s)
+    try:
+        return header, swapped(decode(data, iscolor))
+    except ImageError:  # OpenCV gives no image for it, and programs look for that
+        return header, None
