@@ -1,0 +1,75 @@
+"""One script for webdataset 1.0.2 and for the drop-in: ``dropin_webdataset.py PACKAGE FOLDER [--small]``.
+
+PACKAGE is `webdataset` or `bushel.compat.webdataset`. The shards are written in FOLDER, with the package, when they are
+not there yet. Prints a JSON line for each epoch that it measures: `{"case", "items", "seconds", "cpu_seconds"}`. The
+epochs are those of a training script: shuffled samples, with images decoded and in batches, or as they are stored.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+ITEMS, SMALL, SHARD, EPOCHS, BATCH = 4000, 1000, 500, 3, 64
+
+
+def samples(items: int) -> Iterator[dict[str, Any]]:
+    """JPEGs of 256x256 pixels, of about the size of photos."""
+    rng = np.random.default_rng(0)
+    for number in range(items):
+        coarse = Image.fromarray(rng.integers(0, 256, (24, 24, 3), dtype=np.uint8))
+        smooth = np.asarray(coarse.resize((256, 256), Image.Resampling.BICUBIC)).astype(np.int16)
+        pixels = np.clip(smooth + rng.integers(-12, 13, smooth.shape), 0, 255).astype(np.uint8)
+        out = io.BytesIO()
+        Image.fromarray(pixels).save(out, "JPEG", quality=85)
+        yield {"__key__": f"{number:06d}", "jpg": out.getvalue(), "cls": number % 1000}
+
+
+def decoded(package: Any, shards: list[str]) -> Iterator[int]:
+    """Sizes of the batches of an epoch of decoded images."""
+    dataset = package.WebDataset(shards, shardshuffle=False).shuffle(1000).decode("rgb8").to_tuple("jpg", "cls")
+    for images, classes in dataset.batched(BATCH):
+        if images.shape[1:] != (256, 256, 3) or len(images) != len(classes):
+            raise RuntimeError(f"a batch of shape {images.shape}")
+        yield len(images)
+
+
+def stored(package: Any, shards: list[str]) -> Iterator[int]:
+    """Sizes of the batches of an epoch of files as they are."""
+    dataset = package.WebDataset(shards, shardshuffle=False).shuffle(1000).to_tuple("jpg", "cls")
+    for images, _ in dataset.batched(BATCH):
+        yield len(images)
+
+
+def main() -> None:
+    """Make the shards, and measure."""
+    package, folder = importlib.import_module(sys.argv[1]), Path(sys.argv[2])
+    items = SMALL if "--small" in sys.argv else ITEMS
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        with package.ShardWriter(str(folder / "%06d.tar"), maxcount=SHARD, mtime=0, verbose=0) as writer:
+            for sample in samples(items):
+                writer.write(sample)
+    shards = sorted(map(str, folder.glob("*.tar")))
+    for case, epoch in (("epoch", decoded), ("epoch, stored bytes", stored)):
+        for number in range(EPOCHS + 1):
+            wall, cpu = time.perf_counter(), time.process_time()
+            found = sum(epoch(package, shards))
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            if found != items:
+                raise RuntimeError(f"{found} samples of {items}")
+            if number:  # the first one only warms up
+                print(json.dumps({"case": case, "items": items, "seconds": wall, "cpu_seconds": cpu}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Braces as the shell expands them, which is what shard names are written with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+__all__ = ["braceexpand"]
+
+_NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
+_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
+_MOST = 10_000_000
+"""Names that one pattern may stand for."""
+
+
+def braceexpand(pattern: str) -> list[str]:
+    r"""Expand `{a,b}`, `{000..146}`, `{0..10..2}` and `{a..e}`, nested or one after another, left-major.
+
+    Numbers are filled with zeros to the width of the wider end when one of the ends is. A backslash takes the meaning
+    from a brace or a comma; braces around a single word stay as they are.
+
+    Raises:
+        ValueError: Braces do not match, or the pattern stands for more than ten million names.
+    """
+    names = [re.sub(r"\\(.)", r"\1", name) for name in _alternatives(pattern)]
+    return names or [""]
+
+
+def _alternatives(text: str) -> list[str]:
+    """Expand a text whose top-level parts are plain text and braces."""
+    pieces: list[list[str]] = []
+    for is_braces, part in _parts(text):
+        pieces.append(_options(part) if is_braces else [part])
+    total = 1
+    for piece in pieces:
+        total *= len(piece)
+    if total > _MOST:
+        raise ValueError(f"{text!r} stands for {total} names; more than {_MOST} are not expanded")
+    return ["".join(choice) for choice in product(*pieces)]
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str]]:
+    at = start = 0
+    while at < len(text):
+        if text[at] == "\\":
+            at += 2
+        elif text[at] == "}":
+            raise ValueError(f"{text!r}: the brace at position {at} closes nothing (write \\}} for a plain one)")
+        elif text[at] == "{":
+            end = _closing(text, at)
+            if at > start:
+                yield False, text[start:at]
+            yield True, text[at + 1 : end]
+            at = start = end + 1
+        else:
+            at += 1
+    if start < len(text):
+        yield False, text[start:]
+
+
+def _closing(text: str, opening: int) -> int:
+    depth, at = 0, opening
+    while at < len(text):
+        if text[at] == "\\":
+            at += 1
+        elif text[at] == "{":
+            depth += 1
+        elif text[at] == "}":
+            depth -= 1
+            if depth == 0:
+                return at
+        at += 1
+    raise ValueError(f"{text!r}: the brace at position {opening} is not closed (write \\{{ for a plain one)")
+
+
+def _options(inside: str) -> list[str]:
+    if match := _NUMBERS.fullmatch(inside):
+        return _numbers(match[1], match[2], match[3])
+    if match := _LETTERS.fullmatch(inside):
+        codes = _range(ord(match[1]), ord(match[2]), match[3])
+        return [chr(code) for code in codes]
+    options = _split(inside)
+    if len(options) == 1:
+        return ["{" + one + "}" for one in _alternatives(inside)]
+    return [name for option in options for name in (_alternatives(option) if option else [""])]
+
+
+def _numbers(low: str, high: str, step: str | None) -> list[str]:
+    padded = any(re.match(r"-?0\d", end) for end in (low, high))
+    width = max(len(low), len(high)) if padded else 0
+    return [f"{number:0{width}d}" for number in _range(int(low), int(high), step)]
+
+
+def _range(low: int, high: int, step: str | None) -> range:
+    stride = abs(int(step)) or 1 if step else 1
+    found = range(low, high + 1, stride) if low <= high else range(low, high - 1, -stride)
+    if len(found) > _MOST:
+        raise ValueError(f"a range of {len(found)} names; more than {_MOST} are not expanded")
+    return found
+
+
+def _split(inside: str) -> list[str]:
+    options, depth, start, at = [], 0, 0, 0
+    while at < len(inside):
+        if inside[at] == "\\":
+            at += 1
+        elif inside[at] == "{":
+            depth += 1
+        elif inside[at] == "}":
+            depth -= 1
+        elif inside[at] == "," and depth == 0:
+            options.append(inside[start:at])
+            start = at + 1
+        at += 1
+    return [*options, inside[start:]]

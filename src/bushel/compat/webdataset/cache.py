@@ -1,0 +1,232 @@
+"""Copies of remote shards in a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import urlparse
+
+from bushel.compat.webdataset.gopen import gopen
+from bushel.compat.webdataset.handlers import Handler, reraise_exception
+from bushel.compat.webdataset.tariterators import local_path_of
+from bushel.errors import FormatError
+from bushel.storage.forward import is_compressed
+
+__all__ = [
+    "FileCache",
+    "LRUCleanup",
+    "StreamingOpen",
+    "check_tar_format",
+    "islocal",
+    "pipe_cleaner",
+    "url_to_cache_name",
+]
+
+_PATHS = frozenset(("", "file", "http", "https", "ftp", "ftps", "gs", "s3", "ais"))
+_LONGEST = 128
+
+
+def islocal(url: str) -> bool:
+    """Whether a URL is that of a local file."""
+    return urlparse(url).scheme in ("", "file")
+
+
+def check_tar_format(fname: str) -> bool:
+    """Whether a file begins as a tar archive does, or a compressed one."""
+    with open(fname, "rb") as stream:
+        head = stream.read(512)
+    return is_compressed(head) or head[257:262] == b"ustar" or (len(head) == 512 and not any(head))
+
+
+def pipe_cleaner(spec: str) -> str:
+    """The URL that a `pipe:` command seems to be about; another text as it is."""
+    if spec.startswith("pipe:"):
+        for word in spec.removeprefix("pipe:").split(" "):
+            if re.match(r"(https?|hdfs|gs|ais|s3):", word):
+                return word
+    return spec
+
+
+def url_to_cache_name(url: str, ndir: int = 0) -> str:
+    """The name of the copy: the last part of a URL's path, and as many before it as asked for; commands are quoted."""
+    parsed = urlparse(url)
+    if parsed.scheme in _PATHS:
+        return "/".join(parsed.path.lstrip("/").split("/")[-1 - ndir :])
+    return urllib.parse.quote(url, safe="_+{}*,-")[-_LONGEST:]
+
+
+class LRUCleanup:
+    """Removes the oldest files of a folder when they are too large together.
+
+    Args:
+        cache_dir: The folder.
+        cache_size: Bytes that may stay.
+        keyfn: From a path to its age; what is smallest goes first.
+        verbose: Whether to say what is removed.
+        interval: Seconds between two looks; None: look each time.
+    """
+
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        cache_size: float = 1e12,
+        keyfn: Callable[[str], float] = os.path.getctime,
+        verbose: bool = False,
+        interval: float | None = 30,
+    ) -> None:
+        self.cache_dir, self.cache_size, self.keyfn = cache_dir, cache_size, keyfn
+        self.verbose, self.interval, self.last_run = verbose, interval, 0.0
+
+    def set_cache_dir(self, cache_dir: str) -> None:
+        """Use another folder."""
+        self.cache_dir = cache_dir
+
+    def cleanup(self) -> None:
+        """Remove what is too much. Files that other processes remove meanwhile are passed over."""
+        if self.cache_dir is None or not os.path.exists(self.cache_dir):
+            return
+        if self.interval is not None and time.time() - self.last_run < self.interval:
+            return
+        files = []
+        for folder, _, names in os.walk(self.cache_dir):
+            for path in (os.path.join(folder, name) for name in names):
+                try:
+                    files.append((self.keyfn(path), os.path.getsize(path), path))
+                except FileNotFoundError:
+                    continue
+        total = sum(size for _, size, _ in files)
+        for _, size, path in sorted(files):
+            if total <= self.cache_size:
+                break
+            if self.verbose:
+                print(f"# deleting {path}", file=sys.stderr)
+            try:
+                os.remove(path)
+            except FileNotFoundError:
+                continue
+            finally:
+                total -= size
+        self.last_run = time.time()
+
+
+def download(url: str, dest: str, chunk_size: int = 1 << 20, *, allow_commands: bool | None = None) -> None:
+    """Copy what a URL names into a file, which has its name only when it is whole."""
+    part = f"{dest}.temp{os.getpid()}"
+    try:
+        with gopen(url, allow_commands=allow_commands) as stream, open(part, "wb") as sink:
+            shutil.copyfileobj(stream, sink, chunk_size)
+        os.rename(part, dest)
+    except BaseException:
+        if os.path.exists(part):
+            os.remove(part)
+        raise
+
+
+def _url_of(url: str | dict[str, Any]) -> str:
+    return url["url"] if isinstance(url, dict) else url
+
+
+class StreamingOpen:
+    """A stage that opens shards: from URLs, or `{"url": …}`, to `{"url", "stream"}` and perhaps `local_path`."""
+
+    def __init__(
+        self, verbose: bool = False, handler: Handler = reraise_exception, *, allow_commands: bool | None = None
+    ) -> None:
+        self.verbose, self.handler, self.allow_commands = verbose, handler, allow_commands
+
+    def __call__(self, urls: Iterable[str | dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The open shards."""
+        for url in map(_url_of, urls):
+            try:
+                path = local_path_of(url)
+                if path is not None:
+                    opened = {"url": url, "stream": open(path, "rb"), "local_path": path}  # noqa: SIM115
+                else:
+                    opened = {"url": url, "stream": gopen(url, allow_commands=self.allow_commands)}
+            except Exception as error:  # the handler decides
+                if not self.handler(error):
+                    return
+                continue
+            yield opened
+
+
+class FileCache:
+    """A stage that copies remote shards into a folder, once: from `{"url": …}` to the same with a `local_path`.
+
+    Args:
+        cache_dir: The folder.
+        url_to_name: From a URL to the name of its copy.
+        verbose: Whether to say what is copied.
+        validator: Says whether a copy is what it should be; None: not asked.
+        handler: What to do about a shard that cannot be copied.
+        cache_size: Bytes of the folder, or -1 for as many as there are.
+        cache_cleanup_interval: Seconds between two looks at its size.
+        allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+    """
+
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        *,
+        url_to_name: Callable[[str], str] = url_to_cache_name,
+        verbose: bool = False,
+        validator: Callable[[str], bool] | None = check_tar_format,
+        handler: Handler = reraise_exception,
+        cache_size: int = -1,
+        cache_cleanup_interval: float = 30,
+        allow_commands: bool | None = None,
+    ) -> None:
+        self.cache_dir = os.environ.get("WDS_CACHE", "./_cache") if cache_dir is None else cache_dir
+        self.url_to_name, self.validator, self.handler = url_to_name, validator, handler
+        self.verbose = verbose or os.environ.get("WDS_VERBOSE_CACHE", "0") not in ("", "0")
+        self.allow_commands = allow_commands
+        self.cleaner = (
+            LRUCleanup(self.cache_dir, cache_size, verbose=self.verbose, interval=cache_cleanup_interval)
+            if cache_size > 0
+            else None
+        )
+
+    def get_file(self, url: str) -> str:
+        """The path of a local file, or of the copy of a remote one, made if it is not there.
+
+        Raises:
+            FormatError: What came is no tar archive.
+            ValueError: The URL has no name for a copy.
+        """
+        path = local_path_of(url)
+        if path is not None:
+            return path
+        name = self.url_to_name(url)
+        if not name or os.path.isabs(name) or ".." in name.split("/"):
+            raise ValueError(f"{name!r} cannot be the name of a copy of {url}: pass another url_to_name=")
+        dest = os.path.join(self.cache_dir, name)
+        if not os.path.exists(dest):
+            os.makedirs(os.path.dirname(dest), exist_ok=True)
+            if self.verbose:
+                print(f"# downloading {url} to {dest}", file=sys.stderr)
+            if self.cleaner is not None:
+                self.cleaner.cleanup()
+            download(url, dest, allow_commands=self.allow_commands)
+            if self.validator is not None and not self.validator(dest):
+                with open(dest, "rb") as stream:
+                    head = stream.read(200)
+                os.remove(dest)
+                raise FormatError(f"what came is not a tar archive, but contains {head!r}", file=url)
+        return dest
+
+    def __call__(self, urls: Iterable[str | dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The shards with the paths of their copies."""
+        for url in map(_url_of, urls):
+            try:
+                path = self.get_file(url)
+            except Exception as error:  # the handler decides
+                if not self.handler(error):
+                    return
+                continue
+            yield {"url": url, "local_path": path}

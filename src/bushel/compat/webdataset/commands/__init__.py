@@ -1,0 +1,1 @@
+"""The command lines of tarp and of wids."""

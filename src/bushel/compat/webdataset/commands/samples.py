@@ -1,0 +1,160 @@
+"""What the commands of tarp share: samples from archives, samples into an archive."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from bushel.compat.webdataset.braces import braceexpand
+from bushel.compat.webdataset.mixing import round_robin_longest
+from bushel.compat.webdataset.tariterators import tarfile_samples
+from bushel.compat.webdataset.writer import TarWriter
+from bushel.errors import FormatError, UnsupportedError
+
+__all__ = ["Reading", "add_reading", "archive", "parse_slice", "rekeyed", "renamed", "samples"]
+
+Sample = dict[str, Any]
+_OPTIONAL = frozenset(("__url__", "__local_path__"))
+
+
+def parse_slice(text: str) -> slice:
+    """`lo:hi:step`, `lo:hi` or the number of one sample."""
+    parts = text.split(":")
+    try:
+        numbers = [int(part) if part else None for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1 and numbers[0] is not None:
+        return slice(numbers[0], numbers[0] + 1)
+    if len(numbers) not in (2, 3) or any(number is not None and number < 0 for number in numbers) or numbers[2:] == [0]:
+        raise argparse.ArgumentTypeError(f"{text!r} is no slice: write lo:hi, lo:hi:step, or one number")
+    return slice(*numbers)
+
+
+def add_reading(parser: argparse.ArgumentParser, *, output: str | None = None) -> None:
+    """The arguments that all commands have which read archives."""
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="archives; braces are expanded, - is standard input")
+    if output is None:
+        parser.add_argument(
+            "-o", "--outputs", "--output", dest="output", required=True, metavar="OUT", help="- is standard output"
+        )
+    parser.add_argument("--slice", type=parse_slice, metavar="LO:HI:STEP", help="only these of all samples")
+    parser.add_argument("--maxerr", type=int, default=0, metavar="N", help="go on after so many damaged archives (0)")
+    parser.add_argument("--allow-commands", action="store_true", default=None, help="let pipe: inputs and outputs run")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How archives are read.
+
+    Attributes:
+        urls: The archives.
+        chosen: Which samples of all.
+        chosen_of_each: Which samples of each archive.
+        mix: Archives that are read in turns.
+        maxerr: Damaged archives to go on after.
+        allow_commands: Whether `pipe:` may run commands; None: as the environment says.
+    """
+
+    urls: Sequence[str]
+    chosen: slice | None = None
+    chosen_of_each: slice | None = None
+    mix: int = 0
+    maxerr: int = 0
+    allow_commands: bool | None = None
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace, **more: Any) -> Reading:
+        """From the arguments of `add_reading`."""
+        urls = [url for one in arguments.inputs for url in braceexpand(one)]
+        return cls(urls, arguments.slice, maxerr=arguments.maxerr, allow_commands=arguments.allow_commands, **more)
+
+
+def samples(reading: Reading) -> Iterator[Sample]:
+    """The samples, with their keys and nothing else of the packages' own.
+
+    Raises:
+        FormatError: More archives are damaged than allowed.
+    """
+    left = [reading.maxerr]
+
+    def handler(error: Exception) -> bool:
+        if left[0] == 0 or isinstance(error, UnsupportedError):
+            raise error
+        left[0] -= 1
+        print(f"WARNING {error}", file=sys.stderr)
+        return True
+
+    def one(url: str) -> Iterator[Sample]:
+        found = tarfile_samples([{"url": url}], handler, allow_commands=reading.allow_commands)
+        return _sliced(found, reading.chosen_of_each)
+
+    found = _in_turns(map(one, reading.urls), reading.mix)
+    for sample in _sliced(found, reading.chosen):
+        yield {field: value for field, value in sample.items() if field not in _OPTIONAL}
+
+
+def _in_turns(sources: Iterator[Iterator[Sample]], mix: int) -> Iterator[Sample]:
+    while group := list(islice(sources, max(mix, 1))):
+        yield from round_robin_longest(*group)
+
+
+def _sliced(found: Iterator[Sample], chosen: slice | None) -> Iterator[Sample]:
+    return found if chosen is None else islice(found, chosen.start, chosen.stop, chosen.step)
+
+
+def renamed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
+    """Only the fields of a specification: `txt image:jpg,png` is `txt`, and `jpg`, or else `png`, as `image`.
+
+    Raises:
+        FormatError: A sample lacks one.
+    """
+    rules = []
+    for rule in (spec or "").split():
+        before, colon, behind = rule.partition(":")
+        rules.append((before if colon else None, (behind if colon else before).split(",")))
+    for sample in found:
+        if not rules:
+            yield sample
+            continue
+        result: Sample = {"__key__": sample["__key__"]}
+        for target, old in rules:
+            name = next((name for name in old if name in sample), None)
+            if name is None:
+                raise FormatError(f"sample {sample['__key__']!r} has none of the fields {', '.join(old)}")
+            result[name if target is None else target] = sample[name]
+        yield result
+
+
+def rekeyed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
+    """Number the samples, if the specification is `#`."""
+    for number, sample in enumerate(found):
+        yield sample if spec is None else {**sample, "__key__": f"{number:09d}"}
+
+
+@contextmanager
+def archive(output: str, allow_commands: bool | None = None) -> Iterator[TarWriter]:
+    """An archive to write; a file gets its name when it is whole."""
+    options: dict[str, Any] = {"encoder": False, "mtime": 0, "allow_commands": allow_commands}
+    if output == "-" or output.startswith("pipe:"):
+        target = sys.stdout.buffer if output == "-" else output
+        with TarWriter(target, **options) as writer:
+            yield writer
+        sys.stdout.buffer.flush()
+        return
+    path = output.removeprefix("file:")
+    folder, name = os.path.split(path)
+    part = os.path.join(folder, f".{os.getpid()}.part-{name}")
+    try:
+        with TarWriter(part, **options) as writer:
+            yield writer
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)

@@ -1,0 +1,283 @@
+"""`bushel tarp`: the commands of tarp, for WebDataset archives."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bushel.compat.webdataset.commands.samples import (
+    Reading,
+    Sample,
+    add_reading,
+    archive,
+    parse_slice,
+    rekeyed,
+    renamed,
+    samples,
+)
+from bushel.compat.webdataset.gopen import gopen
+from bushel.compat.webdataset.shuffling import _shuffle
+from bushel.compat.webdataset.writer import ShardWriter
+from bushel.dataset import Dataset
+from bushel.errors import FormatError
+
+__all__ = ["main"]
+
+_RANDOM = "__random__"
+_BATCH = 256
+
+
+def main(arguments: list[str]) -> int:
+    """Run `bushel tarp`.
+
+    Args:
+        arguments: What follows the command's name.
+
+    Returns:
+        The exit status.
+    """
+    options = _parser().parse_args(arguments)
+    run: Any = options.run
+    return int(run(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bushel tarp", description="Make and process WebDataset archives.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    create = commands.add_parser("create", help="make an archive from a recipe")
+    create.description = "A line of the recipe is a name and a source: a path, file:PATH, text:TEXT or pipe:COMMAND."
+    create.add_argument("recipe", help="- is standard input")
+    create.add_argument("-o", "--output", required=True, metavar="OUT", help="- is standard output")
+    create.add_argument("--count", type=int, metavar="N", help="write at most so many files")
+    create.add_argument("--allow-commands", action="store_true", default=None, help="let pipe: run commands")
+    create.set_defaults(run=_create)
+
+    cat = commands.add_parser("cat", help="join archives; rename, shuffle or select what is in them")
+    add_reading(cat)
+    _add_field(cat)
+    cat.add_argument("-s", "--shuffle", type=int, default=0, metavar="N", help="shuffle in a buffer of so many samples")
+    cat.add_argument("--seed", type=int, help="makes the shuffle repeatable")
+    cat.add_argument("-m", "--mix", type=int, default=0, metavar="N", help="read so many archives in turns")
+    cat.add_argument("-l", "--load", action="store_true", help="INPUT is a file with the names of archives")
+    cat.add_argument("--shardslice", type=parse_slice, metavar="LO:HI:STEP", help="only these samples of each archive")
+    cat.add_argument("-R", "--rekey", choices=["#"], metavar="#", help="number the samples anew")
+    cat.add_argument("-L", "--logging", type=int, default=0, metavar="N", help="say where it is every so many samples")
+    cat.add_argument("-E", "--noeof", action="store_true", help="accepted; of no use without ZMQ")
+    cat.set_defaults(run=_cat)
+
+    split = commands.add_parser("split", help="split archives into shards")
+    add_reading(split, output="pattern")
+    split.add_argument("-o", "--output", default="split-%06d.tar", metavar="PATTERN", help="split-%%06d.tar")
+    split.add_argument("-c", "--count", type=int, default=1000000, metavar="N", help="samples in a shard (1000000)")
+    split.add_argument("-s", "--size", type=float, default=1e9, metavar="BYTES", help="bytes in a shard (1e9)")
+    split.add_argument("-p", "--post", metavar="COMMAND", help="run behind each shard, with its name for %%s")
+    split.set_defaults(run=_split)
+
+    for name, text in (
+        ("sort", "sort all samples, or shuffle them, on disk"),
+        ("shuffle", "shuffle all samples on disk"),
+    ):
+        sort = commands.add_parser(name, help=text)
+        add_reading(sort)
+        _add_field(sort)
+        if name == "sort":
+            sort.add_argument(
+                "-s", "--sortfield", default=_RANDOM, metavar="FIELD", help="__key__ or another; random if not given"
+            )
+        sort.add_argument("--seed", type=int, help="makes a random order repeatable")
+        sort.add_argument("--tmpdir", metavar="DIR", help="where the samples are kept meanwhile")
+        sort.add_argument("--keepdb", action="store_true", help="leave them there")
+        sort.add_argument("--rekey", choices=["#"], metavar="#", help="number the samples anew")
+        sort.set_defaults(run=_sort, sortfield=_RANDOM)
+
+    proc = commands.add_parser("proc", help="run a command for each sample, in a folder with its files")
+    add_reading(proc)
+    _add_field(proc)
+    which = proc.add_mutually_exclusive_group(required=True)
+    which.add_argument("-c", "--command", metavar="COMMAND", help="changes the files sample.FIELD")
+    which.add_argument(
+        "-m", "--multicommand", metavar="COMMAND", help="makes files sample-0000.FIELD, sample-0001.FIELD, …"
+    )
+    proc.add_argument("--shell", default="/bin/bash", help="what runs it (/bin/bash)")
+    proc.set_defaults(run=_proc)
+    return parser
+
+
+def _add_field(parser: argparse.ArgumentParser) -> None:
+    text = 'only these fields: "txt image:jpg,png" is txt, and jpg or else png as image'
+    parser.add_argument("-f", "--field", metavar="SPEC", help=text)
+
+
+def _create(options: argparse.Namespace) -> int:
+    with gopen(options.recipe, allow_commands=options.allow_commands) as stream:
+        lines = stream.read().decode("utf-8").splitlines()
+    with archive(options.output, options.allow_commands) as writer:
+        for number, line in enumerate(lines[: options.count], 1):
+            if not line.strip():
+                continue
+            name, *source = line.strip().split(maxsplit=1)
+            if not source:
+                raise FormatError(f"line {number} is no name and source: {line!r}", file=options.recipe)
+            writer.write_file(name, _content(source[0], options.allow_commands))
+    return 0
+
+
+def _content(source: str, allow_commands: bool | None) -> bytes:
+    if source.startswith("text:"):
+        return source.removeprefix("text:").encode()
+    path = source.removeprefix("file:") if not source.startswith("file://") else source
+    with gopen(path, allow_commands=allow_commands) as stream:
+        data: bytes = stream.read()
+    return data
+
+
+def _cat(options: argparse.Namespace) -> int:
+    if options.load:
+        if len(options.inputs) != 1:
+            raise ValueError("--load takes one file with the names of archives")
+        options.inputs = Path(options.inputs[0]).read_text(encoding="utf-8").split()
+    found = samples(Reading.of(options, chosen_of_each=options.shardslice, mix=options.mix))
+    found = renamed(_logged(found, options.logging), options.field)
+    if options.shuffle > 0:
+        found = _shuffle(found, options.shuffle, options.shuffle // 2 + 1, seed=options.seed)
+    with archive(options.output, options.allow_commands) as writer:
+        for sample in rekeyed(found, options.rekey):
+            writer.write(sample)
+    return 0
+
+
+def _logged(found: Iterator[Sample], every: int) -> Iterator[Sample]:
+    for number, sample in enumerate(found):
+        if every and number % every == 0:
+            print(f"cat {number} {sample['__key__']}", file=sys.stderr)
+        yield sample
+
+
+def _split(options: argparse.Namespace) -> int:
+    if not re.search(r"%0?\d*d", options.output):
+        raise ValueError(f"--output {options.output!r} has no place for the number of a shard, such as %06d")
+    if options.count < 1 or options.size < 1:
+        raise ValueError("--count and --size are at least 1")
+
+    def post(name: str) -> None:
+        subprocess.run(["/bin/bash", "-c", options.post.replace("%s", shlex.quote(name))], check=True)
+
+    with ShardWriter(
+        options.output,
+        options.count,
+        options.size,
+        post=post if options.post else None,
+        verbose=0,
+        encoder=False,
+        mtime=0,
+        allow_commands=options.allow_commands,
+    ) as writer:
+        for sample in samples(Reading.of(options)):
+            writer.write(sample)
+    return 0
+
+
+def _sort(options: argparse.Namespace) -> int:
+    """Put all samples into one archive on disk, order its index, and read it in that order."""
+    import bushel
+
+    folder = Path(tempfile.mkdtemp(prefix="tarp-sort-", dir=options.tmpdir))
+    spool = folder / "samples.tar"
+    try:
+        with archive(str(spool)) as writer:
+            for number, sample in enumerate(renamed(samples(Reading.of(options)), options.field)):
+                writer.write({**sample, "__key__": f"{number:012d}/{sample['__key__']}"})
+        dataset = bushel.open(spool, container="tar", index="memory")
+        if not isinstance(dataset, Dataset):
+            raise TypeError("an archive on disk is no stream")  # which cannot be
+        with archive(options.output, options.allow_commands) as writer:
+            for sample in rekeyed(_ordered(dataset, options.sortfield, options.seed), options.rekey):
+                writer.write(sample)
+        dataset.close()
+    finally:
+        if not options.keepdb:
+            spool.unlink(missing_ok=True)
+            folder.rmdir()
+    if options.keepdb:
+        print(f"the samples are in {spool}", file=sys.stderr)
+    return 0
+
+
+def _ordered(dataset: Dataset, field: str, seed: int | None) -> Iterator[Sample]:
+    order = _order(dataset, field, seed)
+    for first in range(0, len(order), _BATCH):
+        positions = np.array(order[first : first + _BATCH], np.int64)
+        for stored in dataset.read(positions, decode=False):
+            key = stored.pop("__key__").partition("/")[2]
+            yield {"__key__": key, **{name: bytes(value) for name, value in stored.items() if value is not None}}
+
+
+def _order(dataset: Dataset, field: str, seed: int | None) -> list[int]:
+    order = list(range(len(dataset)))
+    if field == _RANDOM:
+        random.Random(seed).shuffle(order)
+        return order
+    keys: list[bytes] = []
+    for first in range(0, len(order), _BATCH):
+        positions = np.arange(first, min(first + _BATCH, len(order)), dtype=np.int64)
+        if field == "__key__":
+            keys += [
+                dataset.keys[int(position)].partition("/")[2].encode("utf-8", "surrogateescape")
+                for position in positions
+            ]
+            continue
+        if field not in dataset.spec:
+            raise FormatError(f"no sample has the field {field!r} to sort by; there are {', '.join(dataset.spec)}")
+        for stored in dataset.read(positions, [field], decode=False):
+            if stored.get(field) is None:
+                raise FormatError(f"sample {stored['__key__'].partition('/')[2]!r} has no field {field!r} to sort by")
+            keys.append(bytes(stored[field]))
+    return sorted(order, key=keys.__getitem__)
+
+
+def _proc(options: argparse.Namespace) -> int:
+    several = options.multicommand is not None
+    command = options.multicommand if several else options.command
+
+    def processed() -> Iterator[Sample]:
+        for sample in samples(Reading.of(options)):
+            with tempfile.TemporaryDirectory(prefix="tarp-proc-") as folder:
+                yield from _run(Path(folder), command, options.shell, sample, several=several)
+
+    with archive(options.output, options.allow_commands) as writer:
+        for sample in renamed(processed(), options.field):
+            writer.write(sample)
+    return 0
+
+
+def _run(folder: Path, command: str, shell: str, sample: Sample, *, several: bool) -> Iterator[Sample]:
+    for field, value in sample.items():
+        if "/" in field:
+            raise FormatError(f"sample {sample['__key__']!r}: {field!r} cannot be the name of a file")
+        (folder / f"sample.{field}").write_bytes(value.encode() if isinstance(value, str) else value)
+    done = subprocess.run(
+        [shell, "-c", command], cwd=folder, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False
+    )
+    if done.returncode:
+        raise FormatError(f"the command failed for sample {sample['__key__']!r} with exit status {done.returncode}")
+    found: dict[str, Sample] = {}
+    for name in sorted(os.listdir(folder)):
+        match = re.fullmatch(r"(sample-\d+)\.(.+)" if several else r"(sample)\.(.+)", name)
+        if match:
+            found.setdefault(match[1], {})[match[2]] = (folder / name).read_bytes()
+    for stem, fields in found.items():
+        key = fields.pop("__key__", None)
+        own = f"{sample['__key__']}{stem.removeprefix('sample')}"
+        yield {"__key__": own if key is None else key.decode().strip(), **fields}

@@ -1,0 +1,194 @@
+"""Values to bytes, by the extensions of fields."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import re
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs import get_codec
+
+__all__ = [
+    "bytestr",
+    "default_handlers",
+    "encode_based_on_extension",
+    "encode_based_on_extension1",
+    "imageencoder",
+    "make_encoder",
+    "numpy_dumps",
+    "numpy_npz_dumps",
+    "torch_dumps",
+]
+
+Encode = Callable[[Any], Any]
+_LOWEST, _HIGHEST = -0.001, 1.001
+
+
+def imageencoder(image: Any, format: str = "PNG") -> bytes:  # noqa: A002  (the original's name)
+    """An image as a file, by Pillow.
+
+    Args:
+        image: One of Pillow's; or an array HxW, HxWx1 or HxWx3, uint8 or real numbers from 0 to 1.
+        format: `jpg` (quality 100), `png`, `ppm`, `tiff` and so on.
+
+    Raises:
+        ValueError: The array is of another shape or type, or numbers are out of range.
+    """
+    from PIL import Image
+
+    if isinstance(image, np.ndarray):
+        image = Image.fromarray(_bytes_of(image))
+    elif not isinstance(image, Image.Image):
+        raise ValueError(f"an image is an array or one of Pillow's, not a {type(image).__name__}")  # noqa: TRY004
+    name = {"JPG": "JPEG", "IMG": "PPM", "IMAGE": "PPM"}.get(format.upper(), format)
+    result = io.BytesIO()
+    image.save(result, format=name, **({"quality": 100} if name in ("JPEG", "tiff") else {}))
+    return result.getvalue()
+
+
+def _bytes_of(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if image.dtype in (np.dtype("f"), np.dtype("d")):
+        if image.size and (np.amin(image) <= _LOWEST or np.amax(image) >= _HIGHEST):
+            raise ValueError(f"image values out of range {np.amin(image)} {np.amax(image)}")
+        image = np.array(np.clip(image, 0.0, 1.0) * 255.0, "uint8")
+    if image.ndim == 3 and image.shape[2] == 1:
+        image = image[:, :, 0]
+    if image.ndim != 2 and (image.ndim != 3 or image.shape[2] != 3):
+        raise ValueError(f"an image is HxW, HxWx1 or HxWx3, not of shape {image.shape}")
+    return image
+
+
+def bytestr(data: Any) -> bytes:
+    """Bytes as they are; anything else as its text, which must be ASCII."""
+    return data if isinstance(data, bytes) else str(data).encode("ascii")
+
+
+def torch_dumps(data: Any) -> bytes:
+    """What `torch.save` writes."""
+    import torch
+
+    stream = io.BytesIO()
+    torch.save(data, stream)
+    return stream.getvalue()
+
+
+def numpy_dumps(data: np.ndarray[Any, Any]) -> bytes:
+    """An array as `.npy`."""
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asanyarray(data))
+    return stream.getvalue()
+
+
+def numpy_npz_dumps(data: dict[str, np.ndarray[Any, Any]]) -> bytes:
+    """A dict of arrays as a compressed `.npz`.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not isinstance(data, dict) or not all(isinstance(value, np.ndarray) for value in data.values()):
+        raise ValueError("an npz field takes a dict of arrays")
+    stream = io.BytesIO()
+    np.savez_compressed(stream, allow_pickle=False, **data)
+    return stream.getvalue()
+
+
+def _ascii(value: Any) -> bytes:
+    return str(value).encode("ascii")
+
+
+def _utf8(value: str) -> bytes:
+    return value.encode("utf-8")
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode("utf-8")
+
+
+def _msgpack(value: Any) -> Any:
+    return import_module("msgpack").packb(value)
+
+
+def _cbor(value: Any) -> Any:
+    return import_module("cbor").dumps(value)
+
+
+def _image(format: str) -> Encode:  # noqa: A002
+    def encode(image: Any) -> bytes:
+        return imageencoder(image, format)
+
+    return encode
+
+
+default_handlers: dict[str, Encode] = {
+    extension: encode
+    for extensions, encode in (
+        ("cls cls2 class count index inx id", _ascii),
+        ("txt text transcript html htm", _utf8),
+        ("pyd pickle", pickle.dumps),
+        ("pth", torch_dumps),
+        ("npy", numpy_dumps),
+        ("npz", numpy_npz_dumps),
+        ("ten tenbin tb", get_codec("tenbin").encode),
+        ("json jsn", _json),
+        ("mp msgpack msg", _msgpack),
+        ("cbor", _cbor),
+        ("jpg jpeg img image", _image("jpg")),
+        ("png", _image("png")),
+        ("pbm", get_codec("pbm").encode),
+        ("pgm", _image("ppm")),
+        ("ppm", _image("ppm")),
+        ("tiff tif", _image("tiff")),
+    )
+    for extension in extensions.split()
+}
+"""From the last part of an extension to an encoder. Programs add their own."""
+
+
+def encode_based_on_extension1(data: Any, tname: str, handlers: Mapping[str, Encode]) -> Any:
+    """One field's bytes. Bytes and text are written as they are; `.gz` packs.
+
+    Raises:
+        ValueError: There is no encoder for the extension, or metadata is no text.
+    """
+    if tname.startswith("_"):
+        if not isinstance(data, str):
+            raise ValueError("the values of metadata must be of string type")  # noqa: TRY004
+        return data
+    name = tname.removesuffix(".gz")
+    if isinstance(data, str):
+        data = data.encode("utf-8")
+    elif not isinstance(data, bytes):
+        extension = re.sub(r".*\.", "", name).lower()
+        if extension not in handlers:
+            raise ValueError(f"no handler found for {extension}")
+        data = handlers[extension](data)
+    return data if name == tname else gzip.compress(data, mtime=0)
+
+
+def encode_based_on_extension(sample: Mapping[str, Any], handlers: Mapping[str, Encode]) -> dict[str, Any]:
+    """All fields' bytes."""
+    return {field: encode_based_on_extension1(value, field, handlers) for field, value in sample.items()}
+
+
+def make_encoder(spec: Any) -> Callable[[Any], Any]:
+    """An encoder of samples: for True the usual one, for False or None none, for a dict one by extensions.
+
+    Raises:
+        ValueError: It is nothing of these, and no function.
+    """
+    if spec is False or spec is None:
+        return lambda sample: sample
+    if spec is True or isinstance(spec, dict):
+        handlers = default_handlers if spec is True else spec
+        return lambda sample: encode_based_on_extension(sample, handlers)
+    if not callable(spec):
+        raise ValueError(f"{spec}: unknown decoder spec")  # noqa: TRY004
+    encoder: Callable[[Any], Any] = spec
+    return encoder

@@ -1,0 +1,102 @@
+"""Datasets for tests, and datasets with another length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from bushel.compat.webdataset import utils
+from bushel.compat.webdataset.pytorch import IterableDataset
+from bushel.compat.webdataset.utils import PipelineStage
+
+__all__ = ["MockDataset", "repeatedly", "with_epoch", "with_length"]
+
+
+class MockDataset(IterableDataset):
+    """The same sample so many times."""
+
+    def __init__(self, sample: Any, length: int) -> None:
+        self.sample, self.length = sample, length
+
+    def __iter__(self) -> Iterator[Any]:
+        """The samples."""
+        for _ in range(self.length):
+            yield self.sample
+
+
+class repeatedly(IterableDataset, PipelineStage):  # noqa: N801
+    """A dataset again and again: so many epochs, up to so many batches."""
+
+    def __init__(
+        self,
+        source: Iterable[Any],
+        nepochs: int | None = None,
+        nbatches: int | None = None,
+        length: int | None = None,
+    ) -> None:
+        self.source, self.nepochs, self.nbatches, self.length = source, nepochs, nbatches, length
+
+    def invoke(self, source: Iterable[Any]) -> Iterator[Any]:
+        """As a stage: over another source."""
+        return utils.repeatedly(source, nepochs=self.nepochs, nbatches=self.nbatches)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The samples."""
+        return self.invoke(self.source)
+
+
+class with_epoch(IterableDataset):  # noqa: N801
+    """A dataset in epochs of another length: each goes on where the one before has ended.
+
+    Args:
+        dataset: What to iterate over.
+        length: Samples of an epoch.
+    """
+
+    def __init__(self, dataset: Iterable[Any], length: int) -> None:
+        super().__init__()
+        self.dataset, self.length = dataset, length
+        self.source: Iterator[Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "source": None}
+
+    def invoke(self, dataset: Iterable[Any]) -> Iterator[Any]:
+        """As a stage: over another source."""
+        for _ in range(self.length):
+            fresh = self.source is None
+            self.source = iter(dataset) if self.source is None else self.source
+            try:
+                sample = next(self.source)
+            except StopIteration:
+                self.source = iter(dataset)
+                sample = next(self.source, _END)
+                if fresh or sample is _END:
+                    return
+            yield sample
+
+    def __iter__(self) -> Iterator[Any]:
+        """The samples of an epoch."""
+        return self.invoke(self.dataset)
+
+
+_END = object()
+
+
+class with_length(IterableDataset, PipelineStage):  # noqa: N801
+    """A dataset that says it has another length."""
+
+    def __init__(self, dataset: Iterable[Any], length: int) -> None:
+        super().__init__()
+        self.dataset, self.length = dataset, length
+
+    def invoke(self, dataset: Iterable[Any]) -> Iterator[Any]:
+        """As a stage: over another source."""
+        return iter(dataset)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The samples."""
+        return iter(self.dataset)
+
+    def __len__(self) -> int:
+        return self.length

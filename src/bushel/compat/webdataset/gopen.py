@@ -1,0 +1,265 @@
+"""Open what a URL names, for reading or writing: files, standard input and output, programs that transfer data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import IO, Any, cast
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+from bushel.compat.webdataset.permission import NotAllowedError, check_commands, secure
+from bushel.storage.forward import end_process
+
+__all__ = ["Pipe", "gopen", "gopen_schemes", "reader", "rewrite_url"]
+
+_CURL = ("curl", "--connect-timeout", "30", "--retry", "30", "--retry-delay", "2", "-f", "-s", "-L")
+_BROKEN_PIPE = 141
+_CURL_STOPPED, _CURL_NOT_READ = 23, 26
+"""Exit codes of curl whose reader, or whose input, went away."""
+
+
+class Pipe:
+    """A program's output to read from, or its input to write into.
+
+    Args:
+        command: The program and its arguments, or a line for the shell.
+        mode: `rb` or `wb`.
+        ignore_status: Exit codes besides 0 that mean nothing bad.
+        ignore_errors: Whether a failing program is no error.
+
+    Raises:
+        ValueError: Another mode.
+        OSError: There is no such program.
+    """
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        mode: str = "rb",
+        ignore_status: Collection[int] = (_BROKEN_PIPE,),
+        *,
+        ignore_errors: bool = False,
+    ) -> None:
+        if mode not in ("rb", "wb"):
+            raise ValueError(f"{mode}: unknown mode (rb and wb are known)")
+        self.command, self.mode = command, mode
+        self.ignore_status, self.ignore_errors = frozenset(ignore_status), ignore_errors
+        words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        reading = mode == "rb"
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL if reading else subprocess.PIPE,
+            stdout=subprocess.PIPE if reading else None,
+            start_new_session=True,
+        )
+        self.stream = cast("IO[bytes]", self._process.stdout if reading else self._process.stdin)
+        self._checked = False
+
+    @property
+    def name(self) -> str:
+        """The command, for messages."""
+        return self.command if isinstance(self.command, str) else " ".join(self.command)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Up to `size` bytes.
+
+        Raises:
+            OSError: The output is over and the program has failed.
+        """
+        data = self.stream.read(size)
+        if size != 0 and (not data or (size > 0 and len(data) < size) or size < 0):
+            self._check()
+        return data
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """A line; as `read`."""
+        line = self.stream.readline(size)
+        if not line:
+            self._check()
+        return line
+
+    def write(self, data: Any, /) -> int:
+        """Give data to the program."""
+        return self.stream.write(data)
+
+    def flush(self) -> None:
+        """Give the program what has been written so far."""
+        self.stream.flush()
+
+    def _check(self) -> None:
+        if self._checked:
+            return
+        self._checked = True
+        status = self._process.wait()
+        status = 128 - status if status < 0 else status  # as the shell counts signals
+        if status and status not in self.ignore_status and not self.ignore_errors:
+            raise OSError(f"the command {self.name!r} failed with exit status {status}")
+
+    def close(self) -> None:
+        """Wait for a program that was written to; end one that was not read to its end.
+
+        Raises:
+            OSError: The program that was written to has failed.
+        """
+        if self.stream.closed:
+            return
+        if self.mode == "wb":
+            with contextlib.suppress(BrokenPipeError):  # the program has ended; its status says why
+                self.stream.close()
+            self._check()
+        else:
+            self.stream.close()
+            end_process(self._process)
+
+    def __enter__(self) -> Pipe:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _open_file(url: str, mode: str) -> IO[bytes]:
+    if secure():
+        raise NotAllowedError(f"{url!r}: WDS_SECURE is set, so gopen opens no local files")
+    path = url2pathname(urlparse(url).path) if url.startswith("file:") else url
+    return cast("IO[bytes]", open(path, mode, buffering=int(os.environ.get("GOPEN_BUFFER", "-1"))))
+
+
+def gopen_pipe(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bool | None = None) -> Pipe:
+    """`pipe:COMMAND`, run by the shell, if that is allowed."""
+    check_commands(url, allow_commands)
+    return Pipe(url.removeprefix("pipe:"), mode)
+
+
+def _program(reading: Sequence[str], writing: Sequence[str] | None, ignored: int = _CURL_STOPPED) -> _Opener:
+    """An opener that runs a fixed program, to which the URL is one argument."""
+
+    def opener(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
+        if mode == "rb":
+            return Pipe([word if word != "URL" else url for word in reading], mode, (_BROKEN_PIPE, ignored))
+        if writing is None:
+            raise ValueError(f"{url}: cannot be written")
+        return Pipe([word if word != "URL" else url for word in writing], mode, (_BROKEN_PIPE, _CURL_NOT_READ))
+
+    return opener
+
+
+def _htgs(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
+    if mode != "rb":
+        raise ValueError(f"{url}: cannot be written")
+    return cast("Pipe", gopen_curl(re.sub(r"(?i)^htgs://", "gs://", url), mode))
+
+
+def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
+    if mode != "rb":
+        raise ValueError(f"{url}: cannot be written")
+    hub: Any = import_module("huggingface_hub")
+    place = hub.HfFileSystem().resolve_path(url)
+    address = hub.hf_hub_url(
+        repo_id=place.repo_id, filename=place.path_in_repo, repo_type=place.repo_type, revision=place.revision
+    )
+    token = hub.get_token()
+    header = [] if token is None else ["-H", f"Authorization: Bearer {token}"]
+    return Pipe([*_CURL, *header, "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED))
+
+
+def _unknown(url: str, mode: str = "rb", bufsize: int = 8192) -> Any:
+    raise ValueError(f"{url}: no gopen handler defined")
+
+
+_Opener = Callable[..., Any]
+
+gopen_curl = _program([*_CURL, "--url", "URL"], ["curl", "-f", "-s", "-X", "PUT", "-L", "-T", "-", "--url", "URL"])
+gopen_gsutil = _program(["gsutil", "cat", "URL"], ["gsutil", "cp", "-", "URL"])
+gopen_ais = _program(["ais", "get", "URL", "-"], ["ais", "put", "-", "URL"])
+
+gopen_schemes: dict[str, _Opener] = {
+    "__default__": _unknown,
+    "pipe": gopen_pipe,
+    **dict.fromkeys(("http", "https", "sftp", "ftps", "scp"), gopen_curl),
+    "ais": gopen_ais,
+    "gs": gopen_gsutil,
+    "htgs": _htgs,
+    "hf": _hf,
+    **dict.fromkeys(filter(None, os.environ.get("USE_AIS_FOR", "").split(":")), gopen_ais),
+}
+"""From the scheme of a URL to the function that opens it. Programs add their own."""
+
+
+def rewrite_url(url: str) -> str:
+    """Apply the first rule of `GOPEN_REWRITE` (`PATTERN=REPLACEMENT;…`) that changes the URL.
+
+    Raises:
+        ValueError: `WDS_SECURE` is set too.
+    """
+    if "GOPEN_REWRITE" not in os.environ:
+        return url
+    if secure():
+        raise NotAllowedError("GOPEN_REWRITE and WDS_SECURE are both set: no URL is rewritten")
+    for rule in os.environ["GOPEN_REWRITE"].split(";"):
+        pattern, _, replacement = rule.partition("=")
+        rewritten = re.sub("^" + pattern, replacement, url)
+        if rewritten != url:
+            if _verbose():
+                print(f"GOPEN REWRITE {url} -> {rewritten}")
+            return rewritten
+    return url
+
+
+def _verbose() -> bool:
+    return os.environ.get("GOPEN_VERBOSE", "0") not in ("", "0")
+
+
+def gopen(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bool | None = None, **kw: Any) -> Any:
+    """Open a URL.
+
+    Args:
+        url: A path, `file:`, `-` (standard input or output), `pipe:COMMAND`, or a URL whose scheme is in
+            `gopen_schemes`: http(s), sftp, ftps and scp go through curl, gs through gsutil.
+        mode: `rb` or `wb`.
+        bufsize: Passed on to openers.
+        allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+        **kw: Passed on to openers.
+
+    Returns:
+        What can be read from or written to, closed, and used in `with`.
+
+    Raises:
+        ValueError: Another mode, an unknown scheme, or a command that is not allowed.
+        OSError: It cannot be opened.
+    """
+    if mode not in ("rb", "wb"):
+        raise ValueError(f"{mode}: unknown mode (rb and wb are known)")
+    if _verbose():
+        print("GOPEN", url, kw, file=sys.stderr)
+    if url == "-":
+        return sys.stdin.buffer if mode == "rb" else sys.stdout.buffer
+    url = rewrite_url(url)
+    scheme = urlparse(url).scheme
+    if scheme in ("", "file"):
+        return _open_file(url, mode)
+    if gopen_schemes.get(scheme) is gopen_pipe:
+        kw["allow_commands"] = allow_commands
+    return gopen_schemes.get(scheme, gopen_schemes["__default__"])(url, mode, bufsize, **kw)
+
+
+def reader(url: str, **kw: Any) -> Any:
+    """Open a URL for reading."""
+    return gopen(url, "rb", **kw)
+
+
+class _Callable(ModuleType):
+    """This module, which is called as the function too: in the original, `webdataset.gopen` is one or the other."""
+
+    def __call__(self, url: str, mode: str = "rb", bufsize: int = 8192, **kw: Any) -> Any:
+        return gopen(url, mode, bufsize, **kw)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,113 @@
+"""Images as arrays, tensors or Pillow's. JPEGs are decoded by Bushel's kernel, all else by Pillow."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bushel.kernels import JpegError, decode_jpeg, jpeg_header
+
+__all__ = ["IMAGE_EXTENSIONS", "ImageHandler", "imagehandler", "imagespecs"]
+
+_NAMES = """
+    blp bmp dib bufr cur pcx dcx dds ps eps fit fits fli flc ftc ftu gbr gif grib h5 hdf png apng jp2 j2k jpc jpf jpx
+    j2c icns ico im iim tif tiff jfif jpe jpg jpeg mpg mpeg msp pcd pxr pbm pgm ppm pnm psd bw rgb rgba sgi ras tga
+    icb vda vst webp wmf emf xbm xpm
+"""
+IMAGE_EXTENSIONS = _NAMES.split()
+"""Extensions that are images."""
+
+_MODES = ("l", "rgb", "rgba")
+imagespecs: dict[str, tuple[str, str | None, str]] = {
+    **{f"{mode}8": ("numpy", "uint8", mode) for mode in _MODES},
+    **{mode: ("numpy", "float", mode) for mode in _MODES},
+    **{f"torch{mode}8": ("torch", "uint8", mode) for mode in _MODES},
+    **{f"torch{mode}": ("torch", "float", mode) for mode in _MODES},
+    "torch": ("torch", "float", "rgb"),
+    "pill": ("pil", None, "l"),
+    "pil": ("pil", None, "rgb"),
+    "pilrgb": ("pil", None, "rgb"),
+    "pilrgba": ("pil", None, "rgba"),
+}
+"""Names of kinds of images: what they are (numpy, torch, pil), of which numbers, in which colours."""
+
+_JPEG_MAGIC = b"\xff\xd8"
+_CMYK = 4
+
+
+class ImageHandler:
+    """Decodes the fields that are images, by their extensions.
+
+    Args:
+        imagespec: Kind of image: `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `rgba8`, `torchrgb8`
+            (3xHxW), `torchrgb`, `pil` and so on; `imagespecs` has all.
+        extensions: Extensions that are images.
+
+    Raises:
+        ValueError: There is no such kind.
+    """
+
+    concurrent = True
+    """That several threads may use it at once."""
+
+    def __init__(self, imagespec: str, extensions: Iterable[str] = IMAGE_EXTENSIONS) -> None:
+        if imagespec not in imagespecs:
+            raise ValueError(f"Unknown imagespec: {imagespec}")
+        self.imagespec = imagespec
+        self.extensions = set(extensions)
+
+    def __call__(self, key: str, data: bytes) -> Any:
+        """The image, or None if the extension is none of an image.
+
+        Raises:
+            OSError: Pillow finds no image, or a damaged one.
+        """
+        if re.sub(r".*[.]", "", key).lower() not in self.extensions:
+            return None
+        kind, numbers, mode = imagespecs[self.imagespec]
+        if kind == "pil":
+            return _pillow(data, mode)
+        pixels = _pixels(data, mode)
+        if numbers == "float":
+            pixels = pixels.astype(np.float32) / 255.0
+        if kind == "numpy":
+            return pixels
+        import torch
+
+        return torch.from_numpy(pixels.transpose(2, 0, 1).copy() if pixels.ndim == 3 else pixels.copy())
+
+
+def _pixels(data: bytes, mode: str) -> np.ndarray[Any, Any]:
+    if mode != "rgb" or (found := _jpeg(data)) is None:
+        return np.asarray(_pillow(data, mode))
+    return np.repeat(found[:, :, np.newaxis], 3, axis=2) if found.ndim == 2 else found
+
+
+def _pillow(data: bytes, mode: str) -> Any:
+    from PIL import Image
+
+    if (found := _jpeg(data)) is not None:
+        image: Any = Image.fromarray(found)
+    else:
+        image = Image.open(io.BytesIO(data))
+        image.load()
+    return image.convert(mode.upper())
+
+
+def _jpeg(data: bytes) -> np.ndarray[Any, Any] | None:
+    """A JPEG's pixels; None for anything else, and for one that Pillow may know better what to do about."""
+    if data[:2] != _JPEG_MAGIC:
+        return None
+    try:
+        return None if jpeg_header(data)[2] == _CMYK else decode_jpeg(data)
+    except JpegError:
+        return None
+
+
+def imagehandler(imagespec: str, extensions: Iterable[str] = IMAGE_EXTENSIONS) -> ImageHandler:
+    """An `ImageHandler`."""
+    return ImageHandler(imagespec, extensions)

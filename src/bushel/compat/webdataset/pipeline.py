@@ -1,0 +1,152 @@
+"""Pipelines: a source and the stages that its samples go through."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from collections.abc import Hashable, Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Self, cast
+
+from bushel.compat.webdataset.pytorch import DataLoader, IterableDataset
+from bushel.compat.webdataset.utils import PipelineStage
+
+__all__ = ["DataPipeline"]
+
+
+class DataPipeline(IterableDataset, PipelineStage):
+    """A source and stages.
+
+    Args:
+        *args: The source (a dataset, a list, or a function without arguments), then stages: functions from an
+            iterator to an iterator, or `PipelineStage` objects. Lists behind the source hold several; None is left out.
+        **kwargs: Not used.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        self.pipeline: list[Any] = []
+        self.length = -1
+        self.repetitions = 1
+        self.nsamples = -1
+        for arg in args:
+            if isinstance(arg, list):
+                self.pipeline.extend(arg)
+            elif arg is not None:
+                self.pipeline.append(arg)
+
+    def close(self) -> None:
+        """Close the stages that can be closed."""
+        for step in self.pipeline:
+            if hasattr(step, "close"):
+                step.close()
+        self.pipeline = []
+
+    def invoke(self, f: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """The iterator of a source, or of a stage over a source.
+
+        Raises:
+            ValueError: It is neither.
+        """
+        if isinstance(f, IterableDataset | DataLoader) and not args:
+            return iter(cast("Iterable[Any]", f))
+        if isinstance(f, PipelineStage):
+            return f.run(*args, **kwargs)
+        if isinstance(f, list):
+            return iter(f)
+        if callable(f):
+            found: Iterator[Any] = f(*args, **kwargs)
+            return found
+        raise ValueError(f"{f}: not a valid pipeline stage")
+
+    def run(self, *args: Any, **kw: Any) -> Iterator[Any]:
+        """As a source of another pipeline: its samples."""
+        return iter(self)
+
+    def iterator1(self) -> Iterator[Any]:
+        """Once through all stages.
+
+        Raises:
+            ValueError: There are none: the pipeline is empty or closed.
+        """
+        if not self.pipeline:
+            raise ValueError("this pipeline has no source: it is empty, or was closed")
+        source = self.invoke(self.pipeline[0])
+        for step in self.pipeline[1:]:
+            source = self.invoke(step, source)
+        return source
+
+    def iterator(self) -> Iterator[Any]:
+        """As often through all stages as is asked for; a pipeline without samples is not tried again."""
+        for _ in range(self.repetitions):
+            empty = True
+            for sample in self.iterator1():
+                empty = False
+                yield sample
+            if empty:
+                return
+
+    def __iter__(self) -> Iterator[Any]:
+        """An epoch."""
+        return islice(self.iterator(), self.nsamples) if self.nsamples > 0 else self.iterator()
+
+    def stage(self, i: int) -> Any:
+        """Stage number i, the source being number 0."""
+        return self.pipeline[i]
+
+    def append(self, f: Any) -> None:
+        """Add a stage to this pipeline."""
+        self.pipeline.append(f)
+
+    def compose(self, *args: Any) -> Self:
+        """A copy of this pipeline with more stages."""
+        result = copy.copy(self)
+        result.pipeline = [*self.pipeline, *args]
+        return result
+
+    def with_length(self, n: int, silent: bool = False) -> Self:
+        """Give this pipeline a `len`, which some trainers ask for. It does not change what is iterated over."""
+        if not silent:
+            warnings.warn(
+                ".with_length() only sets the value of __len__ for compatibility with some training environments. "
+                "It does not change the number of samples in an epoch.",
+                stacklevel=2,
+            )
+        self.size = n
+        self.__class__ = _lengthened(cast("Hashable", type(self)))
+        return self
+
+    def with_epoch(self, nsamples: int = -1, nbatches: int = -1) -> Self:
+        """Make an epoch of so many samples (or batches, if they are batched by then), beginning anew where needed."""
+        self.repetitions = sys.maxsize
+        self.nsamples = max(nsamples, nbatches)
+        return self
+
+    def repeat(self, nepochs: int = -1, nbatches: int = -1) -> Self:
+        """Go through all samples so many times (without end if not given), up to so many samples or batches."""
+        self.repetitions = nepochs if nepochs > 0 else sys.maxsize
+        self.nsamples = nbatches
+        return self
+
+
+@lru_cache(maxsize=64)
+def _lengthened(kind: Any) -> type[Any]:
+    """A class with a `len`, which pickles as the class that it comes from."""
+    if hasattr(kind, "__len__"):
+        return cast("type[Any]", kind)
+
+    def length(self: Any) -> int:
+        return int(self.size)
+
+    def reduce(self: Any) -> tuple[Any, ...]:
+        return _with_length_again, (kind, self.__dict__)
+
+    return type(f"{kind.__name__}_Length", (kind,), {"__len__": length, "__reduce__": reduce})
+
+
+def _with_length_again(kind: type[Any], state: dict[str, Any]) -> Any:
+    made = object.__new__(_lengthened(cast("Hashable", kind)))
+    made.__dict__.update(state)
+    return made

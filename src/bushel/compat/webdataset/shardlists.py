@@ -1,0 +1,395 @@
+"""Which shards there are, in which order, and which of them are this process's."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bushel.compat.webdataset.braces import braceexpand
+from bushel.compat.webdataset.currying import pipelinefilter
+from bushel.compat.webdataset.pytorch import IterableDataset
+from bushel.compat.webdataset.utils import is_iterable, make_seed, pytorch_worker_info, pytorch_worker_seed
+
+__all__ = [
+    "DirectoryShardList",
+    "MSSource",
+    "MultiShardSample",
+    "ResampledShardList",
+    "ResampledShards",
+    "SimpleShardList",
+    "envsubst",
+    "expand_source",
+    "expand_urls",
+    "non_empty",
+    "resampled",
+    "shardspec",
+    "single_node_only",
+    "split_by_node",
+    "split_by_worker",
+]
+
+Shard = dict[str, Any]
+
+
+def envsubst(s: str) -> str:
+    """Put in the environment variable `WDS_var` for `${var}`.
+
+    Raises:
+        KeyError: It is not set.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name = f"WDS_{match[1]}"
+        if name not in os.environ:
+            raise KeyError(f"missing environment variable {name}, which {s!r} asks for")
+        return os.environ[name]
+
+    return re.sub(r"\$\{(\w+)\}", value, s)
+
+
+def split_by_node(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
+    """The items of this rank: every so many-th."""
+    rank, world_size, _, _ = pytorch_worker_info(group=group)
+    return islice(src, rank, None, world_size)
+
+
+def single_node_only(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
+    """All items, if there is one rank.
+
+    Raises:
+        ValueError: There are more.
+    """
+    if pytorch_worker_info(group=group)[1] > 1:
+        raise ValueError(
+            "you need to add an explicit nodesplitter to your input pipeline for multi-node training "
+            "(nodesplitter=split_by_node)"
+        )
+    yield from src
+
+
+def split_by_worker(src: Iterable[Any]) -> Iterator[Any]:
+    """The items of this worker of a loader: every so many-th."""
+    _, _, worker, num_workers = pytorch_worker_info()
+    return islice(src, worker, None, num_workers)
+
+
+def expand_urls(urls: str) -> list[str]:
+    """From `"a-{000..012}.tar::${root}/b.tar"` to the URLs: parts between `::`, variables `WDS_…`, braces."""
+    result = []
+    for part in urls.split("::"):
+        url, last = part, None
+        for _ in range(10):
+            if url == last:
+                break
+            url, last = envsubst(url), url
+        result += braceexpand(url)
+    return result
+
+
+def expand_source(source: str | Iterable[str], max_urls: int = int(1e9)) -> list[str]:
+    """The URLs of a text or of anything that gives them.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if isinstance(source, str):
+        return expand_urls(source)
+    if is_iterable(source):
+        return list(islice(source, max_urls))
+    raise ValueError(f"cannot handle {type(source)}")
+
+
+def _check_urls(urls: list[str]) -> list[str]:
+    if not urls:
+        raise ValueError("there are no shards: the list of URLs is empty")
+    wrong = next((url for url in urls if not isinstance(url, str)), None)
+    if wrong is not None:
+        raise TypeError(f"the URL of a shard is text, not {wrong!r}")
+    return urls
+
+
+class SimpleShardList(IterableDataset):
+    """Shards in the order given, or shuffled by a seed.
+
+    Args:
+        urls: A list, or text with braces.
+        seed: None: as given. A number: shuffled, always in the same order. True: in an order made up now.
+
+    Raises:
+        ValueError: There are none.
+        TypeError: A URL is no text.
+    """
+
+    def __init__(self, urls: str | Iterable[str], seed: int | float | bool | None = None) -> None:
+        super().__init__()
+        self.urls = _check_urls(expand_urls(urls) if isinstance(urls, str) else list(urls))
+        self.seed = time.time() if seed is True else seed
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def __iter__(self) -> Iterator[Shard]:
+        """Each shard as `{"url": …}`."""
+        urls = self.urls.copy()
+        if self.seed is not None:
+            random.Random(self.seed).shuffle(urls)
+        for url in urls:
+            yield {"url": url}
+
+
+def resampled_(src: Iterable[Any], n: int = sys.maxsize) -> Iterator[Any]:
+    """Items of the source chosen at random, again and again."""
+    items = list(src)
+    rng = random.Random(os.urandom(20))
+    for _ in range(n if items else 0):
+        yield rng.choice(items)
+
+
+resampled = pipelinefilter(resampled_)
+
+
+def non_empty(src: Iterable[Any]) -> Iterator[Any]:
+    """All items.
+
+    Raises:
+        ValueError: There are none.
+    """
+    count = 0
+    for count, item in enumerate(src, 1):  # noqa: B007
+        yield item
+    if count == 0:
+        raise ValueError("pipeline stage received no data at all and this was declared as an error")
+
+
+class ResampledShards(IterableDataset):
+    """Shards chosen at random, each time anew.
+
+    Args:
+        urls: A list, or text with braces.
+        nshards: How many are given.
+        seed: A number that the order follows from, together with the rest.
+        worker_seed: Function that gives a number which differs between workers and ranks.
+        deterministic: Whether the order follows from seed, worker and epoch alone.
+        max_urls: Most URLs that are taken.
+        empty_check: Not needed: no shards are always an error.
+
+    Raises:
+        ValueError: There are none.
+        TypeError: A URL is no text.
+    """
+
+    def __init__(
+        self,
+        urls: str | Iterable[str],
+        nshards: int = sys.maxsize,
+        seed: Any = 0,
+        worker_seed: Callable[[], int] | None = None,
+        deterministic: bool = False,
+        max_urls: int = int(1e6),
+        empty_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.urls = _check_urls(expand_source(urls, max_urls))
+        self.nshards, self.seed, self.deterministic = nshards, seed, deterministic
+        self.worker_seed = pytorch_worker_seed if worker_seed is None else worker_seed
+        self.epoch = -1
+
+    def __iter__(self) -> Iterator[Shard]:
+        """Each shard as `{"url": …}`."""
+        self.epoch += 1
+        others = () if self.deterministic else (os.getpid(), time.time_ns(), os.urandom(4))
+        seed = make_seed(self.worker_seed(), self.epoch, self.seed, *others)
+        if os.environ.get("WDS_SHOW_SEED", "0") == "1":
+            print(f"# ResampledShards seed {seed}")
+        rng = random.Random(seed)
+        for _ in range(self.nshards):
+            yield {"url": self.urls[rng.randint(0, len(self.urls) - 1)]}
+
+
+ResampledShardList = ResampledShards
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class DirectoryShardList(IterableDataset):
+    """Shards that come into a folder, which several processes may share: each takes one by renaming it.
+
+    Args:
+        path: The folder, with a slash at its end.
+        pattern: Which of its files are shards.
+        poll: Seconds to wait when there is none; None: then it is over.
+        timeout: Seconds after which it is over.
+        mode: What becomes of a shard that was read: `resample` gives its name back, `keep` renames it to `…_done_`,
+            `unlink` removes it.
+        select: Which comes next: `random` or `oldest`.
+        fate: Not used.
+
+    Raises:
+        ValueError: An argument is none of these.
+        NotADirectoryError: There is no such folder.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        pattern: str = "*.{tar,tgz,tar.gz}",
+        poll: float | None = 1,
+        timeout: float = 1e12,
+        mode: str | None = "resample",
+        select: str = "random",
+        fate: object = None,
+    ) -> None:
+        mode = "resample" if mode in (None, "resampled") else mode
+        if not path.endswith("/") or mode not in ("resample", "keep", "unlink") or select not in ("random", "oldest"):
+            raise ValueError(f"DirectoryShardList({path!r}, mode={mode!r}, select={select!r}): see its documentation")
+        if not os.path.isdir(path):
+            raise NotADirectoryError(f"there is no folder {path}")
+        self.path, self.pattern, self.poll, self.timeout = path, pattern, poll, timeout
+        self.mode, self.select = mode, select
+
+    def _recycle(self, taken: str) -> None:
+        if self.mode == "unlink":
+            os.unlink(taken)
+        else:
+            original = taken.rpartition("._")[0]
+            os.rename(taken, original + "._done_" if self.mode == "keep" else original)
+
+    def _free_the_dead(self) -> None:
+        """Give back what processes have taken that are no more."""
+        for taken in glob.glob(os.path.join(glob.escape(self.path), "*._*_")):
+            match = re.fullmatch(r".*\._([0-9]+)_", taken)
+            if match and not _is_running(int(match[1])):
+                with contextlib.suppress(FileNotFoundError):  # another process was faster
+                    os.rename(taken, taken.rpartition("._")[0])
+
+    def __iter__(self) -> Iterator[Shard]:
+        """Each shard as `{"url": …}`."""
+        start = time.monotonic()
+        while time.monotonic() - start < self.timeout:
+            self._free_the_dead()
+            found = sorted(
+                name for pattern in braceexpand(self.pattern) for name in glob.glob(glob.escape(self.path) + pattern)
+            )
+            if not found:
+                if self.poll is None:
+                    return
+                time.sleep(self.poll)
+                continue
+            chosen = min(found, key=os.path.getmtime) if self.select == "oldest" else random.choice(found)
+            taken = f"{chosen}._{os.getpid()}_"
+            try:
+                os.rename(chosen, taken)
+            except FileNotFoundError:  # another process was faster
+                continue
+            try:
+                yield {"url": taken}
+            finally:
+                self._recycle(taken)
+
+
+@dataclass
+class MSSource:
+    """A source of `MultiShardSample`.
+
+    Attributes:
+        name: Of the source.
+        perepoch: Shards of an epoch, chosen without repetition; all if negative.
+        resample: Shards of an epoch, chosen with repetition; not so if negative.
+        urls: The shards.
+    """
+
+    name: str = ""
+    perepoch: int = -1
+    resample: int = -1
+    urls: list[str] = field(default_factory=list)
+
+
+class MultiShardSample(IterableDataset):
+    """Shards of several sources, as a specification says.
+
+    Args:
+        fname: A YAML file, or what is in one: `prefix`, `buckets`, and `datasets`, each with `shards` and perhaps
+            `name`, `buckets`, `choose` or `resample`.
+
+    Raises:
+        ValueError: The specification is malformed.
+        ModuleNotFoundError: A YAML file is given, and PyYAML is not installed.
+    """
+
+    def __init__(self, fname: str | Mapping[str, Any]) -> None:
+        spec = fname
+        if isinstance(fname, str):
+            spec = import_module("yaml").safe_load(Path(fname).read_text(encoding="utf-8"))
+        if not isinstance(spec, Mapping) or not {"datasets"} <= spec.keys() <= {"prefix", "datasets", "buckets"}:
+            raise ValueError(f"{fname}: a specification has datasets, and perhaps prefix and buckets")
+        self.rng = random.Random()
+        self.sources = [_source(each, spec) for each in spec["datasets"]]
+
+    def set_epoch(self, seed: int) -> None:
+        """Make the choice of the next epoch follow from a number, the same on all ranks."""
+        self.rng = random.Random(seed)
+
+    def get_shards_for_epoch(self) -> list[str]:
+        """The shards of an epoch, shuffled."""
+        result = []
+        for source in self.sources:
+            if source.resample > 0:
+                result += self.rng.choices(source.urls, k=source.resample)
+            elif source.perepoch > 0:
+                urls = source.urls.copy()
+                self.rng.shuffle(urls)
+                result += urls[: source.perepoch]
+            else:
+                result += source.urls
+        self.rng.shuffle(result)
+        return result
+
+    def __iter__(self) -> Iterator[Shard]:
+        """Each shard as `{"url": …}`."""
+        for url in self.get_shards_for_epoch():
+            yield {"url": url}
+
+
+def _expand(text: str) -> str:
+    return os.path.expanduser(os.path.expandvars(text))
+
+
+def _source(entry: Mapping[str, Any], spec: Mapping[str, Any]) -> MSSource:
+    if not {"shards"} <= entry.keys() <= {"buckets", "name", "shards", "resample", "choose"}:
+        raise ValueError(f"{dict(entry)}: a dataset has shards, and perhaps name, buckets, resample or choose")
+    buckets = entry.get("buckets", spec.get("buckets", [])) or [""]
+    buckets = [buckets] if isinstance(buckets, str) else buckets
+    if len(buckets) != 1:
+        raise ValueError(f"{buckets}: a dataset has one bucket")
+    bucket = _expand(buckets[0])
+    shards = [entry["shards"]] if isinstance(entry["shards"], str) else entry["shards"]
+    prefix = _expand(spec.get("prefix", ""))
+    urls = [prefix + os.path.join(bucket, url) for shard in shards for url in braceexpand(_expand(shard))]
+    resample, choose = entry.get("resample", -1), entry.get("choose", -1)
+    if choose > len(urls) or (choose > 0 and resample > 0):
+        raise ValueError(f"{dict(entry)}: choose is at most the number of shards ({len(urls)}), and not with resample")
+    return MSSource(entry.get("name", "@" + bucket), choose, resample, urls)
+
+
+def shardspec(spec: str) -> IterableDataset:
+    """The shards of a YAML file, or of text with braces."""
+    return MultiShardSample(spec) if spec.endswith((".yaml", ".yml")) else SimpleShardList(spec)

@@ -1,0 +1,305 @@
+"""From shards to samples. Archives are read by the rooms of Bushel's `tar` container."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, NoReturn, TypeAlias
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+from bushel.compat.webdataset.currying import pipelinefilter
+from bushel.compat.webdataset.gopen import gopen
+from bushel.compat.webdataset.handlers import Handler, reraise_exception
+from bushel.containers.tar.contents import Keep, file_contents, stream_contents
+from bushel.containers.tar.members import ForwardReader
+from bushel.containers.tar.names import is_meta, split_name
+from bushel.kernels import MappedFile
+from bushel.storage.forward import decompressed, is_compressed
+
+__all__ = [
+    "base_plus_ext",
+    "group_by_keys",
+    "local_path_of",
+    "member_contents",
+    "tar_file_expander",
+    "tar_file_iterator",
+    "tarfile_samples",
+    "tarfile_to_samples",
+    "url_opener",
+    "valid_sample",
+]
+
+Sample: TypeAlias = dict[str, Any]
+Select: TypeAlias = Callable[[str], bool]
+Rename: TypeAlias = Callable[[str], str]
+
+_MAGIC = 6
+"""Bytes that tell a compressed file."""
+
+
+class _Stopped(Exception):  # noqa: N818
+    """A handler has said to stop."""
+
+
+def base_plus_ext(path: str) -> tuple[str, str] | tuple[None, None]:
+    """Key and extension of a member; two None for one that belongs to no sample."""
+    split = split_name(path.encode("utf-8", "surrogateescape"))
+    return (None, None) if split is None else (_text(split[0]), _text(split[1]))
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def valid_sample(sample: object) -> bool:
+    """Whether it is a sample with anything in it, and not marked as `__bad__`."""
+    return isinstance(sample, dict) and bool(sample) and not sample.get("__bad__", False)
+
+
+def local_path_of(url: str) -> str | None:
+    """The path of a URL that names a local file; None for others."""
+    parsed = urlparse(url)
+    if url == "-" or parsed.scheme not in ("", "file"):
+        return None
+    return url2pathname(parsed.path) if parsed.scheme else url
+
+
+def url_opener(data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Any) -> Iterator[Sample]:
+    """Open shards: from `{"url": …}` to the same with a `stream`."""
+    for source in data:
+        try:
+            opened = {**source, "stream": gopen(source["url"], **kw)}
+        except Exception as error:  # the handler decides
+            if not handler(error):
+                return
+            continue
+        yield opened
+
+
+def _kept(select_files: Select | None, rename_files: Rename | None, handler: Handler) -> Keep:
+    def keep(name: str) -> str | None:
+        if name.startswith("__") and is_meta(name.encode("utf-8", "surrogateescape")):
+            return None
+        try:
+            found = name if rename_files is None else rename_files(name)
+            return found if select_files is None or select_files(found) else None
+        except Exception as error:  # of the user's functions
+            if handler(error):
+                return None
+            raise _Stopped from error
+
+    return keep
+
+
+def _is_file(stream: Any, path: str) -> bool:
+    """Whether an open stream is the plain file of that name."""
+    if not hasattr(stream, "fileno") or not os.path.isfile(path):
+        return False
+    return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
+
+
+def _contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    """The files of an open archive: mapped where it is a plain file, else read forward."""
+    path = getattr(stream, "name", None)
+    if isinstance(path, str) and _is_file(stream, path) and stream.tell() == 0:
+        packed = is_compressed(stream.read(_MAGIC))
+        stream.seek(0)
+        if not packed:
+            return file_contents(MappedFile(path), keep)
+    return stream_contents(ForwardReader(decompressed(stream, name), name), keep)
+
+
+def member_contents(stream: Any) -> Iterator[tuple[str, bytes]]:
+    """The files of an open archive: names and contents, metadata (`__like_this__/…`) included.
+
+    Raises:
+        FormatError: The archive is damaged or cut.
+    """
+    return _contents(stream, str(getattr(stream, "name", "<stream>")), _everything)
+
+
+def _everything(name: str) -> str:
+    return name
+
+
+def tar_file_iterator(
+    fileobj: Any,
+    skip_meta: object = None,
+    handler: Handler = reraise_exception,
+    select_files: Select | None = None,
+    rename_files: Rename | None = None,
+) -> Iterator[Sample]:
+    """The files of an archive as `{"fname", "data"}`.
+
+    Args:
+        fileobj: The archive, open for reading. One of a plain file that stands at its start is mapped.
+        skip_meta: Not used: names whose first part is `__like_this__` are skipped.
+        handler: What to do about errors of the two functions, and of the archive.
+        select_files: Which files to read, by their (new) names.
+        rename_files: What to call them.
+    """
+    name = str(getattr(fileobj, "name", "<stream>"))
+    try:
+        for fname, data in _contents(fileobj, name, _kept(select_files, rename_files, handler)):
+            yield {"fname": fname, "data": data}
+    except _Stopped:
+        return
+    except Exception as error:  # the handler decides; behind a fault of the archive there is nothing more to read
+        handler(error)
+
+
+def tar_file_expander(
+    data: Iterable[Sample],
+    handler: Handler = reraise_exception,
+    select_files: Select | None = None,
+    rename_files: Rename | None = None,
+    eof_value: Any = {},  # noqa: B006  (never changed: an empty dict marks the end of a shard)
+) -> Iterator[Sample]:
+    """The files of open shards (`{"url", "stream"}`) as `{"fname", "data", "__url__"}`, and `eof_value` behind each."""
+    for source in data:
+        extra = {"__url__": source["url"]}
+        if source.get("local_path") is not None:
+            extra["__local_path__"] = source["local_path"]
+        keep = _kept(select_files, rename_files, handler)
+        try:
+            with source["stream"] as stream:  # which nobody reads after this
+                for fname, content in _contents(stream, source["url"], keep):
+                    yield {"fname": fname, "data": content, **extra}
+        except _Stopped:
+            return
+        except Exception as error:  # the handler decides
+            if not handler(error):
+                return
+            yield {**extra, "fname": None}  # the sample that the fault has cut is not to be delivered
+        if eof_value is not None:
+            yield eof_value
+
+
+def group_by_keys(
+    data: Iterable[Sample],
+    keys: Callable[[str], tuple[str | None, str | None]] = base_plus_ext,
+    lcase: bool = True,
+    suffixes: Iterable[str] | None = None,
+    handler: Handler = reraise_exception,
+) -> Iterator[Sample]:
+    """Put adjacent files with the same key together.
+
+    Args:
+        data: Files as `tar_file_expander` gives them.
+        keys: From a name to key and extension.
+        lcase: Whether extensions are put in lower case.
+        suffixes: Extensions that are kept; None for all.
+        handler: What to do about a second file with the same key and extension (which is left out) and other errors.
+    """
+    current: Sample | None = None
+    wanted = None if suffixes is None else frozenset(suffixes)
+    for file in data:
+        try:
+            if not file or file["fname"] is None:
+                if file and current is not None:
+                    current = None  # cut
+                elif current is not None and valid_sample(current):
+                    yield current
+                current = None
+                continue
+            key, suffix = keys(file["fname"])
+            if key is None or suffix is None:
+                continue
+            suffix = suffix.lower() if lcase else suffix
+            if current is None or key != current["__key__"]:
+                if current is not None and valid_sample(current):
+                    yield current
+                current = {"__key__": key, "__url__": file["__url__"]}
+            if suffix in current:
+                _raise(_duplicate(file["fname"], suffix, current))
+            if wanted is None or suffix in wanted:
+                current[suffix] = file["data"]
+            if file.get("__local_path__") is not None:
+                current["__local_path__"] = file["__local_path__"]
+        except Exception as error:  # the handler decides
+            if not handler(error):
+                break
+    if current is not None and valid_sample(current):
+        yield current
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+def _duplicate(fname: str, suffix: str, sample: Sample) -> ValueError:
+    return ValueError(f"{fname}: duplicate file name in tar file {suffix} {sample.keys()} ({sample.get('__url__')})")
+
+
+def tarfile_samples(
+    src: Iterable[Sample],
+    handler: Handler = reraise_exception,
+    select_files: Select | None = None,
+    rename_files: Rename | None = None,
+    *,
+    allow_commands: bool | None = None,
+) -> Iterator[Sample]:
+    """From shards (`{"url": …}`) to samples.
+
+    Args:
+        src: The shards. A `local_path` beside the `url` is where its data are.
+        handler: What to do about a shard that cannot be opened, that is damaged, or that has two files for one field.
+        select_files: Which files to read, by their (new) names.
+        rename_files: What to call them.
+        allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+
+    Yields:
+        Dicts of bytes by extension, with `__key__`, `__url__` and, of local files, `__local_path__`.
+    """
+    for source in src:
+        url = source["url"]
+        path = source.get("local_path") or local_path_of(url)
+        try:
+            with contextlib.closing(_shard(url, path, handler, (select_files, rename_files), allow_commands)) as found:
+                yield from found
+        except _Stopped:
+            return
+        except Exception as error:  # the handler decides; of a damaged shard, what was whole has been delivered
+            if not handler(error):
+                return
+
+
+def _shard(
+    url: str,
+    path: str | None,
+    handler: Handler,
+    functions: tuple[Select | None, Rename | None],
+    allow_commands: bool | None,
+) -> Generator[Sample]:
+    keep = _kept(*functions, handler)
+    with open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands) as stream:
+        yield from _grouped(_contents(stream, url, keep), url, path, handler)
+
+
+def _grouped(files: Iterator[tuple[str, bytes]], url: str, path: str | None, handler: Handler) -> Iterator[Sample]:
+    """`group_by_keys` for the files of one shard."""
+    sample: Sample = {"__key__": None}
+    for name, data in files:
+        key, suffix = base_plus_ext(name)
+        if key is None or suffix is None:
+            continue
+        if key != sample["__key__"]:
+            if len(sample) > 1:
+                yield sample
+            sample = {"__key__": key, "__url__": url}
+        suffix = suffix.lower()
+        if suffix in sample:
+            error = _duplicate(name, suffix, sample)
+            if not handler(error):
+                raise _Stopped from error
+            continue
+        sample[suffix] = data
+        if path is not None:
+            sample["__local_path__"] = path
+    if len(sample) > 1:
+        yield sample
+
+
+tarfile_to_samples = pipelinefilter(tarfile_samples)

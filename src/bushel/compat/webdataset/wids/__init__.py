@@ -1,0 +1,19 @@
+"""Drop-in for the package `wids` (webdataset 0.2.111): samples of tar shards by position."""
+
+from bushel.compat.webdataset.wids.dataset import ShardListDataset
+from bushel.compat.webdataset.wids.decode import default_decoder
+from bushel.compat.webdataset.wids.samplers import (
+    ChunkedSampler,
+    DistributedChunkedSampler,
+    ShardedSampler,
+    ShardListSampler,
+)
+
+__all__ = [
+    "ChunkedSampler",
+    "DistributedChunkedSampler",
+    "ShardListDataset",
+    "ShardListSampler",
+    "ShardedSampler",
+    "default_decoder",
+]

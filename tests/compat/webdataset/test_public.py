@@ -1,0 +1,76 @@
+import inspect
+from importlib import import_module
+
+import pytest
+
+import bushel.compat.webdataset as wds
+
+MODULES = [
+    "autodecode",
+    "caching",
+    "compat",
+    "cache",
+    "collation",
+    "currying",
+    "encoders",
+    "extradatasets",
+    "fields",
+    "filters",
+    "gopen",
+    "handlers",
+    "images",
+    "inorder",
+    "jl",
+    "mix",
+    "mixing",
+    "pipeline",
+    "rules",
+    "shardlists",
+    "shuffling",
+    "tariterators",
+    "tenbin",
+    "utils",
+    "wids",
+    "writer",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_is_documented(name: str) -> None:
+    module = import_module(f"bushel.compat.webdataset.{name}")
+    assert module.__doc__
+    for public in module.__all__:
+        value = getattr(module, public)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__, f"{name}.{public}"
+
+
+def test_the_names_of_the_julia_package_are_here_too() -> None:
+    jl = import_module("bushel.compat.webdataset.jl")
+    exported = [
+        "Continue",
+        "DatasetDescriptor",
+        "Rename",
+        "allsplitext",
+        "braceexpand",
+        "clsdecode",
+        "dataloader",
+        "debugloader",
+        "default_decoders",
+        "generic_open",
+        "imdecode",
+        "jsondecode",
+        "loadproc",
+        "map_by_rules",
+        "samplebatching",
+        "sampleiterator",
+        "sampleshuffle",
+        "sampletransforms",
+        "tariterator",
+        "transpose_batch",
+    ]
+    assert set(exported) <= set(jl.__all__)
+    assert [name for name in exported if getattr(wds, name) is not getattr(jl, name)] == ["Continue"]
+    assert isinstance(jl.num_exceptions, int)
+    with pytest.raises(AttributeError, match="nothing"):
+        jl.nothing  # noqa: B018
