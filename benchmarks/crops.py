@@ -6,7 +6,7 @@
 Every image becomes 224 x 224 uint8 by a random resized crop and a flip, in shuffled batches of 128; the frames of a
 clip share one crop, in batches of 8 clips. The photos, chosen as by images.py, are repeated. Contestants run in
 processes of their own, in turns, and their first epoch is not counted, so files are in the page cache. "the kernel
-alone" is the ceiling: bytes and boxes in memory, two threads that do nothing but call it.
+alone" is the ceiling: a C++ loop in two threads with bytes and boxes in memory (`make ceiling` builds it).
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from typing import Any
 from rich.table import Table
 
 import bushel
+import plot
 from images import enlarged
 from images import photos as read_photos
-from measure import SCRATCH, console, save
+from measure import SCRATCH, console, machine, save
 from photos import Contestant, Epoch, Result, Serving, median
 
 FRAMES = 16
@@ -145,6 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Loading of crops of plain and tiled JPEGs.")
     parser.add_argument("--photos", type=Path, help="a folder of JPEG files")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--plot", type=Path, help="SVG file for a drawing of them")
     parser.add_argument("--small", action="store_true", help="a tenth of the images, fewer rounds")
     options = parser.parse_args()
     skipped: dict[str, str] = {}
@@ -155,6 +157,8 @@ def main() -> None:
         show(case, images, found)
         results[case.name] = {name: asdict(result) for name, result in found.items()}
     save(options.out, results, skipped)
+    if options.plot is not None:
+        plot.write(options.plot, results, machine())
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ from typing import Any
 
 from rich.table import Table
 
-from measure import ROOT, SCRATCH, console, save
+import plot
+from measure import ROOT, SCRATCH, console, machine, save
 from served import PEERS
 
 ENVIRONMENT = ROOT / ".interop" / "loading" / "bin" / "python"
@@ -235,6 +236,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Loaders of photos against each other.")
     parser.add_argument("--photos", type=Path, required=True, help="a folder of JPEG files")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--plot", type=Path, help="SVG file for a drawing of them")
     parser.add_argument("--small", action="store_true", help="500 photos, fewer rounds")
     parser.add_argument("--only", nargs="+", help="names of peers")
     options = parser.parse_args()
@@ -266,7 +268,10 @@ def main() -> None:
         serving.close()
     results = {name: median(measured) for name, measured in epochs.items() if name in running}
     _show(results, count)
-    save(options.out, {name: asdict(result) for name, result in results.items()}, skipped)
+    plain = {name: asdict(result) for name, result in results.items()}
+    save(options.out, plain, skipped)
+    if options.plot is not None:
+        plot.write(options.plot, plain, machine())
 
 
 if __name__ == "__main__":

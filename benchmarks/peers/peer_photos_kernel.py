@@ -1,55 +1,62 @@
-"""The ceiling of Bushel's loader: its decoding kernel alone, from two threads, on bytes and boxes that are in memory.
+"""The ceiling of Bushel's loader: its decoding kernel alone, in a C++ loop that `make ceiling` builds.
 
-Nothing is read, shuffled, drawn or handed over in order; each thread calls the kernel once per batch, without the
-interpreter lock.
+Nothing is read, shuffled, drawn or handed over: two threads decode bytes and boxes that are in memory into slots that
+they use again, and Python is not asked for anything.
 """
 
 from __future__ import annotations
 
-import threading
+import struct
+import subprocess
+import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import crop
 import numpy as np
 
 import bushel
-from bushel.kernels import decode_jpegs, jpeg_header
+from bushel.kernels import jpeg_header
 from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 from bushel.transforms.fuse import plan_decode
 
-_work: list[tuple[list[bytes], Any]] = []
+PROGRAM = Path(__file__).resolve().parents[2] / "build" / "ceiling" / "jpeg_ceiling"
+
+_running: list[subprocess.Popen[str]] = []
 
 
 def prepare(path: str, variant: str) -> None:
-    """Read all images, and draw a crop for each; the frames of a clip have the same one."""
+    """Hand the program all images and a crop for each; the frames of a clip have the same one."""
+    if not PROGRAM.exists():
+        raise FileNotFoundError("`make ceiling` builds the C++ loop")
+    with tempfile.NamedTemporaryFile(suffix=".work") as work:
+        for data, row in _work(path, variant):
+            work.write(np.array(row, "<i4").tobytes() + struct.pack("<q", len(data)) + data)
+        work.flush()
+        command = [str(PROGRAM), work.name, str(crop.SIDE), str(crop.THREADS)]
+        program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert program.stdout is not None
+        if program.stdout.readline().strip() != "ready":
+            raise RuntimeError(f"jpeg_ceiling ended with {program.wait()}")
+    _running.append(program)
+
+
+def _work(path: str, variant: str) -> Iterator[tuple[bytes, tuple[int, ...]]]:
     plan = plan_decode([RandomResizedCrop(crop.SIDE), RandomHorizontalFlip()])
-    datas: list[bytes] = []
-    rows: list[Any] = []
     dataset = bushel.open(path)
     for number, sample in enumerate(dataset.read(range(len(dataset)), decode=False)):
-        frames = sample["frames"] if variant == "clips" else [sample["image"]]
-        for frame in frames:
+        for data in sample["frames"] if variant == "clips" else [sample["image"]]:
             rng = np.random.Generator(np.random.Philox(number))
-            rows.append(plan.geometry(*jpeg_header(frame)[:2], rng).row)
-        datas += frames
-    for first in range(0, len(datas), crop.BATCH):
-        last = first + crop.BATCH
-        _work.append((datas[first:last], np.array(rows[first:last], np.int32)))
+            yield data, plan.geometry(*jpeg_header(data)[:2], rng).row
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Batches, as they lie, in memory that each thread uses again."""
-    own = threading.local()
-
-    def decode(batch: tuple[list[bytes], Any]) -> Any:
-        if not hasattr(own, "out"):
-            own.out = np.empty((crop.BATCH, crop.SIDE, crop.SIDE, 3), np.uint8)
-        out = own.out[: len(batch[0])]
-        if errors := decode_jpegs(*batch, out):
-            raise ValueError(errors[0][1])
-        return out
-
-    with ThreadPoolExecutor(crop.THREADS) as pool:
-        yield from pool.map(decode, _work)
+    """All images as one batch that does not exist."""
+    [program] = _running
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(f"{seed}\n")
+    program.stdin.flush()
+    images = int(program.stdout.readline())
+    yield np.broadcast_to(np.zeros(1, np.uint8), (images, crop.SIDE, crop.SIDE, 3))

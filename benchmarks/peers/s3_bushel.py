@@ -1,0 +1,17 @@
+"""Bushel: `read` of stored bytes, by position."""
+
+from __future__ import annotations
+
+import bushel
+
+
+def open(bucket: str) -> bushel.Dataset:  # noqa: A001 - one shape for every peer
+    """Open the dataset, which has no index beside it: it is scanned."""
+    dataset = bushel.open(f"s3://{bucket}/set")
+    assert isinstance(dataset, bushel.Dataset)  # noqa: S101 - for the type checker
+    return dataset
+
+
+def read_batch(dataset: bushel.Dataset, batch: list[tuple[int, str, int, int]]) -> list[bytes]:
+    """The records of a batch."""
+    return [sample["bin"] for sample in dataset.read([position for position, *_ in batch], decode=False)]
