@@ -41,6 +41,11 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return make(tmp_path_factory.mktemp("dataset") / "bag")
 
 
+def test_a_position_is_no_key(bag: Dataset) -> None:
+    with pytest.raises(TypeError, match="a key is text, not 0"):
+        bag.select([0])  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_position_and_key_give_the_same_sample(tmp_path: Path, container: str) -> None:
     dataset = make(tmp_path / "ds", container=container)

@@ -177,6 +177,16 @@ def test_a_failing_sample_leaves_no_trace(tmp_path: Path, container: str) -> Non
     assert [(s["label"], s["parts"]) for s in dataset] == [(0, [b"a", b"bc"]), (1, [b"x"])]
 
 
+def test_a_folder_where_a_file_goes_and_a_file_where_a_folder_goes(tmp_path: Path) -> None:
+    (tmp_path / "x.tar").mkdir()
+    with pytest.raises(FileExistsError, match="is a folder, and a file is to be written"):
+        bushel.Writer(tmp_path / "x.tar", {"text": "utf8"})
+    (tmp_path / "x").touch()
+    with pytest.raises(FileExistsError, match="is a file, and a folder is to be written"):
+        bushel.Writer(tmp_path / "x", {"text": "utf8"}, container="bag")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["x", "x.tar"]
+
+
 def test_keys_for_all_or_for_none(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "a", SPEC, container="bag") as writer:
         writer.append(sample(0), key="x")

@@ -58,7 +58,7 @@ _HOME = {
     "verify": "integrity",
 }
 
-_MODULES = ("jpeg", "transforms")
+_MODULES = ("jpeg", "loader", "sources", "testing", "transforms")
 
 __all__ = [
     "BushelError",

@@ -20,6 +20,7 @@ from bushel.reader import Reader, Sample
 from bushel.readplan import Elements, Mask, normalise_mask, stored_lengths
 from bushel.shards import OpenShard
 from bushel.spec import Field, format_spec
+from bushel.storage import is_local
 
 __all__ = ["Dataset", "Info", "Sample"]
 
@@ -118,6 +119,11 @@ class Dataset:
         return sum(stamp.size for shard in self._reader.shards for stamp in shard.stamps)
 
     @property
+    def remote(self) -> bool:
+        """Whether any of its files lies elsewhere than on this machine's file system."""
+        return any(not is_local(shard.shard.root) for shard in self._reader.shards)
+
+    @property
     def info(self) -> Info:
         """Container, counts and sizes of the whole dataset."""
         shards = self._reader.shards
@@ -164,7 +170,10 @@ class Dataset:
 
         Raises:
             KeyError: There is none.
+            TypeError: It is no text.
         """
+        if not isinstance(key, str):
+            raise TypeError(f"a key is text, not {key!r}: ds[3] and ds[[3, 1]] take positions")
         position = self._find(key)
         if position is None:
             raise KeyError(f"there is no sample {key!r} among these {len(self)}")

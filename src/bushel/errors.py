@@ -7,6 +7,9 @@ range is an `IndexError`, an unknown key a `KeyError`, a missing file a `FileNot
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 __all__ = [
     "BushelError",
     "CodecError",
@@ -35,6 +38,15 @@ class BushelError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+@contextmanager
+def noted_in(error: BaseException) -> Iterator[None]:
+    """What fails in the body, which cleans up after an error, becomes a note of that error and does not hide it."""
+    try:
+        yield
+    except Exception as second:  # noqa: BLE001 - the first error is raised by the caller
+        error.add_note(f"and cleaning up after this failed too: {type(second).__name__}: {second}")
 
 
 def _rebuild(kind: type[BushelError], message: str, details: dict[str, object]) -> BushelError:

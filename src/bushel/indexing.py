@@ -35,7 +35,7 @@ IndexPolicy = Literal["auto", "memory", "require"]
 keep it in memory only (`memory`), or refuse (`require`)."""
 
 _REMOTE_WORKERS = 8
-"""Shards elsewhere that are indexed at once: each may have 256 MiB on its way."""
+"""Shards elsewhere that are indexed at once: each may have 64 MiB on its way."""
 
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many shards, on disk and elsewhere, are compared with their sidecars when they are opened,

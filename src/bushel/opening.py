@@ -235,6 +235,6 @@ def _look(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
         raise FormatError(
             f"this {what} is none of the five containers (bag, tar, ffrecord, gulp, recordio)",
             file=str(path),
-            hint="a folder of plain files becomes a dataset with bushel.Writer or `bushel convert`",
+            hint="`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]

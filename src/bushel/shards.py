@@ -29,7 +29,11 @@ def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
         try:
             stat = shard.path(number).stat()
         except FileNotFoundError as error:
-            raise FormatError("a file of the dataset is missing", file=str(shard.path(number))) from error
+            raise FormatError(
+                "a file of the dataset is missing",
+                file=str(shard.path(number)),
+                hint="put it back; or remove the other files of this shard, and `bushel index` the dataset",
+            ) from error
         stamps.append(FileStamp(name, int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)))
     return tuple(stamps)
 

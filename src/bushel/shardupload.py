@@ -57,8 +57,11 @@ class Uploads:
             shard.stop()
             wait([future])
 
-    def close(self) -> None:
-        """Let go of the thread."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+    def end(self) -> OpenShard | None:
+        """As `settle`, and let go of the thread in any case."""
+        try:
+            return self.settle()
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown()
+                self._pool = None

@@ -18,6 +18,7 @@ from bushel.shards import OpenShard
 from bushel.sidecar import FOLDER, load_index, save_index
 from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, Staging, workplace
+from bushel.storage.claim import Claim
 
 __all__ = ["ShardInProgress", "WholeShard"]
 
@@ -65,8 +66,7 @@ class ShardInProgress:
         """Start a copy of an existing shard, to which samples will be added."""
         shard = last.shard
         staging = Staging(root, _staging_name(shard), sync=sync)
-        positions = container.reopen(layout, shard, last.index, staging)
-        staging = Staging(root, _staging_name(shard), positions=positions, sync=sync)
+        staging.keep(container.reopen(layout, shard, last.index, staging))
         builder = _builder(container, layout)
         builder.load(last.index)
         segments = {name: column.segments for name, column in last.index.columns.items() if column.segments is not None}
@@ -96,16 +96,20 @@ class ShardInProgress:
 
         Raises:
             StateError: It is of another container.
+            FileExistsError: Its writer is alive.
         """
+        claim = Claim(folder)
         kept = read_journal(folder)
         if kept is None or (kept.samples == 0 and kept.commit is None):
             shutil.rmtree(folder)
+            claim.release()
             return None
         if kept.head["container"] != container.name:
             raise StateError(f"{folder} was being written as {kept.head['container']}, not {container.name}")
         shard = Shard(root, kept.head["name"], tuple(kept.head["files"]), kept.head["sidecars"])
         layout = _layout_of(kept)
-        staging = Staging(root, folder.name, folder=kept.head["folder"], positions=kept.positions, sync=sync)
+        own, positions = kept.head["folder"], kept.positions
+        staging = Staging(root, folder.name, folder=own, positions=positions, sync=sync, claim=claim)
         builder = _builder(container, layout)
         kept.restore(builder)
         if kept.commit is not None:
@@ -157,6 +161,7 @@ class ShardInProgress:
             self.checkpoint()
         finally:
             self._staging.close()
+            self._staging.claim.release()
 
     def discard(self) -> None:
         """Stop, leaving nothing."""
@@ -203,7 +208,7 @@ class WholeShard:
         stamps = tuple(FileStamp(name, *stat) for name, stat in zip(names, staging.upload(names), strict=True))
         index = replace(opened.index, files=stamps)
         save_index(index, staging.place / sidecar, sync=False)
-        staging.upload([sidecar])
+        staging.upload([sidecar], replace=True)
         staging.discard()
         return OpenShard.of(opened.container, opened.shard, index, stored=True)
 

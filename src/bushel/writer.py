@@ -12,9 +12,9 @@ from typing import Any, Literal, Self
 
 from bushel.bytesize import parse_bytes
 from bushel.codecs import get_codec
-from bushel.containers import containers, get_container
-from bushel.containers.base import Container, Layout, ReadOptions, Stored, WriteOptions
-from bushel.errors import FormatError, SpecError, StateError, UnsupportedError
+from bushel.containers import containers
+from bushel.containers.base import Layout, ReadOptions, Stored, WriteOptions
+from bushel.errors import SpecError, StateError, UnsupportedError, noted_in
 from bushel.indexing import open_shards, write_manifest
 from bushel.keytable import KeyTable
 from bushel.opening import find
@@ -24,6 +24,7 @@ from bushel.shardwrite import ShardInProgress
 from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import as_path, leave_workplace, workplace
 from bushel.storage.objects.location import ObjectPath
+from bushel.targets import check_place, choose_container, finds
 
 __all__ = ["Writer"]
 
@@ -99,7 +100,7 @@ class Writer:
         self._limit_samples = shard_samples
         self._limit_bytes = None if shard_bytes is None else parse_bytes(shard_bytes)
         self._target = as_path(path)
-        self._container = _choose_container(self._target.name, container, self._target)
+        self._container = choose_container(self._target, container)
         self._single = bool(self._container.suffix) and self._target.name.endswith(self._container.suffix)
         if self._single and (shard_samples or shard_bytes):
             raise ValueError(f"{self._target} names one file: give a folder to write several shards")
@@ -125,8 +126,9 @@ class Writer:
         self._last_may_grow = False
         try:
             self._prepare(mode)
-        except BaseException:
-            self.suspend()
+        except BaseException as error:
+            with noted_in(error):
+                self.suspend()
             raise
 
     # Use
@@ -137,12 +139,13 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
+        if error is None:
             self.close()
         else:
-            if not issubclass(kind, Exception):  # Ctrl-C does not wait for an upload
+            if not isinstance(error, Exception):  # Ctrl-C does not wait for an upload
                 self._uploads.stop()
-            self.suspend()
+            with noted_in(error):
+                self.suspend()
 
     def __len__(self) -> int:
         """Samples in the dataset: those found when it was opened, and those appended since."""
@@ -180,8 +183,7 @@ class Writer:
             if self._closed:
                 raise ValueError("the writer is closed")
             if self._uploads.failed:
-                self._stop()
-                self._settle()
+                self._fail()
             layout = self._layout or self._decide(keyed=key is not None)
             key = self._check_key(layout, key)
             values = dict(self._encoded(layout, sample))
@@ -222,8 +224,7 @@ class Writer:
             if self._current is not None:
                 self._finish()
             self._closed = True
-            self._settle()
-            self._uploads.close()
+            self._settle(end=True)
             leave_workplace(self._root)
             if not self._single:
                 write_manifest(self._shards, sync=self._sync)
@@ -231,9 +232,10 @@ class Writer:
     def suspend(self) -> None:
         """Stop writing, and leave the unfinished shard for `mode="resume"`."""
         with self._lock:
-            self._stop()
-            self._settle()
-            self._uploads.close()
+            try:
+                self._stop()
+            finally:
+                self._settle(end=True)
 
     def discard(self) -> None:
         """Stop writing, and throw the unfinished shard away."""
@@ -242,14 +244,14 @@ class Writer:
                 self._current.discard()
                 self._current = None
             self._closed = True
-            self._settle()
-            self._uploads.close()
+            self._settle(end=True)
 
     # Before the first sample
 
     def _prepare(self, mode: Mode) -> None:
         if workplace(self._root) is None and (mode != "create" or isinstance(self._root, ObjectPath)):
             raise UnsupportedError(f"{mode!r} needs a local folder or an object store, and {self._root} is neither")
+        check_place(self._target, single=self._single)
         staged = ShardInProgress.staged(self._root, self._target.name if self._single else None)
         if staged and mode != "resume":
             raise FileExistsError(
@@ -297,9 +299,9 @@ class Writer:
         if not self._target.exists():
             return []
         for other in containers() if not self._single else ():
-            if other is not self._container and _finds(other, self._target):
+            if other is not self._container and finds(other, self._target):
                 raise FileExistsError(f"{self._target} is a {other.name} dataset: write to another folder")
-        if not _finds(self._container, self._target):
+        if not finds(self._container, self._target):
             return []
         return open_shards(find([self._target], self._container.name), ReadOptions(checksums=True), "auto")
 
@@ -450,10 +452,19 @@ class Writer:
                 self._uploads.begin(whole)
             self._closed = False
 
-    def _settle(self) -> None:
-        """Wait for the upload of the last finished shard."""
-        if (uploaded := self._uploads.settle()) is not None:
+    def _settle(self, *, end: bool = False) -> None:
+        """Wait for the upload of the last finished shard, which is the last of all at the `end`."""
+        if (uploaded := self._uploads.end() if end else self._uploads.settle()) is not None:
             self._shards[-1] = uploaded
+
+    def _fail(self) -> None:
+        """Write no more, since an upload failed."""
+        try:
+            self._settle()
+        except Exception as error:
+            with noted_in(error):
+                self._stop()
+            raise
 
     def _stop(self) -> None:
         """Write no more; what is staged stays."""
@@ -473,25 +484,3 @@ def _encoded_elements(field: Field, encode: Any, values: Iterable[Any]) -> Itera
 def _stored(value: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
     """The value as one run of bytes."""
     return value.tobytes() if isinstance(value, memoryview) and not value.c_contiguous else value
-
-
-def _choose_container(name: str, container: str | None, target: Any) -> Container:
-    if container is not None:
-        return get_container(container)
-    for candidate in containers():
-        if candidate.suffix and name.endswith(candidate.suffix):
-            return candidate
-    if target.exists():
-        for candidate in containers():
-            if _finds(candidate, target):
-                return candidate
-    names = ", ".join(candidate.name for candidate in containers())
-    raise ValueError(f"say which container to write with container=: {names}")
-
-
-def _finds(container: Container, target: Any) -> bool:
-    """Whether a dataset of this container is there, whole or damaged."""
-    try:
-        return bool(container.shards(target))
-    except FormatError:
-        return True

@@ -83,3 +83,7 @@ def test_advice(storage: int, decode: int, whole: int, threads: int, says: str) 
     stats = LoaderStats.of(totals, errors=0, threads=threads, cpus=4)
     rates = [Rate(samples, samples, 1.0) for samples in (storage, decode, whole)]
     assert says in Ceilings(rates[0], rates[1], rates[2], stats).advice
+
+
+def test_what_does_not_fit_into_memory_is_wrong_use(data: Path) -> None:
+    assert "bushel: out of memory: " in bench(data, *QUICK, "--crop", 10_000_000, code=2)

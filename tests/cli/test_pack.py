@@ -45,7 +45,9 @@ def test_errors_are_told_and_counted(tmp_path: Path) -> None:
     done = json.loads(run("pack", photos, tmp_path / "b.tar", "--max-errors", "20%", "--json", code=1))
     assert (done["samples"], done["errors"]) == (5, 1)
     assert json.loads(Path(done["error_logs"][0]).read_text())["path"] == str(photos / "class0/0000.jpg")
-    assert "expected an image" in fails("pack", photos, tmp_path / "c.tar", "--strict", code=1)
+    said = fails("pack", photos, tmp_path / "c.tar", "--strict", code=1)
+    assert "expected an image" in said
+    assert f"at {photos}/class0/0000.jpg; --resume goes on from here" in said
 
 
 def test_im2rec_options(tmp_path: Path) -> None:
@@ -116,11 +118,48 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
         (["--inter-method", "7"], "inter_method is 0 to 4, 9 or 10"),
         (["--parts", "2", "--part", "2"], "the parts are 0 to 1"),
         (["--kind", "photos"], "photos"),
+        (["--root", "photos"], "this source is of kind images, and it is for list, table"),
+        (["--file", "{id}"], "it is for table"),
+        (["--columns", "id"], "it is for table"),
+        (["--clip"], "it is for videos"),
+        (["--rate", "3"], "it is for videos"),
+        (["--allow-commands"], "it is for recipe"),
+        (["--kind", "list", "--exts", ".png"], "it is for images, files, videos"),
+        (["--kind", "kinetics"], "needs the folder of its videos"),
+        (["--kind", "videos", "--color", "0"], "frames of videos are changed by"),
+        (["--kind", "videos", "--clip", "--resize", "4"], "--clip stores videos as they are"),
+        (["--kind", "files", "--resize", "4"], "no images in this source: it has data"),
+        (["-c", "bag", "--part", "1"], "part=1 needs parts="),
     ],
 )
 def test_wrong_use(tmp_path: Path, options: list[str], message: str) -> None:
     photos = image_folder(tmp_path / "photos", 2)
-    assert message in fails("pack", photos, tmp_path / "x.tar", *options)
+    said = " ".join(fails("pack", photos, tmp_path / "x.tar", *options).split())
+    assert message in said
+    assert [path.name for path in tmp_path.iterdir()] == ["photos"]
+
+
+def test_messages_name_options_as_they_are_typed(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 2)
+    assert "say which container to write with --container: bag, tar" in fails("pack", photos, tmp_path / "x")
+    run("pack", photos, tmp_path / "x.tar")
+    assert "use --append to add to it" in fails("pack", photos, tmp_path / "x.tar")
+    (tmp_path / "kind='a'").mkdir()
+    said = fails("pack", tmp_path / "kind='a'", tmp_path / "y.tar", code=1)
+    assert said.startswith(f"bushel: {tmp_path}/kind='a': this folder")
+    assert "--kind files packs any files as they are" in said
+
+
+def test_all_fields_of_images_are_changed(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 4)
+    bushel.pack(
+        [{"left": path.read_bytes(), "name": path.stem} for path in photos.rglob("*.jpg")],
+        tmp_path / "a.ffr",
+        spec={"left": "jpg"},
+    )
+    run("pack", tmp_path / "a.ffr", tmp_path / "b.ffr", "--resize", "6x5")
+    assert opened(tmp_path / "b.ffr").spec == {"left": "jpg", "name": "utf8"}
+    assert {sample["left"].shape for sample in opened(tmp_path / "b.ffr")} == {(5, 6, 3)}
 
 
 def test_lists(tmp_path: Path) -> None:

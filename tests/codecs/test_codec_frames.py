@@ -330,3 +330,10 @@ def test_packets_that_do_not_tell_the_frames(times: list[int], shown: list[int],
 @given(st.integers(0, 9), st.slices(9))
 def test_slices_as_in_lists(count: int, chosen: slice) -> None:
     assert choose(chosen, count).tolist() == list(range(count))[chosen]
+
+
+@pytest.mark.parametrize("kind", ["mp4", "webm"])
+def test_a_clip_has_the_same_bytes_every_time(kind: str) -> None:
+    pictures = np.random.default_rng(0).integers(0, 256, (9, 48, 64, 3), np.uint8)
+    encode = get_codec(kind).encode
+    assert len({bytes(encode(pictures)) for _ in range(5)}) == 1

@@ -107,13 +107,31 @@ def test_behind_a_damaged_header_of_a_tar_the_next_member_is_found(tmp_path: Pat
     shutil.rmtree(source / ".bushel")
     overwrite(Path(file), offset - 512, b"garbage")
     done = bushel.repair(source, tmp_path / "out")
-    assert [problem.offset for problem in done.problems if problem.kind == "format"] == [offset - 512] * 2
+    assert [problem.offset for problem in done.problems if problem.kind == "format"] == [offset - 512]
     fixed = stored(reading(tmp_path / "out", index="memory"))
     rest = {name: value for name, value in fixed.items() if name != key(3)}
     assert {name: one["image.jpg"] for name, one in rest.items()} == {
         name: one["image"] for name, one in expected.items() if name != key(3)
     }
     assert "image.jpg" not in fixed[key(3)]  # its label was whole
+
+
+@pytest.mark.parametrize(("container", "suffix"), [("gulp", ".gulp"), ("ffrecord", ".ffr"), ("recordio", ".rec")])
+def test_samples_cut_off_are_counted_without_an_index(tmp_path: Path, container: str, suffix: str) -> None:
+    source = write(tmp_path / "in", container, None, shard_samples=None)
+    shutil.rmtree(source / ".bushel")
+    [data] = source.rglob(f"*{suffix}")
+    data.write_bytes(data.read_bytes()[:-20])
+    done = bushel.repair(source, tmp_path / "out")
+    assert (done.samples, done.lost) == (6, 1)
+    assert len(set(done.problems)) == len(done.problems)
+
+
+def test_another_containers_suffix_is_refused(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", "tar")
+    with pytest.raises(ValueError, match="is the name of a recordio file, and .* is tar: convert it afterwards"):
+        bushel.repair(source, tmp_path / "out.rec")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
 def test_joined_tars_are_read_to_the_end(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
     """A command line with the parameters of a class's constructor, of their types, and with those of packing.
 
     Raises:
-        TypeError: A parameter cannot come from a command line.
+        ParameterError: A parameter cannot come from a command line.
     """
     summary = (inspect.getdoc(kind) or "").partition("\n")[0]
     parser = argparse.ArgumentParser(description=summary or None, allow_abbrev=False)
@@ -107,7 +107,9 @@ def _add(group: Any, parameter: inspect.Parameter, hint: Any) -> None:
         else:
             group.add_argument(f"--{name}", type=kind, default=default, help=f"[{default}]")
     elif needed:
-        raise TypeError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
+        from bushel.sources.adapters import ParameterError
+
+        raise ParameterError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
 
 
 def _plain(hint: Any) -> Any:
@@ -128,15 +130,14 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
         name: The class.
         arguments: The command line; by default that of the process.
     """
-    from bushel.cli.app import guarded
+    from bushel.cli.app import exit_code_of
     from bushel.cli.output import count, print_text, say
     from bushel.ingest import pack
     from bushel.sources.adapters import Adapter, load_class
 
-    kind = load_class(module, name)
-    given = vars(build_parser(kind).parse_args(arguments))
-
     def work() -> None:
+        kind = load_class(module, name)
+        given = vars(build_parser(kind).parse_args(arguments))
         own = {key: given[key] for key in inspect.signature(kind).parameters if key in given}
         done = pack(
             Adapter(kind(**own)),
@@ -153,7 +154,4 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
             say(f"{count(done.errors, 'item')} failed: see {', '.join(done.error_logs)}", quiet=False)
             raise typer.Exit(1)
 
-    try:
-        guarded(work)()
-    except typer.Exit as end:
-        raise SystemExit(end.exit_code) from None
+    raise SystemExit(exit_code_of(work))

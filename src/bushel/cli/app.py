@@ -18,13 +18,16 @@ from typer.core import TyperGroup
 from bushel.cli.originals import ORIGINALS, Original
 from bushel.errors import BushelError, CodecError, FormatError, TooManyErrors
 
-__all__ = ["app", "guarded"]
+__all__ = ["app", "exit_code_of", "guarded"]
 
 _COMMANDS = (
     *("pack", "list_", "adapter", "convert", "split", "merge"),
     *("index", "verify", "repair", "bench", "info", "ls", "cat", "get", "version"),
 )
 """Modules of this package, each with a function `command`, in the order of the help."""
+
+_ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
+"""How messages name the arguments of functions that are options of commands, too."""
 
 _FOUND, _WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
 
@@ -45,7 +48,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # where the interpreter flushes the rest at its end
                 raise typer.Exit(_BROKEN_PIPE) from None
-            expected = isinstance(error, BushelError | OSError | ValueError | LookupError)
+            expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
             if arguments.get("debug") or not expected:
                 traceback.print_exc()
             _say(_describe(error) if expected else "this is a fault of Bushel itself: please report it")
@@ -55,27 +58,49 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def exit_code_of(command: Callable[[], None]) -> int:
+    """Run a command of a script of one's own: errors are told as `bushel` tells them.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        guarded(command)()
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
 def _help(command: Callable[..., None]) -> str:
     """The docstring, with the examples marked by the backspace that makes Click keep their lines."""
     return re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(command) or "")
 
 
 def _describe(error: Exception) -> str:
-    """An error in one line, and what to do about it in a second."""
-    if isinstance(error, FormatError) and error.hint:
-        return f"{str(error).removesuffix(f' ({error.hint})')}\n{error.hint}"
+    """An error in one line, and below it what to do about it and whose it is, in the words of the command line."""
+    hint = error.hint if isinstance(error, FormatError) else None
+    first = _first_line(error) if hint is None else str(error).removesuffix(f" ({hint})")
+    lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
+    return _ARGUMENT.sub(_as_option, "\n".join(lines))
+
+
+def _as_option(argument: re.Match[str]) -> str:
+    name, value = argument["name"], argument["value"]
+    return f"--{value}" if name == "mode" else f"--{name}{' ' if value else ''}{value or ''}"
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}" if str(error) else "out of memory"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-    if isinstance(error, KeyError) and error.args:
+    if isinstance(error, KeyError) and error.args and not isinstance(error, BushelError):
         return str(error.args[0])
     return str(error) or type(error).__name__
 
 
 def _say(text: str) -> None:
-    first, _, rest = text.partition("\n")
-    typer.echo(f"bushel: {first}", err=True)
-    if rest:
-        typer.echo(f"        {rest}", err=True)
+    typer.echo("bushel: " + text.replace("\n", "\n        "), err=True)
 
 
 class _Group(TyperGroup):

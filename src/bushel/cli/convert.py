@@ -97,7 +97,7 @@ def command(
     for limit in done.limits:
         say(f"note: {limit}", quiet=quiet)
     if not quiet:
-        kept = f" ({count(done.kept, 'sample')} were there)" if done.kept else ""
+        kept = f" after {done.kept:,} from before" if done.kept else ""
         print_text(
             f"{target}: {count(done.samples, 'sample')} written as {done.container}{kept}, "
             f"{size(done.bytes)} in {done.seconds:.1f} s"

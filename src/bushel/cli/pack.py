@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from bushel.cli.options import Debug, Json, Quiet, pairs
+from bushel.cli.packoptions import check_options, image_types
 
 if TYPE_CHECKING:
     from bushel.ingest import Progress
@@ -106,11 +107,29 @@ def command(
     from bushel.ingest import pack
     from bushel.sources import Clip, Frames
     from bushel.sources.layouts import LAYOUTS
-    from bushel.sources.opening import kind_of, open_source
+    from bushel.sources.opening import KINDS, kind_of, open_source
 
     what = kind or kind_of(source)
+    framed = not clip and (
+        what == "videos" or what in LAYOUTS or (what == "table" and (rate is not None or stride > 1))
+    )
+    given = {
+        **{
+            "--root": root,
+            "--file": file,
+            "--columns": columns,
+            "--exts": exts,
+            "--rate": rate,
+            "--clip": clip or None,
+        },
+        **{"--stride": stride if stride > 1 else None, "--resize": resize, "--quality": quality, "--color": color},
+        **{"--encoding": encoding, "--inter-method": inter_method, "--center-crop": center_crop or None},
+        **{"--check": check or None, "--jpeg": jpeg, "--allow-commands": allow_commands or None},
+    }
+    if what in KINDS:
+        check_options(what, [option for option, value in given.items() if value is not None], framed=framed)
     options: dict[str, Any] = {}
-    if exts and what in ("images", "files", "videos"):
+    if exts:
         options["suffixes"] = exts
     if root is not None:
         options["root"] = root
@@ -120,19 +139,19 @@ def command(
         options["allow_commands"] = True
     if columns is not None:
         options["columns"] = columns.split(",")
-    framed = what == "videos" or what in LAYOUTS or (what == "table" and (rate is not None or stride > 1))
     if clip:
         options["media"] = Clip()
     elif framed and not (rate is None and stride == 1 and resize is None and quality is None):
         options["media"] = Frames(rate, stride, _edge(resize), 95 if quality is None else quality)
     change = None if framed or clip else _im2rec(resize, center_crop, quality, color, encoding, inter_method)
     types = pairs(spec, "--spec")
-    if change is not None:
-        types = {"image": "png" if encoding == ".png" else "jpg", **types}
     try:
+        opened = open_source(source, what, **options)
+        if change is not None:
+            types = {**image_types(opened, "png" if encoding == ".png" else "jpg"), **types}
         with _progress(quiet=quiet or as_json) as report:
             done = pack(
-                open_source(source, what, **options),
+                opened,
                 target,
                 container=container,
                 spec=types,
@@ -161,7 +180,7 @@ def command(
     elif not quiet:
         for limit in done.limits:
             say(f"note: {limit}", quiet=False)
-        kept = f" ({count(done.kept, 'sample')} were there)" if done.kept else ""
+        kept = f" after {done.kept:,} from before" if done.kept else ""
         written = f"{count(done.samples, 'sample')} written as {done.container}{kept}"
         rate_of = f"{done.samples / max(done.seconds, 1e-9):,.0f}/s"
         print_text(f"{target}: {written}, {size(done.bytes)} in {done.seconds:.1f} s, {rate_of}")

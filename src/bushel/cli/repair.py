@@ -53,7 +53,8 @@ def command(
         print_text(str(problem))
     if not quiet:
         more = f" ({done.more:,} more problems are not listed)" if done.more else ""
-        print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} lost{more}")
+        lost = "lost" if done.checked else "known to be lost"
+        print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} {lost}{more}")
         if not done.checked:
             print_text("Not all bytes have checksums to prove them whole: look at the values with --decode.")
     raise typer.Exit(0 if done.ok else 1)

@@ -54,4 +54,4 @@ def command(
         print_json({name: asdict(one) for name, one in done.items()})
     elif not quiet:
         for name, one in done.items():
-            print_text(f"{target}/{name}: {count(one.samples, 'sample')} written as {one.container}")
+            print_text(f"{target.rstrip('/')}/{name}: {count(one.samples, 'sample')} written as {one.container}")

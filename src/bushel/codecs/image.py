@@ -144,7 +144,15 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
         raise
     # Pillow names no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
     except Exception as error:
-        raise codec_error(codec, f"a whole image ({', '.join(_READ)})", f"{found_bytes(data)} ({error})") from error
+        raise codec_error(codec, f"a whole image ({', '.join(_READ)})", _found(data, error)) from error
+
+
+def _found(data: Buffer, error: Exception) -> str:
+    """What was found instead of an image. Pillow's own word for bytes of no format tells nothing but an address."""
+    from PIL import UnidentifiedImageError
+
+    found = found_bytes(data)
+    return found if isinstance(error, UnidentifiedImageError) else f"{found} ({error})"
 
 
 def _check(codec: str, target: _Format, value: Any) -> Array:

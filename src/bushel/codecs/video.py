@@ -16,7 +16,7 @@ from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, desc
 from bushel.codecs.frames import I64, FrameTable, choose
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "MAX_DECODED"]
+__all__ = ["FACTORIES", "MAX_DECODED", "reason"]
 
 MAX_DECODED = 4 << 30
 """The most bytes of frames that one clip may decode to. More is taken for a decompression bomb."""
@@ -45,8 +45,9 @@ def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
         raise codec_error(codec, "an even height and width (chroma is stored at half size)", describe(value))
     stored = io.BytesIO()
     try:
-        with av.open(stored, "w", format=container) as output:
+        with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:
             stream = output.add_stream(_ENCODERS[container], rate=rate)
+            stream.codec_context.thread_count = 1  # several may give other bytes from run to run
             stream.height, stream.width, stream.pix_fmt = clip.shape[1], clip.shape[2], "yuv420p"
             for position, picture in enumerate(clip):
                 frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
@@ -58,6 +59,11 @@ def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
     return stored.getvalue()
 
 
+def reason(error: Exception) -> str:
+    """What PyAV's error says, without the number and the unnamed file that FFmpeg's errors bring along."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 @contextmanager
 def _explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
     try:
@@ -67,7 +73,7 @@ def _explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
     # PyAV adds to FFmpeg's errors its own IndexError, ValueError, TypeError … for streams that make no sense.
     except Exception as error:
         raise codec_error(
-            codec, f"a {container} clip with frames of one size", f"{found_bytes(data)} ({error})"
+            codec, f"a {container} clip with frames of one size", f"{found_bytes(data)} ({reason(error)})"
         ) from error
 
 

@@ -1,6 +1,7 @@
 """The five containers.
 
-`containers()` lists them in the order in which they are tried on an unknown path; `get_container` finds one by name.
+`containers()` lists them in the order in which they are tried on an unknown path; `get_container` finds one by name,
+`container_for` by the name of a file that is to be written.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import cast
 
 from bushel.containers.base import Container
 
-__all__ = ["Container", "containers", "get_container"]
+__all__ = ["Container", "container_by_suffix", "container_for", "containers", "get_container"]
 
 _NAMES = ("bag", "tar", "ffrecord", "gulp", "recordio")
 
@@ -31,3 +32,20 @@ def get_container(name: str) -> Container:
 def containers() -> list[Container]:
     """All containers."""
     return [get_container(name) for name in _NAMES]
+
+
+def container_by_suffix(name: str) -> Container | None:
+    """The container whose suffix the name of a file has."""
+    return next((each for each in containers() if each.suffix and name.endswith(each.suffix)), None)
+
+
+def container_for(name: str) -> Container:
+    """The container that the name of a target tells.
+
+    Raises:
+        ValueError: It tells none.
+    """
+    found = container_by_suffix(name)
+    if found is None:
+        raise ValueError(f"say which container to write with container=: {', '.join(_NAMES)}")
+    return found

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from bushel.access import open as open_dataset
 from bushel.ahead import work_ahead
 from bushel.codecs import get_codec
-from bushel.containers import Container, containers, get_container
+from bushel.containers import Container, container_for, get_container
 from bushel.containers.base import Layout, WriteOptions
 from bushel.dataset import Dataset
 from bushel.errors import CodecError, StateError
@@ -109,7 +109,7 @@ def convert(
     started = time.monotonic()
     if workers < 1:
         raise ValueError(f"workers is at least 1, not {workers}")
-    kind = get_container(container) if container is not None else _container_of(target)
+    kind = get_container(container) if container is not None else container_for(as_path(target).name)
     reading = _opened(source, workers)
     targets = target_fields(reading.fields, kind.name, fields=fields, rename=rename or {}, spec=spec or {})
     keyed = reading.keyed if keys is None else bool(keys)
@@ -157,14 +157,6 @@ def convert(
     if reading.folders and folders is None:
         limits += (f"{len(reading.folders)} empty folders are left out",)
     return Conversion(kind.name, written, kept, size, time.monotonic() - started, writer.spec, limits)
-
-
-def _container_of(target: str | os.PathLike[str] | AnyPath) -> Container:
-    for candidate in containers():
-        if candidate.suffix and as_path(target).name.endswith(candidate.suffix):
-            return candidate
-    names = ", ".join(candidate.name for candidate in containers())
-    raise ValueError(f"say which container to write with container=: {names}")
 
 
 def _opened(source: Any, workers: int) -> Batches:

@@ -9,14 +9,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bushel.containers import get_container
+from bushel.containers import container_for, get_container
 from bushel.errors import UnsupportedError
 from bushel.ingest.errorlog import ErrorLog, beside
 from bushel.ingest.labels import labels_path, load_labels, save_labels
 from bushel.ingest.packplan import (
     Transforms,
     allowed_errors,
-    container_of,
     cut,
     pack_fields,
     part_path,
@@ -167,7 +166,7 @@ def pack(
         raise UnsupportedError(f"{target}: packing writes to a local folder or to an object store")
     if workers is not None and workers < 1:
         raise ValueError(f"workers is at least 1, not {workers}")
-    kind = get_container(container or container_of(path))
+    kind = get_container(container) if container else container_for(path.name)
     opened = open_source(source)
     labels = labels_path(path, kind.name)
     known = load_labels(labels) if mode != "create" else {}

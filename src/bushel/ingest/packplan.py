@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from bushel.codecs import get_codec
-from bushel.containers import Container, containers
+from bushel.containers import Container
 from bushel.containers.base import WriteOptions
 from bushel.errors import SpecError
 from bushel.ingest.part import Places
@@ -20,7 +20,6 @@ from bushel.storage import AnyPath
 __all__ = [
     "Transforms",
     "allowed_errors",
-    "container_of",
     "cut",
     "pack_fields",
     "part_path",
@@ -30,19 +29,6 @@ __all__ = [
 
 Transforms = Sequence[Transform] | Mapping[str, Sequence[Transform]]
 """For every image, or by field."""
-
-
-def container_of(target: AnyPath) -> str:
-    """The container that the suffix of a target tells.
-
-    Raises:
-        ValueError: It tells none.
-    """
-    for candidate in containers():
-        if candidate.suffix and target.name.endswith(candidate.suffix):
-            return candidate.name
-    names = ", ".join(candidate.name for candidate in containers())
-    raise ValueError(f"say which container to write with container=: {names}")
 
 
 def pack_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, Field]:

@@ -99,9 +99,10 @@ class Findings:
     more: int = 0
 
     def add(self, problem: Problem, sample: int | None = None) -> None:
-        """Take in one problem."""
+        """Take in one problem, unless another look at the same bytes has found it already."""
         if len(self.problems) < self.room:
-            self.problems.append((problem, sample))
+            if (problem, sample) not in self.problems:
+                self.problems.append((problem, sample))
         elif not problem.warning:
             self.more += 1
 

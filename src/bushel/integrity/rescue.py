@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bushel.containers import container_by_suffix
 from bushel.containers.base import ReadOptions
 from bushel.dataset import Dataset
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
@@ -38,7 +39,8 @@ class Repair:
     Attributes:
         container: Container of both datasets.
         samples: Samples written.
-        lost: Samples whose place was known and that are not whole.
+        lost: Samples that are known to have been there and are not whole. Where `checked` is false there may be more:
+            nothing tells how many samples a damaged stretch of a tar held.
         checked: Whether there was a checksum for every byte written; without, a sample is whole if its place is.
         problems: What is damaged, left out or renamed.
         more: Number of problems that are not listed.
@@ -88,6 +90,7 @@ def repair(
     Raises:
         FileNotFoundError: Nothing is there.
         FileExistsError: `target` is there.
+        ValueError: `target` has the suffix of another container.
         FormatError: There is no dataset at all, nothing of it is whole, or its shards are of several containers.
     """
     found = Findings(max_problems)
@@ -96,13 +99,16 @@ def repair(
     if len(kinds) > 1:
         message = f"shards of {' and '.join(sorted(kinds))}: repair one at a time, with container="
         raise FormatError(message, file=str(source))
+    named = container_by_suffix(as_path(target).name)
+    if named is not None and not kinds <= {named.name}:
+        message = (
+            f"{target} is the name of a {named.name} file, and {source} is {', '.join(kinds)}: convert it afterwards"
+        )
+        raise ValueError(message)
     beside = as_path(target).parent
     with tempfile.TemporaryDirectory(prefix=".bushel-repair-", dir=beside if isinstance(beside, Path) else None) as tmp:
-        shards = [
-            opened
-            for number, place in enumerate(places)
-            if (opened := _open(place, Path(tmp) / f"{number:06d}", found)) is not None
-        ]
+        tried = [_open(place, Path(tmp) / f"{number:06d}", found) for number, place in enumerate(places)]
+        shards = [opened for opened, _ in tried if opened is not None]
         dataset = Dataset(shards, verify=True)
         whole = list(_whole_samples(dataset, decode, found))
         if not whole:
@@ -124,15 +130,15 @@ def repair(
     return Repair(
         done.container,
         done.samples,
-        len(dataset) - len(whole),
+        len(dataset) - len(whole) + sum(lost for _, lost in tried),
         all(opened.checksums for opened in shards),
         tuple(problem for problem, _ in found.problems),
         found.more,
     )
 
 
-def _open(place: Place, scratch: Path, found: Findings) -> OpenShard | None:
-    """The shard with the best table that there is of it."""
+def _open(place: Place, scratch: Path, found: Findings) -> tuple[OpenShard | None, int]:
+    """The shard with the best table that there is of it, and how many samples that is known to lack."""
     name, shard = place.container.name, place.shard
     built, faults = _built(place)
     kept, fresh = _kept(place)
@@ -141,18 +147,19 @@ def _open(place: Place, scratch: Path, found: Findings) -> OpenShard | None:
         if not (proven and isinstance(fault, CorruptError)):  # which is found again where the sample is read
             found.fault(fault)
     if proven and kept is not None:
-        return OpenShard.of(name, shard, kept, stored=False)
+        return OpenShard.of(name, shard, kept, stored=False), 0
     if built is not None and not faults:
-        return OpenShard.of(name, shard, built, stored=False)
+        return OpenShard.of(name, shard, built, stored=False), 0
     scratch.mkdir()
-    copy = salvage(name, shard, scratch, found.fault)
-    if copy is None:
-        return None
+    left = salvage(name, shard, scratch, found.fault)
+    if left.shard is None:
+        return None, left.lost
     try:
-        return OpenShard.of(name, copy, place.container.index(copy, ReadOptions()), stored=False)
+        index = place.container.index(left.shard, ReadOptions())
+        return OpenShard.of(name, left.shard, index, stored=False), left.lost
     except (FormatError, SpecError) as error:
         found.add(Problem(str(shard.path(0)), None, None, None, "format", f"what is left of it: {error}"))
-        return None
+        return None, left.lost
 
 
 def _built(place: Place) -> tuple[ShardIndex | None, list[FormatError]]:

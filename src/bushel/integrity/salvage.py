@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from bushel.containers.recordio.scan import MAGIC as RECORD_MAGIC
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
-__all__ = ["salvage"]
+__all__ = ["Salvaged", "salvage"]
 
 I64 = npt.NDArray[np.int64]
 Fault = Callable[[FormatError], None]
@@ -35,7 +36,20 @@ _COPY = 1 << 22
 _FIRST_PARTS = (0, 1)
 
 
-def salvage(container: str, shard: Shard, folder: Path, fault: Fault) -> Shard | None:
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What is left of a shard.
+
+    Attributes:
+        shard: The copy, or None where the format gives no hold: then the reason is among the faults.
+        lost: Samples that are not in it, as far as the format still tells of them.
+    """
+
+    shard: Shard | None
+    lost: int = 0
+
+
+def salvage(container: str, shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     """Copy what is whole of a shard.
 
     Args:
@@ -43,9 +57,6 @@ def salvage(container: str, shard: Shard, folder: Path, fault: Fault) -> Shard |
         shard: Its files, none of which is changed.
         folder: Where the copy goes: an empty folder.
         fault: Called with everything that is left out.
-
-    Returns:
-        The copy, or None where the format gives no hold: then `fault` was called with the reason.
 
     Raises:
         OSError: A file cannot be read, or the copy cannot be written.
@@ -56,7 +67,7 @@ def salvage(container: str, shard: Shard, folder: Path, fault: Fault) -> Shard |
 # tar: members whose headers are sound
 
 
-def _salvage_tar(shard: Shard, folder: Path, fault: Fault) -> Shard:
+def _salvage_tar(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     file = open_file(shard.path(0))
     data = _whole(file)
     with (folder / shard.name).open("wb") as copy:
@@ -74,7 +85,7 @@ def _salvage_tar(shard: Shard, folder: Path, fault: Fault) -> Shard:
                 break
             start = _next_header(file, max(behind, start) + _BLOCK)
         copy.write(bytes(2 * _BLOCK))
-    return Shard(folder, shard.name, (shard.name,))
+    return Salvaged(Shard(folder, shard.name, (shard.name,)))
 
 
 def _next_header(file: File, start: int) -> int | None:
@@ -95,12 +106,12 @@ def _next_header(file: File, start: int) -> int | None:
 # recordio: records whose magic and length are sound
 
 
-def _salvage_recordio(shard: Shard, folder: Path, fault: Fault) -> Shard:
+def _salvage_recordio(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     file = open_file(shard.path(0))
     data, keys = _whole(file), _keys_by_offset(shard, fault)
     name, table = shard.files[0], idx_name(shard.files[0])
     lines: list[str] = []
-    at = 0
+    at, keyed = 0, 0
     with (folder / name).open("wb") as copy:
         start: int | None = 0
         while start is not None:
@@ -109,15 +120,16 @@ def _salvage_recordio(shard: Shard, folder: Path, fault: Fault) -> Shard:
             for offset, size in zip(found.offset.tolist(), sizes.tolist(), strict=True):
                 lines.append(f"{_key(keys, offset, len(lines), file, fault)}\t{at}\n")
                 at += size
+                keyed += keys is not None and offset in keys
             _copy(file, zip(found.offset.tolist(), (found.offset + sizes).tolist(), strict=True), copy)
             if found.problem is None:
                 break
             fault(FormatError(found.problem, file=file.path, offset=found.problem_offset))
             start = _next_record(file, max(int(found.end), start) + 4)
     if keys is None:
-        return Shard(folder, name, (name,))
+        return Salvaged(Shard(folder, name, (name,)))
     (folder / table).write_text("".join(lines), "utf-8", "surrogateescape")
-    return Shard(folder, name, (name, table))
+    return Salvaged(Shard(folder, name, (name, table)), len(keys) - keyed)
 
 
 def _keys_by_offset(shard: Shard, fault: Fault) -> Mapping[int, str] | None:
@@ -167,18 +179,20 @@ def _next_record(file: File, start: int) -> int | None:
 # ffrecord: records that have the CRC-32 on record
 
 
-def _salvage_ffrecord(shard: Shard, folder: Path, fault: Fault) -> Shard | None:
+def _salvage_ffrecord(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     file = open_file(shard.path(0))
     tables = _ffrecord_tables(file)
     if tables is None:
         fault(FormatError("the tables at its begin are damaged: nothing tells its records apart", file=file.path))
-        return None
+        return Salvaged(None)
     crc32, offset, length = tables
     records: dict[int, bytes] = {}
     paths: list[str] | None = None
+    lost = 0
     for row, (first, size) in enumerate(zip(offset.tolist(), length.tolist(), strict=True)):
         record = file.read(first, size) if first + size <= file.size else b""
         if first + size > file.size or kernels.crc32(record) != crc32[row]:
+            lost += not record.startswith(MAGIC)  # the table of a packed folder is no sample
             fault(
                 FormatError(f"record {row} is lost: it does not have the CRC on record", file=file.path, offset=first)
             )
@@ -196,7 +210,7 @@ def _salvage_ffrecord(shard: Shard, folder: Path, fault: Fault) -> Shard | None:
     with (folder / shard.name).open("wb") as copy:
         copy.write(kernels.crc32(head).to_bytes(4, "little") + head)
         copy.writelines(payloads)
-    return Shard(folder, shard.name, (shard.name,))
+    return Salvaged(Shard(folder, shard.name, (shard.name,)), lost)
 
 
 def _ffrecord_tables(file: File) -> tuple[npt.NDArray[np.uint32], I64, I64] | None:
@@ -219,7 +233,7 @@ def _ffrecord_tables(file: File) -> tuple[npt.NDArray[np.uint32], I64, I64] | No
 # gulp: items all of whose frames lie in the data
 
 
-def _salvage_gulp(shard: Shard, folder: Path, fault: Fault) -> Shard | None:
+def _salvage_gulp(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     data, table = open_file(shard.path(0)), open_file(shard.path(1))
     text = table.read(0, table.size)
     try:
@@ -227,7 +241,7 @@ def _salvage_gulp(shard: Shard, folder: Path, fault: Fault) -> Shard | None:
         entries: dict[str, Any] = json.loads(text)
     except (FormatError, ValueError) as error:
         fault(FormatError(f"its table does not parse, so nothing tells its frames apart: {error}", file=table.path))
-        return None
+        return Salvaged(None)
     end = 0
     for name, item in parsed.items.items():
         frames = item.frame_info
@@ -240,13 +254,13 @@ def _salvage_gulp(shard: Shard, folder: Path, fault: Fault) -> Shard | None:
     with (folder / shard.files[0]).open("wb") as copy:
         _copy(data, iter([(0, end)]), copy)
     (folder / shard.files[1]).write_text(json.dumps(entries), "ascii")
-    return Shard(folder, shard.name, shard.files)
+    return Salvaged(Shard(folder, shard.name, shard.files), len(parsed.items) - len(entries))
 
 
 # bag: of generation C, whose tables are files of their own, as many samples as all tables have
 
 
-def _salvage_bag(shard: Shard, folder: Path, fault: Fault) -> Shard | None:
+def _salvage_bag(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     tables = {
         name: shard.files.index(f"{name.removesuffix('.idx')}.bag") for name in shard.files if name.endswith(".idx")
     }
@@ -257,7 +271,7 @@ def _salvage_bag(shard: Shard, folder: Path, fault: Fault) -> Shard | None:
                 file=str(shard.path(0)),
             )
         )
-        return None
+        return Salvaged(None)
     ends = {}
     for name, number in tables.items():
         table, data = open_file(shard.root / name), open_file(shard.path(number))
@@ -278,7 +292,7 @@ def _salvage_bag(shard: Shard, folder: Path, fault: Fault) -> Shard | None:
         else:
             with target.open("wb") as copy:
                 _copy(source, iter([(0, source.size)]), copy)
-    return Shard(folder, shard.name, shard.files, f"{prefix}.bushel")
+    return Salvaged(Shard(folder, shard.name, shard.files, f"{prefix}.bushel"), most - samples)
 
 
 def _whole(file: File) -> Any:
@@ -300,7 +314,7 @@ def _copy(file: File, ranges: Iterator[tuple[int, int]], copy: Any) -> None:
         first, last = start, end
 
 
-_WAYS: Mapping[str, Callable[[Shard, Path, Fault], Shard | None]] = {
+_WAYS: Mapping[str, Callable[[Shard, Path, Fault], Salvaged]] = {
     "bag": _salvage_bag,
     "ffrecord": _salvage_ffrecord,
     "gulp": _salvage_gulp,

@@ -27,6 +27,7 @@ from bushel.loader.stats import Clock
 __all__ = ["run_inline", "run_threads"]
 
 _THREADS = "bushel-loader"
+_FETCHERS, _REMOTE_FETCHERS = 2, 8
 
 
 def run_inline(
@@ -52,7 +53,7 @@ def run_threads(
     *,
     workers: int,
     ahead: Ahead,
-    fetchers: int = 2,
+    fetchers: int | None = None,
 ) -> Generator[Finished]:
     """Work ahead in threads.
 
@@ -63,14 +64,17 @@ def run_threads(
         clock: Where times are added up.
         output: What batches become.
         workers: Threads that decode and transform.
-        fetchers: Threads that read: two, so that one batch is waited for while the bytes of another are copied; one for
-            what can only be read in turn.
+        fetchers: Threads that read. None for two, so that one batch is waited for while the bytes of another are
+            copied, and for eight where the dataset lies elsewhere, since a network answers many as soon as one. One
+            for what can only be read in turn. No more batches are read at a time than `ahead` says.
         ahead: How many batches are worked on, or wait, at any time. As many again are announced to the storage.
 
     Raises:
         RuntimeError: The generator was carried into another process by a fork: its threads are not there.
     """
     process = os.getpid()
+    if fetchers is None:
+        fetchers = _REMOTE_FETCHERS if getattr(pipeline.dataset, "remote", False) else _FETCHERS
     readers = ThreadPoolExecutor(fetchers, f"{_THREADS}-fetch")
     preparers = ThreadPoolExecutor(workers, f"{_THREADS}-prepare")
     announced: deque[BatchPlan] = deque()

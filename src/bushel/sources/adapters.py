@@ -11,11 +11,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel.errors import FormatError
+from bushel.errors import FormatError, SpecError
 from bushel.sources.base import Sample
 from bushel.spec import KEY
 
-__all__ = ["Adapter", "AdapterLike", "load_class"]
+__all__ = [
+    "Adapter",
+    "AdapterLike",
+    "NoClassError",
+    "NoModuleError",
+    "NotImportedError",
+    "ParameterError",
+    "load_class",
+]
 
 
 class AdapterLike(Protocol):
@@ -70,6 +78,22 @@ class Adapter:
         return {KEY: str(item["id"]), "frames": list(item["frames"]), "meta": dict(item["meta"])}
 
 
+class NotImportedError(SpecError, ImportError):
+    """A module that cannot be imported."""
+
+
+class NoModuleError(SpecError, ModuleNotFoundError):
+    """A module that is not there."""
+
+
+class NoClassError(SpecError, AttributeError):
+    """A module without the class."""
+
+
+class ParameterError(SpecError, TypeError):
+    """A parameter that no command line can give."""
+
+
 def load_class(module: str, name: str) -> Any:
     """A class by the module that has it.
 
@@ -78,8 +102,9 @@ def load_class(module: str, name: str) -> Any:
         name: The class.
 
     Raises:
-        FileNotFoundError, ImportError: There is no such module.
-        AttributeError: It has no such class.
+        FileNotFoundError, NoModuleError: There is no such module (the latter a `ModuleNotFoundError`).
+        NotImportedError: It raises something (an `ImportError`).
+        NoClassError: It has no such class (an `AttributeError`).
     """
     if module.endswith(".py"):
         path = Path(module).resolve()
@@ -87,7 +112,12 @@ def load_class(module: str, name: str) -> Any:
             raise FileNotFoundError(f"there is no file {path}")
         sys.path.insert(0, str(path.parent))  # for what it imports itself, here and in helper processes
         module = path.stem
-    loaded = importlib.import_module(module)
-    if not hasattr(loaded, name):
-        raise AttributeError(f"{module} has no class {name}")
+    try:
+        loaded = importlib.import_module(module)
+    except Exception as error:  # whatever a module raises
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            raise NoModuleError(f"there is no module {error.name}: give the path of its file, name.py") from error
+        raise NotImportedError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
+    if not callable(getattr(loaded, name, None)):
+        raise NoClassError(f"{module} has no class {name}")
     return getattr(loaded, name)

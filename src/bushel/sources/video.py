@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel.codecs.video import reason
 from bushel.errors import FormatError, SpecError
 
 __all__ = ["Pick", "decode_video"]
@@ -65,7 +66,7 @@ def decode_video(
         raise
     except Exception as error:
         # PyAV adds to FFmpeg's errors its own IndexError, ValueError … for streams that make no sense.
-        raise FormatError(f"this video cannot be decoded: {error}", file=path) from error
+        raise FormatError(f"this video cannot be decoded: {reason(error)}", file=path) from error
 
 
 def _pyav() -> Any:

@@ -8,14 +8,15 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 
 from typing_extensions import Buffer
 
-from bushel.errors import UnsupportedError
+from bushel.errors import FormatError, UnsupportedError, noted_in
 from bushel.storage.base import AnyPath
+from bushel.storage.claim import Claim
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.whole import place_file, remove
 
@@ -160,11 +161,17 @@ class Staging:
         positions: Bytes that staged files have already and keep, by name; other files are started anew.
         sync: Whether to wait for the disk before a rename.
         new: Whether no file of the shard is there yet; an upload then refuses to replace one.
+        claim: The right to write in the folder, where the caller has it already.
 
     Attributes:
         place: Where the files are.
         sinks: The files that were opened, by name.
         stop: When it is set, an upload in another thread ends soon.
+        claim: The right to write here. It ends with `discard`, or with this object.
+
+    Raises:
+        FileExistsError: Another process is making a shard of this name.
+        FormatError: The name leads out of the staging folder.
     """
 
     def __init__(
@@ -176,6 +183,7 @@ class Staging:
         positions: Mapping[str, int] | None = None,
         sync: bool = True,
         new: bool = False,
+        claim: Claim | None = None,
     ) -> None:
         self.root, self.folder, self.new = root, folder, new
         self.local = isinstance(root, Path)
@@ -184,19 +192,23 @@ class Staging:
         self._positions = dict(positions or {})
         self._temporary = None if workplace(root) is not None else Path(tempfile.mkdtemp(prefix="bushel-"))
         base = self._temporary or make_workplace(root)
-        self.place = base / ".bushel" / "staging" / (name.replace("/", "%2F") or "dataset")
-        _make_folder(self.place)
+        self.place = _below(base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset")
+        self.claim = claim or Claim(self.place)
         self.sinks: dict[str, Sink] = {}
 
     def open(self, name: str) -> Sink:
         """Start the file that will be called `name`, or go on with it where it is staged already."""
-        path = self.place / name
+        path = _below(self.place, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         position = self._positions.get(name, 0)
         if position == 0:
             path.unlink(missing_ok=True)
         self.sinks[name] = sink = Sink(path, position)
         return sink
+
+    def keep(self, positions: Mapping[str, int]) -> None:
+        """Go on with files that were put here: with so many bytes of each."""
+        self._positions = dict(positions)
 
     @property
     def positions(self) -> dict[str, int]:
@@ -240,31 +252,52 @@ class Staging:
             sync_folder(self.root)
         self.discard()
 
-    def upload(self, names: Iterable[str]) -> list[tuple[int, int]]:
+    def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
         """Put sealed files of a dataset that is not local where it is, in this order; they stay staged.
 
         When one of several new ones cannot be put there, those before it are taken away again.
+
+        Args:
+            names: The files.
+            replace: Replace what is there of `new` ones too: an index that was left behind when its data were removed.
 
         Returns:
             Size and modification time of each, as that storage tells them.
 
         Raises:
-            FileExistsError: `new`, and one of them is there already.
+            FileExistsError: `new`, and one of them is there already, or another writer has replaced it meanwhile.
             InterruptedError: `stop` was set.
             OSError: The storage refuses, or cannot be reached.
         """
         done: list[AnyPath] = []
+        new = self.new and not replace
         try:
             for name in names:
-                place_file(self.place / name, self.root / name, new=self.new, stop=self.stop)
+                place_file(self.place / name, self.root / name, new=new, stop=self.stop)
                 done.append(self.root / name)
-        except BaseException:
-            for path in done if self.new else ():
-                with suppress(OSError):  # the first error says what is wrong
-                    remove(path)
+        except BaseException as error:
+            if new:
+                self._take_back(done, error)
             raise
-        stats = [path.stat() for path in done]
-        return [(int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)) for stat in stats]
+        found = []
+        for path, name in zip(done, names, strict=True):
+            stat, size = path.stat(), (self.place / name).stat().st_size
+            if stat.st_size != size:
+                raise FileExistsError(
+                    f"{path} was uploaded with {size} bytes and now has {stat.st_size}: another writer has replaced "
+                    "it; write to another path"
+                )
+            found.append((size, int(getattr(stat, "st_mtime_ns", 0) or 0)))
+        return found
+
+    def _take_back(self, done: Iterable[AnyPath], error: BaseException) -> None:
+        """Remove what was uploaded before an error; where that fails too, the error says what is left."""
+        once = threading.Event()
+        if self.stop.is_set() or isinstance(error, ConnectionError) or not isinstance(error, Exception):
+            once.set()
+        for path in done:
+            with noted_in(error):
+                remove(path, give_up=once)
 
     def close(self) -> None:
         """Close the files, and leave them."""
@@ -273,15 +306,25 @@ class Staging:
                 stack.callback(sink.close, sync=False)
 
     def discard(self) -> None:
-        """Remove what is staged; what has its final name stays."""
+        """Remove what is staged; what has its final name stays. Others may write here from then on."""
         self.close()
         done = self._temporary or self.place
         if self._temporary is None and not self.local:  # at once: half of it would be taken for an unfinished shard
             done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
             os.rename(self.place, done)
         shutil.rmtree(done, ignore_errors=True)
+        self.claim.release()
         if self.local:
             _remove_empty(self.place.parent, self.place.parent.parent)
+
+
+def _below(folder: Path, name: str) -> Path:
+    """A file in a folder, by a name that may come from the keys of an object store."""
+    if not name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
+        raise FormatError(
+            f"{name!r} is no name of a file within a dataset", file=str(folder), hint="rename it, without . and .."
+        )
+    return folder / name
 
 
 def workplace(root: AnyPath) -> Path | None:
@@ -304,18 +347,9 @@ def workplace(root: AnyPath) -> Path | None:
 def leave_workplace(root: AnyPath) -> None:
     """Remove the workplace of a dataset that is not local, if nothing is left in it."""
     if not isinstance(root, Path) and (folder := workplace(root)) is not None:
+        for done in (folder / ".bushel").glob("done-*"):  # whose removal was cut short by a kill
+            shutil.rmtree(done, ignore_errors=True)
         _remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, which the writer of another shard may remove meanwhile as they are empty."""
-    for _ in range(100):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except (FileNotFoundError, FileExistsError):  # there when it was made, gone when it was looked at
-            continue
-        return
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _remove_empty(*folders: Path) -> None:

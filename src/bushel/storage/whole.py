@@ -76,6 +76,9 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(partial, path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # the name that was asked for
+        raise
     finally:
         partial.unlink(missing_ok=True)
 
@@ -106,12 +109,12 @@ def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: thread
             shutil.copyfileobj(data, sink, 1 << 22)
 
 
-def remove(path: AnyPath) -> None:
-    """Remove a file, if it is there."""
+def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
+    """Remove a file, if it is there; with `give_up` set, the request for an object is made once."""
     if isinstance(path, ObjectPath):
         from bushel.storage.objects.upload import delete
 
-        delete(path)
+        delete(path, give_up=give_up)
     elif path.exists():
         cast("Any", path).unlink()
 

@@ -1,5 +1,6 @@
 """The ten commands: what they write, options and spellings, and the scripts of `gulp2_register_adapter`."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -13,8 +14,8 @@ from tests.compat.gulpio2.frames import frame
 from tests.compat.gulpio2.test_utils import make_video
 
 from bushel.compat.gulpio2 import GulpDirectory, commands
-from bushel.compat.gulpio2.commands.register import build_parser, script_name
-from bushel.compat.gulpio2.errors import DuplicateIdException
+from bushel.compat.gulpio2.commands.register import build_parser, run, script_name
+from bushel.compat.gulpio2.errors import DuplicateIdException, ListFileError
 
 Command = Callable[[list[str]], int]
 
@@ -174,6 +175,68 @@ def test_options_have_their_types(adapter: Path, words: list[str], grey: bool) -
     }
 
 
+LISTS = [
+    (commands.gulp2_20bn_json_videos, "{", "no JSON"),
+    (commands.gulp2_20bn_json_videos, "[" * 100_000, "no JSON"),
+    (commands.gulp2_20bn_json_videos, '{"id": 1}', "expected a list of entries, found a dict"),
+    (commands.gulp2_20bn_json_videos, '[{"id": 1, "template": "t"}, {"id": 2}]', "entry 1 has no 'template'"),
+    (commands.gulp2_activitynet, "[]", "found a list"),
+    (commands.gulp2_activitynet, '{"version": "1.3"}', "`database` of"),
+    (commands.gulp2_activitynet, '{"database": {"1": 7}}', "an entry is no"),
+    (commands.gulp2_kinetics, "[]", "found a list"),
+]
+
+
+@pytest.mark.parametrize(("command", "content", "message"), LISTS)
+def test_lists_that_are_none(tmp_path: Path, command: Command, content: str, message: str) -> None:
+    (tmp_path / "list.json").write_text(content)
+    (tmp_path / "videos").mkdir()
+    with pytest.raises(ListFileError, match=message) as caught:
+        command([*(str(tmp_path / name) for name in ("list.json", "videos", "out"))])
+    assert "list.json" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_packed_list_that_is_cut(tmp_path: Path) -> None:
+    packed = gzip.compress(b'[{"id": 1, "template": "t"}]')
+    for content in (packed[:20], b"no gzip"):
+        (tmp_path / "list.json.gz").write_bytes(content)
+        with pytest.raises(ListFileError, match="no JSON"):
+            commands.gulp2_20bn_json_videos([*(str(tmp_path / name) for name in ("list.json.gz", "", "out"))])
+
+
+def test_what_is_left_out_is_told_by_the_exit_code(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data)
+    (data / "images" / "label1" / "0.jpg").write_bytes(b"no image")
+    assert commands.gulp2_image_list(["--root_path", "images", "images.txt", "out", "--images_per_chunk", "1"]) == 1
+    assert sorted(path.name for path in Path("out").iterdir()) == ["data_1.gulp", "label2idx.json", "meta_1.gmeta"]
+    assert [*GulpDirectory("out").merged_meta_dict] == ["1.jpg"]
+    assert commands.gulp2_sanity_check(["out"]) == 0
+
+
+@pytest.mark.parametrize("command", [commands.gulp2_image_folder, commands.gulp2_video_folder])
+def test_a_folder_that_is_not_there(tmp_path: Path, command: Command) -> None:
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        command([str(tmp_path / "none"), str(tmp_path / "out")])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="no items"):
+        command([str(tmp_path / "empty"), str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "x"])
+def test_a_rate_is_positive(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        commands.gulp2_20bn_csv_webm(["--frame_rate", rate, "a", "b", "c"])
+    assert "--frame_rate" in capsys.readouterr().err
+
+
+def test_a_script_tells_errors_in_a_line(adapter: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["2nd", "1st", "out", "--count", "0"]
+    assert run("my_adapter_module", "NewAdapterClassName", words) == 2
+    assert capsys.readouterr().err == "bushel: the adapter has no items: nothing was found to gulp\n"
+
+
 @pytest.mark.parametrize("package", ["gulpio", "gulpio2", "bushel.compat.gulpio2"])
 def test_register_a_shipped_adapter(adapter: Path, package: str) -> None:
     assert commands.gulp2_register_adapter([f"{package}.adapters", "ImageListAdapter"]) == 0
@@ -190,6 +253,9 @@ def test_what_cannot_be_registered(adapter: Path) -> None:
         commands.gulp2_register_adapter(["no_such_module", "X"])
     with pytest.raises(AttributeError, match="no class X"):
         commands.gulp2_register_adapter(["my_adapter_module", "X"])
+    (adapter / "broken_module.py").write_text("raise RuntimeError('boom')")
+    with pytest.raises(ImportError, match="broken_module cannot be imported: RuntimeError: boom"):
+        commands.gulp2_register_adapter(["broken_module.py", "X"])
 
     class Odd:
         def __init__(self, given: dict[str, int]) -> None: ...

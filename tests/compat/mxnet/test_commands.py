@@ -83,6 +83,15 @@ class TestRecordFiles:
         with pytest.raises(FileNotFoundError, match="--list makes it"):
             commands.im2rec([str(tmp_path / "p"), str(root)])
 
+    def test_a_folder_that_is_not_there_costs_no_record_file(self, tmp_path: Path) -> None:
+        (tmp_path / "p.lst").write_text("0\t0\ta.jpg\n")
+        (tmp_path / "p.rec").write_bytes(b"old")
+        with pytest.raises(FileNotFoundError, match="no such folder"):
+            commands.im2rec([str(tmp_path / "p"), str(tmp_path / "none")])
+        with pytest.raises(FileNotFoundError, match="no such folder"):
+            commands.im2rec([str(tmp_path / "p.lst"), str(tmp_path / "none"), str(tmp_path / "p.rec")])
+        assert (tmp_path / "p.rec").read_bytes() == b"old"
+
     def test_wrong_use(self, root: Path, tmp_path: Path) -> None:
         with pytest.raises(SystemExit) as stopped:
             commands.im2rec(["--color", "2", str(tmp_path / "p"), str(root)])
@@ -106,7 +115,9 @@ class TestTheFormOfTheNativeTool:
         assert commands.im2rec([str(listed), str(root), str(made), "nsplit=2", "part=1"]) == 0
         assert ids(tmp_path / "out-part-00001.rec") == [5]
 
-    @pytest.mark.parametrize(("option", "message"), [("size=3", "no option 'size'"), ("resize=x", "x")])
+    @pytest.mark.parametrize(
+        ("option", "message"), [("size=3", "no option 'size'"), ("resize=x", "resize=x: expected a whole number")]
+    )
     def test_wrong_options(self, root: Path, tmp_path: Path, option: str, message: str) -> None:
         with pytest.raises(ValueError, match=message):
             commands.im2rec([str(tmp_path / "p.lst"), str(root), str(tmp_path / "a.rec"), option])

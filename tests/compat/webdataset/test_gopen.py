@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,6 +139,30 @@ def test_programs_get_the_url_as_one_argument(tmp_path: Path, monkeypatch: pytes
     with gopen("gs://b/x", "wb") as sink:
         sink.write(b"data")
     assert (tmp_path / "put").read_bytes() == b"data"
+
+
+def test_secrets_are_neither_arguments_nor_in_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "curl").write_text('#!/bin/sh\ncase "$*" in *hub*) cat; echo "$@";; *) exit 22;; esac\n')
+    (tmp_path / "curl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    place = SimpleNamespace(repo_id="r", path_in_repo="p", repo_type="t", revision="v")
+    hub = SimpleNamespace(
+        HfFileSystem=lambda: SimpleNamespace(resolve_path=lambda url: place),
+        hf_hub_url=lambda **_: "https://hub/file",
+        get_token=lambda: "hf_secret",
+    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    with gopen("hf://datasets/r/p") as stream:
+        header, arguments = stream.read().decode().splitlines()
+    assert header == 'header = "Authorization: Bearer hf_secret"'
+    assert "hf_secret" not in arguments
+    assert arguments.endswith("--config - --url https://hub/file")
+    with (
+        pytest.raises(OSError, match="exit status 22") as caught,
+        gopen("https://me:hunter2@h/a.tar?X-Amz-Signature=abc&part=1&token=def") as stream,
+    ):
+        stream.read()
+    assert "https://…@h/a.tar?X-Amz-Signature=…&part=1&token=…'" in str(caught.value)
 
 
 def test_a_program_may_add_schemes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,8 +107,16 @@ def test_split(folder: Path) -> None:
     assert [len(keys(folder / f"split-{i:06d}.tar")) for i in range(3)] == [2, 2, 1]
     with pytest.raises(ValueError, match="no place for the number"):
         main(["split", "all.tar", "-o", "same.tar"])
-    with pytest.raises(subprocess.CalledProcessError):
+    with pytest.raises(FormatError, match=r"split-000000\.tar: the command failed for the shard with exit status 1"):
         main(["split", "all.tar", "-p", "false"])
+
+
+def test_a_split_that_fails_leaves_only_whole_shards(folder: Path) -> None:
+    (folder / "cut.tar").write_bytes(archive(numbered(0, 5))[:-11000])
+    with pytest.raises(FormatError, match=r"cut\.tar"):
+        main(["split", "cut.tar", "-c", "2", "-o", "s-%d.tar"])
+    whole = sorted(path.name for path in folder.iterdir() if path.name != "cut.tar")
+    assert [(name, len(keys(folder / name))) for name in whole] == [("s-0.tar", 2)]
 
 
 def test_sort_by_key_and_by_field(folder: Path) -> None:
@@ -164,6 +172,10 @@ def test_proc_runs_a_command_for_each_sample(folder: Path) -> None:
     assert files_of(folder / "out.tar") == [("s002-0000.n", b"2"), ("k.n", b"t2")]
     with pytest.raises(FormatError, match="failed for sample 's000' with exit status 3"):
         main(["proc", "all.tar", "-o", "no.tar", "-c", "exit 3"])
+    (folder / "recipe").write_text(f"k.{'e' * 300} text:x")
+    main(["create", "recipe", "-o", "odd.tar"])
+    with pytest.raises(FormatError, match="cannot be the name of a file"):
+        main(["proc", "odd.tar", "-o", "no.tar", "-c", "true"])
     assert not list(folder.glob("*no.tar"))
 
 

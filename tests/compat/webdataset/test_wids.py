@@ -237,6 +237,21 @@ def test_info_and_sample(index: str, capsysbinary: pytest.CaptureFixture[bytes])
         main(["sample", index, "0", "-c", ".jpg"])
 
 
+def test_info_of_what_lacks_sizes_and_of_what_is_no_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"wids_version": 1, "shardlist": [{"url": "x.tar", "nsamples": 3}]}))
+    main(["info", "-t", str(path)])
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[1:4] == ["None", "0", "3"]
+    for content in ('{"shardlist": [7]}', '{"shardlist": 7}', "[" * 100_000):
+        path.write_text(content)
+        for command in (["info", str(path)], ["update", str(path), "-n", "x"]):
+            with pytest.raises(FormatError, match=r"a\.json"):
+                main(command)
+        assert path.read_text() == content
+    with pytest.raises(SystemExit, match="2"):
+        main(["info"])
+
+
 def test_pytorchs_loader_reads_it(index: str) -> None:
     data = pytest.importorskip("torch.utils.data")
     dataset = ShardListDataset(index, transformations=[number])

@@ -162,6 +162,54 @@ def test_images_of_one_channel_and_of_pillow() -> None:
         imageencoder("x")
 
 
+def test_a_file_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    writer = wds.TarWriter(str(path), mtime=0)
+    writer.write({"__key__": "a", "txt": "x"})
+    assert not path.exists()
+    writer.close()
+    assert files_of(path) == [("a.txt", b"x")]
+    for leave in (wds.TarWriter.discard, wds.TarWriter.close):
+        other = wds.TarWriter(f"file:{path}", mtime=0)
+        other.write({"__key__": "b", "txt": "y"})
+        assert files_of(path) == [("a.txt", b"x")]
+        leave(other)
+    assert files_of(path) == [("b.txt", b"y")]
+    assert [one.name for one in tmp_path.iterdir()] == ["a.tar"]
+    with pytest.raises(FileNotFoundError) as caught:
+        wds.TarWriter(str(tmp_path / "none" / "a.tar"))
+    assert caught.value.filename == str(tmp_path / "none" / "a.tar")
+    with pytest.raises(IsADirectoryError):
+        wds.TarWriter(str(tmp_path))
+
+
+def test_a_body_that_raises_and_a_writer_that_is_forgotten_leave_what_was_written(tmp_path: Path) -> None:
+    def fails() -> None:
+        with wds.TarWriter(str(tmp_path / "a.tar")) as writer:
+            writer.write({"__key__": "a", "txt": "x"})
+            raise KeyError("body")
+
+    with pytest.raises(KeyError, match="body"):
+        fails()
+    assert files_of(tmp_path / "a.tar") == [("a.txt", b"x")]
+    with pytest.warns(ResourceWarning, match=r"b\.tar was not closed"):
+        wds.TarWriter(str(tmp_path / "b.tar")).write({"__key__": "b", "txt": "y"})
+    assert files_of(tmp_path / "b.tar") == [("b.txt", b"y")]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_link_stays_one_and_devices_are_written_to(tmp_path: Path) -> None:
+    (tmp_path / "target.tar").write_bytes(b"old")
+    (tmp_path / "link.tar").symlink_to("target.tar")
+    with wds.TarWriter(str(tmp_path / "link.tar")) as writer:
+        writer.write({"__key__": "a", "txt": "x"})
+    assert (tmp_path / "link.tar").is_symlink()
+    assert files_of(tmp_path / "target.tar") == [("a.txt", b"x")]
+    with wds.TarWriter("/dev/null") as writer:
+        writer.write({"__key__": "a", "txt": "x"})
+    assert Path("/dev/null").is_char_device()
+
+
 def test_shards_are_numbered_and_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done: list[str] = []
     pattern = str(tmp_path / "x-%04d.tar")
@@ -184,6 +232,9 @@ def test_shards_have_a_largest_size(tmp_path: Path) -> None:
             writer.write({"__key__": str(i), "bin": bytes(60)})
     assert [len(files_of(tmp_path / f"{i}.tar")) for i in range(3)] == [2, 2, 2]
     assert len(list(tmp_path.iterdir())) == 3
+    for pattern in ("x.tar", "%d-%d.tar"):
+        with pytest.raises(TypeError, match="one place for the number"):
+            wds.ShardWriter(pattern)
 
 
 def test_an_opener_opens_shards_which_are_closed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -224,3 +225,18 @@ def test_several_processes_and_a_kill(server: Server, folder: Path, file: File) 
     BlockCache(folder, 4 * BLOCK).trim()
     assert sum(path.stat().st_size for path in blocks(folder)) <= 5 * BLOCK
     assert file.read(0, SIZE) == DATA
+
+
+def test_the_folder_is_deleted_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, rename = BlockCache(folder, 1 << 30), os.rename
+
+    def too_late(source: Path, target: Path) -> None:
+        shutil.rmtree(folder)
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", too_late)
+        cache.put("a" * 40, 0, memoryview(b"x"))
+    assert cache.get("a" * 40, 0) is None
+    cache.put("a" * 40, 0, memoryview(b"x"))
+    assert bytes(cache.get("a" * 40, 0) or b"") == b"x"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import traceback
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,13 @@ def test_stamps() -> None:
     assert FROM_TAG <= one.st_mtime_ns < 1 << 63
     assert none.st_mtime_ns == int(time.timestamp()) * 10**9
     assert one.modified == int(time.timestamp())
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://me:SECRET@host/x.tar", "s3://AK:SECRET@bucket/x", "https://host/x.tar?X-Amz-Signature=SECRET#SECRET"],
+)
+def test_secrets_in_urls_are_refused_and_not_told(url: str) -> None:
+    with pytest.raises(bushel.UnsupportedError, match="credentials") as caught:
+        as_path(url)
+    assert "SECRET" not in "".join(traceback.format_exception(caught.value))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import pickle
 import shutil
+import threading
 from collections.abc import Callable
 from multiprocessing.context import ForkContext, SpawnContext
 from pathlib import Path
@@ -14,10 +16,11 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from tests.storage.objects.range_server import Server
+from tests.storage.objects.range_server import Handler, Server
 
 import bushel
-from bushel.storage import as_path
+from bushel.storage import Extents, as_path, open_file, read_all, read_many
+from bushel.storage.objects import requests
 
 KINDS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
 NAMES = [f"{container}{generation or ''}" for container, generation in KINDS]
@@ -346,3 +349,69 @@ def test_loader_in_blocks(server: Server, processes: int) -> None:
     loader = bushel.Loader(remote, batch_size=8, shuffle="blocks", seed=1, processes=processes)
     seen = [int(label) for batch in loader for label in batch["label"]]
     assert sorted(seen) == list(range(40))
+
+
+def test_a_pickled_file_has_no_connection(server: Server) -> None:
+    (server.folder / "x").write_bytes(b"0123456789")
+    file = open_file(as_path(f"{server.url}/x"))
+    assert file.read(2, 3) == b"234"
+    again = pickle.loads(pickle.dumps(file))
+    assert again._connection is None  # noqa: SLF001 - which has the credentials
+    assert again.read(5, 3) == b"567"
+
+
+@pytest.mark.parametrize(("prefetch", "most"), [(12, 8), (3, 3)])
+def test_the_loader_reads_eight_batches_at_a_time(server: Server, prefetch: int, most: int) -> None:
+    write(server.folder / "set", "tar", None, count=64)
+    remote = bushel.open(f"{server.url}/set")
+    assert isinstance(remote, bushel.Dataset)
+    assert remote.remote
+    assert remote.select(remote.keys).remote
+    going, largest, changed = [0], [0], threading.Condition()
+
+    def counted(handler: Handler, data: bytes) -> bool:
+        with changed:
+            going[0] += 1
+            largest[0] = max(largest[0], going[0])
+            changed.notify_all()
+            changed.wait_for(lambda: largest[0] >= most, timeout=20)  # answers come when so many have asked
+            going[0] -= 1
+        return False
+
+    server.fault = counted
+    loader = bushel.Loader(remote, batch_size=2, workers=2, prefetch=prefetch, fields=["label"])
+    assert [int(label) for batch in loader for label in batch["label"]] == list(range(64))
+    assert largest[0] == most
+
+
+def test_bytes_on_their_way_are_bounded(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_MOST_BYTES", 35_000)
+    data = np.random.default_rng(0).bytes(9_000_000)
+    (server.folder / "x").write_bytes(data)
+    file, going, largest, lock = open_file(as_path(f"{server.url}/x")), [0], [0], threading.Lock()
+
+    def counted(handler: Handler, part: bytes) -> bool:
+        with lock:
+            going[0] += len(part)
+            largest[0] = max(largest[0], going[0])
+        server.wake.wait(0.02)  # for others to come
+        with lock:
+            going[0] -= len(part)
+        return False
+
+    server.fault = counted
+    offset, length = np.arange(20) * 400_000, np.array([10_000] * 19 + [50_000])  # the last is larger than the bound
+    assert read_many([file], Extents(0, offset, length)) == [
+        data[first : first + size] for first, size in zip(offset.tolist(), length.tolist(), strict=True)
+    ]
+    assert largest[0] <= 50_000
+
+
+def test_many_objects_within_the_loop_of_a_notebook(server: Server) -> None:
+    for number in range(3):
+        (server.folder / str(number)).write_bytes(b"x" * number)
+
+    async def cell() -> list[bytes | Exception]:
+        return read_all([as_path(f"{server.url}/{number}") for number in range(3)])
+
+    assert asyncio.run(cell()) == [b"", b"x", b"xx"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -119,3 +120,11 @@ def test_summary() -> None:
     cause = 'a\n\nDebug source: Os { code: 111, message: "Connection refused" }'
     assert summary(GenericError(cause)) == "a: Connection refused"
     assert "BUSHEL_NETWORK_CA" in summary(GenericError("a\n\nDebug source: InvalidCertificate(x)"))
+
+
+@pytest.mark.parametrize("text", ["[default]\naws_secret_access_key wJalrXUtn\n", "aws_secret_access_key=wJalrXUtn\n"])
+def test_damaged_credentials_are_not_quoted(files: dict[str, str], text: str) -> None:
+    Path(files["AWS_SHARED_CREDENTIALS_FILE"]).write_text(text)
+    with pytest.raises(bushel.UnsupportedError, match=r"credentials cannot be read \(line [12]\)") as caught:
+        s3_settings(files)
+    assert "wJalrXUtn" not in "".join(traceback.format_exception(caught.value))

@@ -10,6 +10,8 @@ __all__ = [
     "FFMPEGNotFound",
     "GulpWarning",
     "ImageNotFound",
+    "ListFileError",
+    "ListNameError",
     "MetaFileError",
     "UnpairedChunkError",
     "UnreadableFrameError",
@@ -23,6 +25,14 @@ class ArgumentError(ValueError, AssertionError):
 
 class MetaFileError(FormatError, ValueError):
     """A `.gmeta` that is no table of a gulp chunk."""
+
+
+class ListFileError(FormatError, ValueError, KeyError):
+    """A list of a dataset that is not what its adapter reads."""
+
+
+class ListNameError(ValueError, RuntimeError):
+    """A list of a dataset in a format that its adapter does not read."""
 
 
 class UnpairedChunkError(FormatError, AssertionError):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 from typing import Any, Protocol
 
 from bushel.compat.gulpio2.chunk import GulpChunk
 from bushel.compat.gulpio2.directory import GulpDirectory
-from bushel.compat.gulpio2.errors import ArgumentError
+from bushel.compat.gulpio2.errors import ArgumentError, GulpWarning
 
 __all__ = ["ChunkWriter", "GulpIngestor", "calculate_chunk_slices"]
 
@@ -26,14 +28,21 @@ class ChunkWriter:
     def __init__(self, adapter: _Adapter) -> None:
         self.adapter = adapter
 
-    def write_chunk(self, output_chunk: GulpChunk, input_slice: slice) -> None:
-        """Write the items of a slice. Those without frames are named on standard output and left out."""
+    def write_chunk(self, output_chunk: GulpChunk, input_slice: slice) -> int:
+        """Write the items of a slice. Those without frames are named on standard output and left out.
+
+        Returns:
+            The number of items written.
+        """
+        written = 0
         with output_chunk.open("wb"):
             for video in self.adapter.iter_data(input_slice):
                 if len(video["frames"]) > 0:
                     output_chunk.append(video["id"], video["meta"], video["frames"])
+                    written += 1
                 else:
                     print(f"Failed to write video with id: {video['id']}; no frames")
+        return written
 
 
 def calculate_chunk_slices(items_per_chunk: int, num_items: int) -> list[slice]:
@@ -76,20 +85,26 @@ class GulpIngestor:
         self.videos_per_chunk = int(videos_per_chunk)
         self.num_workers = int(num_workers)
 
-    def __call__(self) -> None:
+    def __call__(self) -> int:
         """Write the chunks. When one fails the others are finished first, and it keeps what was written before.
+
+        A chunk that gets no item is not left there.
+
+        Returns:
+            The number of items written.
 
         Raises:
             ArgumentError: The adapter has no items.
             Exception: What the adapter raised, with a note that says where.
         """
-        os.makedirs(self.output_folder, exist_ok=True)
         slices = calculate_chunk_slices(self.videos_per_chunk, len(self.adapter))
-        chunks = list(GulpDirectory(self.output_folder).new_chunks(len(slices)))
+        os.makedirs(self.output_folder, exist_ok=True)
+        with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # of chunks that are only counted here
+            chunks = list(GulpDirectory(self.output_folder).new_chunks(len(slices)))
         workers = min(self.num_workers, len(slices))
         failed: dict[int, BaseException] = {}
         done = self._here(chunks, slices, failed) if workers == 1 else self._there(chunks, slices, failed, workers)
-        _show(done, len(slices))
+        written = _sum_shown(done, len(slices))
         if failed:
             number = min(failed)
             error, part = failed[number], slices[number]
@@ -98,42 +113,56 @@ class GulpIngestor:
                 f"{len(slices) - len(failed)} of {len(slices)} chunks are complete"
             )
             raise error
+        return written
 
-    def _here(self, chunks: list[GulpChunk], slices: list[slice], failed: dict[int, BaseException]) -> Iterator[None]:
-        writer = ChunkWriter(self.adapter)
+    def _here(self, chunks: list[GulpChunk], slices: list[slice], failed: dict[int, BaseException]) -> Iterator[int]:
         for number, (chunk, part) in enumerate(zip(chunks, slices, strict=True)):
             try:
-                writer.write_chunk(chunk, part)
+                yield _write(self.adapter, chunk, part)
             except Exception as error:  # raised when the other chunks are written
                 failed[number] = error
-            yield
+                yield 0
 
     def _there(
         self, chunks: list[GulpChunk], slices: list[slice], failed: dict[int, BaseException], workers: int
-    ) -> Iterator[None]:
-        writer = ChunkWriter(self.adapter)
+    ) -> Iterator[int]:
         with ProcessPoolExecutor(workers) as pool:
             jobs = {
-                pool.submit(writer.write_chunk, chunk, part): number
+                pool.submit(_write, self.adapter, chunk, part): number
                 for number, (chunk, part) in enumerate(zip(chunks, slices, strict=True))
             }
-            for job in as_completed(jobs):
-                if (error := job.exception()) is not None:
-                    failed[jobs[job]] = error
-                yield
+            try:
+                for job in as_completed(jobs):
+                    if (error := job.exception()) is not None:
+                        failed[jobs[job]] = error
+                    yield 0 if error is not None else job.result()
+            except BaseException:  # such as Ctrl-C: chunks that were not begun are not made
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
-def _show(done: Iterable[None], total: int) -> None:
-    """Count finished chunks, on a terminal."""
+def _write(adapter: _Adapter, chunk: GulpChunk, part: slice) -> int:
+    """Write a chunk, and take it away again if no item came."""
+    try:
+        return ChunkWriter(adapter).write_chunk(chunk, part)
+    finally:
+        if not chunk.meta_dict:
+            for path in (chunk.data_file_path, chunk.meta_file_path):
+                Path(path).unlink(missing_ok=True)
+
+
+def _sum_shown(done: Iterable[int], total: int) -> int:
+    """All items together; on a terminal, finished chunks are counted as they come."""
     if not sys.stderr.isatty():
-        for _ in done:
-            pass
-        return
+        return sum(done)
     from rich.console import Console
     from rich.progress import Progress
 
     # Without a thread of its own: the worker processes are forked while this runs.
     with Progress(console=Console(stderr=True), auto_refresh=False) as progress:
         task = progress.add_task("Chunks finished", total=total)
-        for _ in done:
+        items = 0
+        for written in done:
+            items += written
             progress.update(task, advance=1, refresh=True)
+    return items

@@ -60,10 +60,10 @@ class JSONSerializer(AbstractSerializer):
         text = Path(file_name).read_bytes()
         try:
             return msgspec.json.decode(text)
-        except msgspec.DecodeError:  # NaN and lone surrogates, which Python writes, are not quite JSON
+        except (msgspec.DecodeError, RecursionError):  # NaN and lone surrogates are not quite JSON, and Python's
             try:
                 return json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise MetaFileError(f"no JSON: {error}", file=str(file_name)) from error
 
     def dump(self, thing: Any, file_name: str) -> None:

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 from bushel.compat.gulpio2.errors import (
     DuplicateIdException,
     FFMPEGNotFound,
+    GulpWarning,
     ImageNotFound,
     VideoNotFoundError,
 )
@@ -147,7 +149,8 @@ def remove_entries_with_duplicate_ids(
     for entry in meta_dict:
         if first.setdefault(str(entry["id"]), entry) is not entry:
             print(f"Id {entry['id']} more than once in json file, I skip it!")
-    existing = GulpDirectory(output_directory).merged_meta_dict.keys()
+    with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # ids that are there twice are there
+        existing = GulpDirectory(output_directory).merged_meta_dict.keys()
     for id_ in (id_ for id_ in first if id_ in existing):
         print(f"Id {id_} already in GulpDirectory, I skip it!")
     kept = [entry for id_, entry in first.items() if id_ not in existing]

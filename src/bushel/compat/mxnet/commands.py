@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -130,7 +131,9 @@ def _record(options: argparse.Namespace) -> int:
     start = "" if prefix.is_dir() else prefix.name
     found = sorted(path for path in folder.glob("*.lst") if path.is_file() and _belongs(path.name, start))
     if not found:
-        raise FileNotFoundError(f"there is no list {prefix}.lst: --list makes it")
+        wanted = f"in the folder {prefix}" if prefix.is_dir() else f"{prefix}.lst"
+        raise FileNotFoundError(f"there is no list {wanted}: --list makes it")
+    _check_root(options.root)
     params = Im2recParams(
         num_workers=options.num_thread,
         pass_through=options.pass_through,
@@ -147,6 +150,12 @@ def _record(options: argparse.Namespace) -> int:
         print(f"Creating .rec file from {path} in {folder}")
         errors += _told(convert(path, folder / f"{path.stem}.rec", params))
     return 1 if errors else 0
+
+
+def _check_root(root: str) -> None:
+    """Without its folder no image would be found, and record files that are there would become empty."""
+    if root and "://" not in root and not os.path.isdir(root):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", root)
 
 
 def _belongs(name: str, start: str) -> bool:
@@ -177,7 +186,10 @@ def _native(arguments: list[str]) -> int:
 
     def number(name: str) -> int | None:
         value = given.get(name, _NATIVE[name])
-        return None if value is None else int(value)
+        try:
+            return None if value is None else int(value)
+        except ValueError:
+            raise ValueError(f"{name}={value}: expected a whole number") from None
 
     parts = number("nsplit") or 1
     encoding = given.get("encoding", ".jpg")
@@ -197,4 +209,5 @@ def _native(arguments: list[str]) -> int:
     )
     if not os.path.exists(listed):
         raise FileNotFoundError(f"there is no list {listed}")
+    _check_root(root)
     return 1 if _told(convert(listed, as_path(output), params)) else 0

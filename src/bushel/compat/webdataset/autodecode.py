@@ -18,7 +18,7 @@ from bushel.compat.webdataset.currying import pipelinefilter
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.images import IMAGE_EXTENSIONS, ImageHandler, imagehandler, imagespecs
 from bushel.compat.webdataset.inorder import map_ahead
-from bushel.compat.webdataset.permission import check_pickle
+from bushel.compat.webdataset.permission import NotAllowedError, check_pickle
 from bushel.errors import CodecError
 
 __all__ = [
@@ -92,7 +92,15 @@ def torch_loads(data: bytes, weights_only: bool | None = None) -> Any:
     only = pytorch_weights_only if weights_only is None else weights_only
     if not only:
         check_pickle(".pth")
-    return torch.load(io.BytesIO(data), weights_only=only, map_location="cpu")
+    try:
+        return torch.load(io.BytesIO(data), weights_only=only, map_location="cpu")
+    except pickle.UnpicklingError as error:
+        if not only:
+            raise
+        raise NotAllowedError(
+            "'.pth' holds more than tensors, or something else: if you trust where the data come from, set the "
+            "environment variables BUSHEL_ALLOW_PICKLE=1 and WDS_PYTORCH_WEIGHTS_ONLY=0, or pass a decoder of your own"
+        ) from error
 
 
 def unpickle_loads(data: bytes) -> Any:

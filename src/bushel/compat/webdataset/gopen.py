@@ -15,12 +15,18 @@ from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 from bushel.compat.webdataset.permission import NotAllowedError, check_commands, secure
+from bushel.errors import UnsupportedError
 from bushel.storage.forward import end_process
 
 __all__ = ["Pipe", "gopen", "gopen_schemes", "reader", "rewrite_url"]
 
 _CURL = ("curl", "--connect-timeout", "30", "--retry", "30", "--retry-delay", "2", "-f", "-s", "-L")
 _BROKEN_PIPE = 141
+_SECRET = re.compile(
+    r"(\bBearer |://(?=[^/\s]*@)|[?&][^=&\s]*(?:sig|token|key|credential|secret|password)[^=&\s]*=)[^&@\s'\"]+",
+    re.IGNORECASE,
+)
+"""What follows the first group does not belong into a message: passwords and signatures of URLs, tokens."""
 _CURL_STOPPED, _CURL_NOT_READ = 23, 26
 """Exit codes of curl whose reader, or whose input, went away."""
 
@@ -33,6 +39,7 @@ class Pipe:
         mode: `rb` or `wb`.
         ignore_status: Exit codes besides 0 that mean nothing bad.
         ignore_errors: Whether a failing program is no error.
+        fed: What a program that is read gets as its input.
 
     Raises:
         ValueError: Another mode.
@@ -46,6 +53,7 @@ class Pipe:
         ignore_status: Collection[int] = (_BROKEN_PIPE,),
         *,
         ignore_errors: bool = False,
+        fed: bytes = b"",
     ) -> None:
         if mode not in ("rb", "wb"):
             raise ValueError(f"{mode}: unknown mode (rb and wb are known)")
@@ -55,12 +63,15 @@ class Pipe:
         reading = mode == "rb"
         self._process = subprocess.Popen(
             words,
-            stdin=subprocess.DEVNULL if reading else subprocess.PIPE,
+            stdin=subprocess.PIPE if fed or not reading else subprocess.DEVNULL,
             stdout=subprocess.PIPE if reading else None,
             start_new_session=True,
         )
         self.stream = cast("IO[bytes]", self._process.stdout if reading else self._process.stdin)
         self._checked = False
+        if fed and self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as sink:  # its status says why
+                sink.write(fed)
 
     @property
     def name(self) -> str:
@@ -100,7 +111,8 @@ class Pipe:
         status = self._process.wait()
         status = 128 - status if status < 0 else status  # as the shell counts signals
         if status and status not in self.ignore_status and not self.ignore_errors:
-            raise OSError(f"the command {self.name!r} failed with exit status {status}")
+            line = _SECRET.sub(r"\1…", self.name)
+            raise OSError(f"the command {line!r} failed with exit status {status}")
 
     def close(self) -> None:
         """Wait for a program that was written to; end one that was not read to its end.
@@ -160,18 +172,26 @@ def _htgs(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
 def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
     if mode != "rb":
         raise ValueError(f"{url}: cannot be written")
-    hub: Any = import_module("huggingface_hub")
+    try:
+        hub: Any = import_module("huggingface_hub")
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(f"{url}: hf needs a package: pip install huggingface_hub") from error
     place = hub.HfFileSystem().resolve_path(url)
     address = hub.hf_hub_url(
         repo_id=place.repo_id, filename=place.path_in_repo, repo_type=place.repo_type, revision=place.revision
     )
     token = hub.get_token()
-    header = [] if token is None else ["-H", f"Authorization: Bearer {token}"]
-    return Pipe([*_CURL, *header, "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED))
+    if token is None:
+        return Pipe([*_CURL, "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED))
+    header = f'header = "Authorization: Bearer {token}"\n'.encode()  # arguments could be seen by all users
+    return Pipe([*_CURL, "--config", "-", "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED), fed=header)
 
 
 def _unknown(url: str, mode: str = "rb", bufsize: int = 8192) -> Any:
-    raise ValueError(f"{url}: no gopen handler defined")
+    raise ValueError(
+        f"{url}: no gopen handler defined: there are {', '.join(sorted(set(gopen_schemes) - {'__default__'}))}, and "
+        "`gopen_schemes` takes more; pipe: runs any program, if that is allowed"
+    )
 
 
 _Opener = Callable[..., Any]

@@ -6,7 +6,7 @@ import os
 
 from bushel.errors import UnsupportedError
 
-__all__ = ["check_commands", "check_pickle", "secure"]
+__all__ = ["NotAllowedError", "check_commands", "check_pickle", "secure"]
 
 _COMMANDS = "BUSHEL_ALLOW_COMMANDS"
 _PICKLE = "BUSHEL_ALLOW_PICKLE"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import lzma
+import os
 import tarfile
 import time
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import IO, Any, Literal, Self, cast
 
 from bushel.compat.webdataset.encoders import (
@@ -21,7 +25,9 @@ from bushel.compat.webdataset.encoders import (
     numpy_npz_dumps,
     torch_dumps,
 )
-from bushel.compat.webdataset.gopen import gopen
+from bushel.compat.webdataset.gopen import gopen, rewrite_url
+from bushel.compat.webdataset.permission import secure
+from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.containers.tar.writer import end_of_archive, header_of
 
 __all__ = [
@@ -46,7 +52,8 @@ class TarWriter:
     """Writes samples into one archive.
 
     Args:
-        fileobj: A path, a URL for `gopen`, or what is open for writing bytes (and is left open).
+        fileobj: A path, whose file has its name when it is whole; a URL for `gopen`; or what is open for writing bytes
+            (and is left open).
         user: Name of the owner of all files.
         group: Name of their group.
         mode: Their permissions.
@@ -61,6 +68,8 @@ class TarWriter:
     Raises:
         ValueError: Compression or format is none of these.
     """
+
+    _closed = True
 
     def __init__(
         self,
@@ -81,9 +90,13 @@ class TarWriter:
         self.encoder, self.keep_meta = make_encoder(encoder), keep_meta
         packing = _packing(fileobj, compress)
         self.own_fileobj: Any = None
+        self._part: _Part | None = None
         self.stream: Any = fileobj
         if isinstance(fileobj, str):
-            self.stream = self.own_fileobj = gopen(fileobj, "wb", allow_commands=allow_commands)
+            self._part = _Part.of(fileobj)
+            self.stream = self.own_fileobj = (
+                gopen(fileobj, "wb", allow_commands=allow_commands) if self._part is None else self._part.open()
+            )
         self._packer: Any = None if packing is None else packing(self.stream)
         self._sink: Any = self.stream if self._packer is None else self._packer
         self._position = 0
@@ -96,19 +109,36 @@ class TarWriter:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        if not self._closed and self._part is not None and self._part.pid == os.getpid():
+            warnings.warn(f"{self._part.path} was not closed", ResourceWarning, stacklevel=1)
+            self.close()
+
     def close(self) -> None:
-        """Write the end of the archive, and close what was opened here."""
+        """Write the end of the archive, and close what was opened here. A local file gets its name."""
         if self._closed:
             return
-        self._closed = True
         try:
             self._sink.write(end_of_archive(self._position))
             if self._packer is not None:
                 self._packer.close()
-        finally:
+            self._closed = True
             if self.own_fileobj is not None:
                 self.own_fileobj.close()
-                self.own_fileobj = None
+            if self._part is not None:
+                self._part.name()
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Close what was opened here; a local file is removed. Not in the original."""
+        self._closed = True
+        if self.own_fileobj is not None:
+            with contextlib.suppress(OSError):  # something else has failed before
+                self.own_fileobj.close()
+        if self._part is not None:
+            self._part.remove()
 
     def write(self, obj: Mapping[str, Any]) -> int:
         """Write a sample: one file for each field, in the order of their names.
@@ -186,6 +216,49 @@ def _packing(fileobj: object, compress: bool | str | None) -> Callable[[Any], An
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A local file under construction, beside the one that it becomes.
+
+    Attributes:
+        path: What it becomes.
+        pid: Of the process that writes it.
+    """
+
+    path: str
+    pid: int
+
+    @classmethod
+    def of(cls, url: str) -> _Part | None:
+        """None for what is no local file: other URLs, pipes, devices; and folders, which cannot be opened."""
+        path = local_path_of(rewrite_url(url))
+        if path is None or secure() or (os.path.exists(path) and not os.path.isfile(path)):
+            return None
+        return cls(os.path.realpath(path), os.getpid())
+
+    @property
+    def _own(self) -> str:
+        folder, name = os.path.split(self.path)
+        return os.path.join(folder, f".{name}.{self.pid}.part")
+
+    def open(self) -> IO[bytes]:
+        """Begin it."""
+        try:
+            return open(self._own, "wb", buffering=int(os.environ.get("GOPEN_BUFFER", "-1")))
+        except OSError as error:
+            error.filename = self.path
+            raise
+
+    def name(self) -> None:
+        """Give it its name."""
+        os.replace(self._own, self.path)
+
+    def remove(self) -> None:
+        """Remove it, if it has not got its name."""
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self._own)
+
+
 class ShardWriter:
     """Writes samples into archives of limited size.
 
@@ -223,7 +296,10 @@ class ShardWriter:
     def next_stream(self) -> None:
         """Finish an archive and begin the next."""
         self.finish()
-        self.fname = self.pattern % self.shard
+        try:
+            self.fname = self.pattern % self.shard
+        except TypeError as error:
+            raise TypeError(f"{self.pattern!r} needs one place for the number of a shard, such as %06d") from error
         if self.verbose:
             print("# writing", self.fname, self.count, f"{self.size / 1e9:.1f} GB", self.total)
         self.shard += 1
@@ -254,6 +330,12 @@ class ShardWriter:
     def close(self) -> None:
         """Finish the last archive."""
         self.finish()
+
+    def discard(self) -> None:
+        """Drop the archive that is being written. Not in the original."""
+        if self.tarstream is not None:
+            self.tarstream.discard()
+            self.tarstream = None
 
     def __enter__(self) -> Self:
         return self

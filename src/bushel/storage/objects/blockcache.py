@@ -14,7 +14,6 @@ import hashlib
 import logging
 import os
 import struct
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -92,7 +91,7 @@ class BlockCache:
         if self._broken:
             return
         path = self._path(identity, block)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+        partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")  # containers have the same process ids
         try:
             try:
                 file = open(partial, "xb", buffering=0)  # noqa: SIM115 - closed below
@@ -108,6 +107,8 @@ class BlockCache:
             except BaseException:
                 partial.unlink(missing_ok=True)
                 raise
+        except FileNotFoundError:  # the folder is being deleted, as it may be at any time
+            return
         except OSError as error:
             self._give_up(error)
             return
@@ -129,6 +130,8 @@ class BlockCache:
                 except BlockingIOError:
                     return
                 self._remove_oldest()
+        except FileNotFoundError:  # as above
+            return
         except OSError as error:
             self._give_up(error)
 

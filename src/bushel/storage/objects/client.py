@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
-__all__ = ["SCHEMES", "library", "patience", "store_of"]
+__all__ = ["SCHEMES", "library", "patience", "silence", "store_of"]
 
 SCHEMES = ("s3", "gs", "az", "https", "http")
 
@@ -85,6 +85,11 @@ def patience() -> float:
     return _seconds("BUSHEL_NETWORK_PATIENCE", 120)
 
 
+def silence() -> float:
+    """Seconds without a byte after which a request has failed: `BUSHEL_NETWORK_TIMEOUT`, 30."""
+    return _seconds("BUSHEL_NETWORK_TIMEOUT", 30)
+
+
 def store_of(root: str, *, retries: bool = True) -> ObjectStore:
     """The connection to what is at `s3://bucket`, `gs://bucket`, `az://container`, `https://host`.
 
@@ -137,11 +142,11 @@ def _is_plain(endpoint: object) -> bool:
 
 
 def _client_options() -> ClientConfig:
-    silence = _seconds("BUSHEL_NETWORK_TIMEOUT", 30)
+    seconds = silence()
     options: ClientConfig = {
-        "connect_timeout": timedelta(seconds=min(10.0, silence)),
-        "read_timeout": timedelta(seconds=silence),
-        "timeout": timedelta(seconds=10 * silence),
+        "connect_timeout": timedelta(seconds=min(10.0, seconds)),
+        "read_timeout": timedelta(seconds=seconds),
+        "timeout": timedelta(seconds=10 * seconds),
     }
     if certificate := os.environ.get("BUSHEL_NETWORK_CA"):
         with open(certificate, "rb") as file:

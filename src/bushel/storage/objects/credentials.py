@@ -78,10 +78,17 @@ def _profile(environment: Mapping[str, str]) -> dict[str, str]:
         try:
             parser.read(environment.get(variable, usual), encoding="utf-8")
         except (configparser.Error, UnicodeDecodeError) as error:
-            raise UnsupportedError(f"{environment.get(variable, usual)} cannot be read: {error}") from error
+            raise UnsupportedError(_unreadable(environment.get(variable, usual), error)) from None  # it quotes secrets
         if parser.has_section(section):
             found |= {key: value for key, value in parser.items(section) if value}
     return found
+
+
+def _unreadable(path: object, error: Exception) -> str:
+    """What is wrong with a file of credentials, without any of its text."""
+    lines = [number for number, _ in getattr(error, "errors", ())] or [getattr(error, "lineno", None)]
+    where = "" if lines[0] is None else f" (line {', '.join(map(str, lines))})"
+    return f"{path} cannot be read{where}: it is to have [sections] of lines `name = value`; correct it or remove it"
 
 
 def _boto3(profile: str) -> Any:

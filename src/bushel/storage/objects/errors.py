@@ -56,6 +56,11 @@ def translated(path: object) -> Iterator[None]:
             raise UnsupportedError(
                 f"{url}: the server cannot do this: {summary(error)}; copy the files to a disk or an object store"
             ) from error
+        if kind == "InvalidPathError":
+            raise UnsupportedError(
+                f"{url}: {summary(error)}; names of objects with empty parts, `.`, `..` or control characters are not "
+                "read: rename or remove that object"
+            ) from error
         if status == "404":
             raise FileNotFoundError(errno.ENOENT, "there is no such object or bucket", url) from error
         raise ConnectionError(f"{url}: {summary(error)}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FROM_TAG", "ObjectPath", "ObjectStat", "stat_of"]
 
+_KEYS_ELSEWHERE = "credentials come from the environment and from the files of each store's tools"
 FROM_TAG = 1 << 62
 """Stamps of objects are made from their ETags and are at least this; times of modification are below it until 2116."""
 
@@ -75,18 +77,25 @@ class ObjectPath:
         """The path that a URL names. In those of HTTP servers `%20` stands for a space, as everywhere on the web.
 
         Raises:
-            UnsupportedError: It is of another scheme, or has a query.
+            UnsupportedError: It is of another scheme, or has a query or a password, which errors would show.
             ValueError: It names no bucket or host.
         """
         scheme, _, rest = url.partition("://")
         place, _, key = rest.partition("/")
         if scheme not in SCHEMES:
             raise UnsupportedError(f"{url}: URLs begin with one of {', '.join(f'{each}://' for each in SCHEMES)}")
+        if "@" in place:
+            known = f"{scheme}://{place.rpartition('@')[2]}/{key.partition('?')[0]}"
+            raise UnsupportedError(f"{known}: a URL holds no user or password here; {_KEYS_ELSEWHERE}")
         if not place:
             raise ValueError(f"{url}: a URL is {scheme}://{'host' if scheme.startswith('http') else 'bucket'}/path")
         if scheme.startswith("http"):
             if "?" in key or "#" in key:
-                raise UnsupportedError(f"{url}: URLs with a query, such as signed ones, name no folder for an index")
+                url = re.split("[?#]", url)[0]  # the query of a signed one is a secret
+                raise UnsupportedError(
+                    f"{url}: URLs with a query, such as signed ones, name no folder for an index: read the object "
+                    "with the credentials of its store, or download it"
+                )
             key = unquote(key)
         return cls(f"{scheme}://{place}", "/".join(part for part in key.split("/") if part))
 

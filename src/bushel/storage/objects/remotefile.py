@@ -38,6 +38,10 @@ class RemoteFile:
         self.location, self.size, self.mtime_ns = location, size, mtime_ns
         self._connection: tuple[int, ObjectStore] | None = None
 
+    def __reduce__(self) -> tuple[type[RemoteFile], tuple[ObjectPath, int, int]]:
+        """A copy makes a connection of its own: that of this one has the credentials."""
+        return RemoteFile, (self.location, self.size, self.mtime_ns)
+
     @classmethod
     def open(cls, location: ObjectPath) -> RemoteFile:
         """The object as it is now.

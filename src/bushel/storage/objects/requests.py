@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from typing_extensions import Buffer
@@ -16,6 +17,10 @@ __all__ = ["Request", "fetch_all"]
 
 _AT_ONCE = 32
 """Requests on their way at a time: a store answers each after some 30 ms, and many at a time as soon as one."""
+
+
+_MOST_BYTES = 64 << 20
+"""Bytes that they may have together, so that what reads a whole object to keep little of it needs little memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ def fetch_all(files: Sequence[RemoteFile], requests: Sequence[Request], put: Cal
         [request] = requests
         put(request, files[request.file].fetch(request.start, request.stop))
         return
-    give_up, waiting = threading.Event(), deque(requests)
+    give_up, waiting, room = threading.Event(), deque(requests), _Room(_MOST_BYTES)
 
     def work() -> None:
         while waiting and not give_up.is_set():
@@ -64,7 +69,9 @@ def fetch_all(files: Sequence[RemoteFile], requests: Sequence[Request], put: Cal
                 request = waiting.popleft()
             except IndexError:  # another thread was faster
                 return
-            put(request, files[request.file].fetch(request.start, request.stop, give_up))
+            with room.taken(request.stop - request.start):
+                if not give_up.is_set():
+                    put(request, files[request.file].fetch(request.start, request.stop, give_up))
 
     threads = min(_AT_ONCE, len(requests))
     pool = ThreadPoolExecutor(threads, "bushel-fetch")
@@ -75,3 +82,23 @@ def fetch_all(files: Sequence[RemoteFile], requests: Sequence[Request], put: Cal
     finally:
         give_up.set()
         pool.shutdown(cancel_futures=True)
+
+
+class _Room:
+    """Bytes that several threads share; a share that is larger than the whole is given when nobody else has one."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._used, self._changed = size, 0, threading.Condition()
+
+    @contextmanager
+    def taken(self, size: int) -> Iterator[None]:
+        """Wait for that much room, and have it for the body of the `with`."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._used or self._used + size <= self._size)
+            self._used += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= size
+                self._changed.notify_all()

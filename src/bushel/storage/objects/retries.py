@@ -53,6 +53,7 @@ def persistently(url: str, request: Callable[[], T], give_up: threading.Event | 
                     raise
             if pauses.is_set() or time.monotonic() + pause > deadline:
                 tried = f"{attempts} requests failed, the last one with: {summary(error)}"
-                raise ConnectionError(f"{url}: {tried}") from error
+                advice = "check network and endpoint, or give it longer by BUSHEL_NETWORK_PATIENCE"
+                raise ConnectionError(f"{url}: {tried}; {advice}") from error
         pauses.wait(pause)
         delay = min(2 * delay, _LONGEST_DELAY)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bushel.compat.gulpio2.errors import ListFileError
 from bushel.compat.gulpio2.images import Image
 from bushel.compat.gulpio2.utils import resize_by_short_edge
 from bushel.compat.gulpio2.video import read_video
@@ -18,7 +21,7 @@ from bushel.errors import FormatError
 from bushel.ingest.labels import load_labels
 from bushel.sources.base import extend_labels
 
-__all__ = ["AbstractDatasetAdapter", "Item", "number_labels", "video_frames", "write_labels"]
+__all__ = ["AbstractDatasetAdapter", "Item", "number_labels", "read_json", "video_frames", "write_labels"]
 
 Item = dict[str, Any]
 
@@ -47,6 +50,19 @@ def video_frames(path: str, size: int, rate: float | None = None) -> list[Image]
     except (FormatError, OSError) as error:
         print(error if path in str(error) else f"{path}: {error}", file=sys.stderr)
         return []
+
+
+def read_json(path: str) -> Any:
+    """What is in a JSON file; `.gz` is unpacked.
+
+    Raises:
+        ListFileError: It is no JSON.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (ValueError, RecursionError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ListFileError(f"no JSON: {error}", file=path) from error
 
 
 def number_labels(names: Iterable[str], folder: str | os.PathLike[str]) -> dict[str, int]:

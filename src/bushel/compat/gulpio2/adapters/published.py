@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import random
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from bushel.compat.gulpio2.adapters.abstract import AbstractDatasetAdapter, Item, video_frames
+from bushel.compat.gulpio2.adapters.abstract import AbstractDatasetAdapter, Item, read_json, video_frames
+from bushel.compat.gulpio2.errors import ListFileError
 
 __all__ = ["ActivitynetAdapter", "KineticsAdapter"]
 
@@ -22,6 +22,9 @@ class _Videos(AbstractDatasetAdapter):
     """Videos of a folder, with their entries in a JSON file.
 
     `shm_dir_path` is taken and not used: frames are decoded in memory.
+
+    Raises:
+        ListFileError: The JSON file is not of this kind (a `ValueError` and a `KeyError`).
     """
 
     json_storage: dict[str, Any]
@@ -31,12 +34,12 @@ class _Videos(AbstractDatasetAdapter):
         self.json_file, self.folder, self.shm_dir_path = json_file, folder, shm_dir_path
         self.frame_size = int(frame_size)
         self.json_storage = self.read_json(json_file)
+        if not all(isinstance(entry, dict) for entry in self.json_storage.values()):
+            raise ListFileError("an entry is no {...}", file=json_file)
 
     def read_json(self, json_file: str) -> dict[str, Any]:
         """Video ids to their entries."""
-        with open(json_file, encoding="utf-8") as file:
-            entries: dict[str, Any] = json.load(file)
-        return entries
+        return _table(read_json(json_file), json_file)
 
     def video_id(self, vid_file: str) -> str:
         """The id in a file's name."""
@@ -87,8 +90,7 @@ class ActivitynetAdapter(_Videos):
 
     def read_json(self, json_file: str) -> dict[str, Any]:
         """Video ids to their entries."""
-        database: dict[str, Any] = super().read_json(json_file)["database"]
-        return database
+        return _table(super().read_json(json_file).get("database"), json_file, "`database` of ")
 
     def video_id(self, vid_file: str) -> str:
         """A file's name up to the first dot."""
@@ -121,3 +123,10 @@ class KineticsAdapter(_Videos):
         name = os.path.splitext(os.path.basename(vid_file))[0]
         whole = _CUT.sub("", name)
         return whole if whole in self.json_storage else name.split("_00")[0]
+
+
+def _table(found: Any, path: str, which: str = "") -> dict[str, Any]:
+    """What was found, if it is a mapping."""
+    if not isinstance(found, dict):
+        raise ListFileError(f"expected a {which}{{id: {{...}}, ...}}, found a {type(found).__name__}", file=path)
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import os
 import random
@@ -14,10 +13,11 @@ from bushel.compat.gulpio2.adapters.abstract import (
     AbstractDatasetAdapter,
     Item,
     number_labels,
+    read_json,
     video_frames,
     write_labels,
 )
-from bushel.compat.gulpio2.errors import VideoNotFoundError
+from bushel.compat.gulpio2.errors import ListFileError, ListNameError, VideoNotFoundError
 from bushel.compat.gulpio2.utils import (
     find_images_in_folder,
     get_single_video_path,
@@ -109,7 +109,8 @@ class Custom20BNJsonVideoAdapter(_Listed):
     `shm_dir_path` is taken and not used: frames are decoded in memory.
 
     Raises:
-        RuntimeError: The list's name ends in neither suffix.
+        ListNameError: Its name ends in neither suffix (a `RuntimeError`).
+        ListFileError: It is no such list (a `ValueError` and a `KeyError`).
     """
 
     def __init__(
@@ -131,7 +132,8 @@ class Custom20BNJsonVideoAdapter(_Listed):
         elif json_file.endswith(".json"):
             data = self.read_json(json_file)
         else:
-            raise RuntimeError("Wrong data file format (.json.gz or .json)")
+            raise ListNameError(f"Wrong data file format (.json.gz or .json): {json_file}")
+        _check_entries(json_file, data, label_name)
         super().__init__(
             data,
             folder,
@@ -143,13 +145,11 @@ class Custom20BNJsonVideoAdapter(_Listed):
 
     def read_json(self, json_file: str) -> Any:
         """The entries of a `.json`."""
-        with open(json_file, encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(json_file)
 
     def read_gz_json(self, gz_json_file: str) -> Any:
         """The entries of a `.json.gz`."""
-        with gzip.open(gz_json_file, "rt", encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(gz_json_file)
 
     def frames_of(self, path: str) -> list[Any]:
         """The frames of the MP4 in a folder."""
@@ -232,6 +232,20 @@ class Custom20BNCsvJpegAdapter(_Listed):
     def frames_of(self, path: str) -> list[Any]:
         """The JPEGs of a folder."""
         return list(resize_images(find_images_in_folder(path, formats=["jpg"]), self.frame_size))
+
+
+def _check_entries(path: str, data: Any, label_name: str) -> None:
+    if not isinstance(data, list):
+        raise ListFileError(f"expected a list of entries, found a {type(data).__name__}", file=path)
+    for number, entry in enumerate(data):
+        missing = [key for key in ("id", label_name) if not isinstance(entry, dict) or key not in entry]
+        if missing:
+            raise ListFileError(
+                f"entry {number} has no {missing[0]!r}: {str(entry)[:100]}",
+                file=path,
+                hint=f"entries are like {{'id': 1, {label_name!r}: 'Picking [something] up'}}; --label_name says which "
+                "key has the label",
+            )
 
 
 def _read_csv(path: str, label_name: str) -> list[dict[str, Any]]:

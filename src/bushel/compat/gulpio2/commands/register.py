@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bushel.compat.gulpio2.commands.options import made_by
 from bushel.compat.gulpio2.ingest import GulpIngestor
-from bushel.sources.adapters import load_class
+from bushel.sources.adapters import NoModuleError, ParameterError, load_class
 
 __all__ = ["build_parser", "gulp2_register_adapter", "run", "script_name"]
 
@@ -56,7 +57,7 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
 
 
 def run(module: str, class_name: str, arguments: Sequence[str] | None = None) -> int:
-    """Gulp what an adapter gives, as the command line says.
+    """Gulp what an adapter gives, as the command line says. Errors are told in a line.
 
     Args:
         module: The module of the adapter, or its file.
@@ -66,11 +67,14 @@ def run(module: str, class_name: str, arguments: Sequence[str] | None = None) ->
     Returns:
         The exit code.
     """
-    kind = _load(module, class_name)
-    given = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
-    adapter = kind(**{name: given[name] for name in inspect.signature(kind).parameters if name in given})
-    GulpIngestor(adapter, given["output_folder"], given["videos_per_chunk"], given["num_workers"])()
-    return 0
+    from bushel.cli.app import exit_code_of
+
+    def work() -> None:
+        kind = _load(module, class_name)
+        given = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
+        GulpIngestor(made_by(kind, given), given["output_folder"], given["videos_per_chunk"], given["num_workers"])()
+
+    return exit_code_of(work)
 
 
 def script_name(class_name: str) -> str:
@@ -82,7 +86,7 @@ def build_parser(kind: Callable[..., Any], name: str) -> argparse.ArgumentParser
     """The command line of an adapter.
 
     Raises:
-        TypeError: A parameter of its constructor cannot come from a command line.
+        ParameterError: A parameter of its constructor cannot come from a command line.
     """
     summary = (inspect.getdoc(kind) or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog=name, description=summary or None)
@@ -110,7 +114,7 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: An
     read = _reader(kind, default if not needed else None)
     if read is None:
         if needed:
-            raise TypeError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
+            raise ParameterError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
         return
     if needed:
         parser.add_argument(name, type=read)
@@ -161,8 +165,8 @@ def _load(module: str, name: str) -> Any:
     """The class. Where GulpIO is not installed, its adapters are those of this package."""
     try:
         return load_class(module, name)
-    except ModuleNotFoundError as error:
+    except NoModuleError:
         package, _, rest = module.partition(".")
-        if error.name != package or package not in ("gulpio", "gulpio2"):
+        if package not in ("gulpio", "gulpio2"):
             raise
         return load_class(f"bushel.compat.gulpio2.{rest}".rstrip("."), name)

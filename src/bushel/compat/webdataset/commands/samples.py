@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from bushel.compat.webdataset.tariterators import tarfile_samples
 from bushel.compat.webdataset.writer import TarWriter
 from bushel.errors import FormatError, UnsupportedError
 
-__all__ = ["Reading", "add_reading", "archive", "parse_slice", "rekeyed", "renamed", "samples"]
+__all__ = ["Reading", "add_command", "add_reading", "archive", "parse_slice", "rekeyed", "renamed", "samples"]
 
 Sample = dict[str, Any]
 _OPTIONAL = frozenset(("__url__", "__local_path__"))
@@ -35,6 +34,14 @@ def parse_slice(text: str) -> slice:
     if len(numbers) not in (2, 3) or any(number is not None and number < 0 for number in numbers) or numbers[2:] == [0]:
         raise argparse.ArgumentTypeError(f"{text!r} is no slice: write lo:hi, lo:hi:step, or one number")
     return slice(*numbers)
+
+
+def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """A command below another one, with the same text in both helps."""
+    added: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.".replace("%", "%%")
+    )
+    return added
 
 
 def add_reading(parser: argparse.ArgumentParser, *, output: str | None = None) -> None:
@@ -141,20 +148,14 @@ def rekeyed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
 @contextmanager
 def archive(output: str, allow_commands: bool | None = None) -> Iterator[TarWriter]:
     """An archive to write; a file gets its name when it is whole."""
-    options: dict[str, Any] = {"encoder": False, "mtime": 0, "allow_commands": allow_commands}
-    if output == "-" or output.startswith("pipe:"):
-        target = sys.stdout.buffer if output == "-" else output
-        with TarWriter(target, **options) as writer:
-            yield writer
-        sys.stdout.buffer.flush()
-        return
-    path = output.removeprefix("file:")
-    folder, name = os.path.split(path)
-    part = os.path.join(folder, f".{os.getpid()}.part-{name}")
+    writer = TarWriter(
+        sys.stdout.buffer if output == "-" else output, encoder=False, mtime=0, allow_commands=allow_commands
+    )
     try:
-        with TarWriter(part, **options) as writer:
-            yield writer
-        os.replace(part, path)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
+        yield writer
+    except BaseException:
+        writer.discard()
+        raise
+    writer.close()
+    if output == "-":
+        sys.stdout.buffer.flush()

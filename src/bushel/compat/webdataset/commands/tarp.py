@@ -19,6 +19,7 @@ import numpy as np
 from bushel.compat.webdataset.commands.samples import (
     Reading,
     Sample,
+    add_command,
     add_reading,
     archive,
     parse_slice,
@@ -36,6 +37,8 @@ __all__ = ["main"]
 
 _RANDOM = "__random__"
 _BATCH = 256
+_LONGEST = 240
+"""Bytes of a field, with which `sample.FIELD` is a file name anywhere."""
 
 
 def main(arguments: list[str]) -> int:
@@ -56,15 +59,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bushel tarp", description="Make and process WebDataset archives.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    create = commands.add_parser("create", help="make an archive from a recipe")
-    create.description = "A line of the recipe is a name and a source: a path, file:PATH, text:TEXT or pipe:COMMAND."
+    create = add_command(commands, "create", "make an archive from a recipe")
+    create.epilog = "A line of the recipe is a name and a source: a path, file:PATH, text:TEXT or pipe:COMMAND."
     create.add_argument("recipe", help="- is standard input")
     create.add_argument("-o", "--output", required=True, metavar="OUT", help="- is standard output")
     create.add_argument("--count", type=int, metavar="N", help="write at most so many files")
     create.add_argument("--allow-commands", action="store_true", default=None, help="let pipe: run commands")
     create.set_defaults(run=_create)
 
-    cat = commands.add_parser("cat", help="join archives; rename, shuffle or select what is in them")
+    cat = add_command(commands, "cat", "join archives; rename, shuffle or select what is in them")
     add_reading(cat)
     _add_field(cat)
     cat.add_argument("-s", "--shuffle", type=int, default=0, metavar="N", help="shuffle in a buffer of so many samples")
@@ -77,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     cat.add_argument("-E", "--noeof", action="store_true", help="accepted; of no use without ZMQ")
     cat.set_defaults(run=_cat)
 
-    split = commands.add_parser("split", help="split archives into shards")
+    split = add_command(commands, "split", "split archives into shards")
     add_reading(split, output="pattern")
     split.add_argument("-o", "--output", default="split-%06d.tar", metavar="PATTERN", help="split-%%06d.tar")
     split.add_argument("-c", "--count", type=int, default=1000000, metavar="N", help="samples in a shard (1000000)")
@@ -89,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         ("sort", "sort all samples, or shuffle them, on disk"),
         ("shuffle", "shuffle all samples on disk"),
     ):
-        sort = commands.add_parser(name, help=text)
+        sort = add_command(commands, name, text)
         add_reading(sort)
         _add_field(sort)
         if name == "sort":
@@ -102,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         sort.add_argument("--rekey", choices=["#"], metavar="#", help="number the samples anew")
         sort.set_defaults(run=_sort, sortfield=_RANDOM)
 
-    proc = commands.add_parser("proc", help="run a command for each sample, in a folder with its files")
+    proc = add_command(commands, "proc", "run a command for each sample, in a folder with its files")
     add_reading(proc)
     _add_field(proc)
     which = proc.add_mutually_exclusive_group(required=True)
@@ -172,9 +175,11 @@ def _split(options: argparse.Namespace) -> int:
         raise ValueError("--count and --size are at least 1")
 
     def post(name: str) -> None:
-        subprocess.run(["/bin/bash", "-c", options.post.replace("%s", shlex.quote(name))], check=True)
+        done = subprocess.run(["/bin/bash", "-c", options.post.replace("%s", shlex.quote(name))], check=False)
+        if done.returncode:
+            raise FormatError(f"the command failed for the shard with exit status {done.returncode}", file=name)
 
-    with ShardWriter(
+    writer = ShardWriter(
         options.output,
         options.count,
         options.size,
@@ -183,9 +188,14 @@ def _split(options: argparse.Namespace) -> int:
         encoder=False,
         mtime=0,
         allow_commands=options.allow_commands,
-    ) as writer:
+    )
+    try:
         for sample in samples(Reading.of(options)):
             writer.write(sample)
+    except BaseException:
+        writer.discard()
+        raise
+    writer.close()
     return 0
 
 
@@ -264,8 +274,8 @@ def _proc(options: argparse.Namespace) -> int:
 
 def _run(folder: Path, command: str, shell: str, sample: Sample, *, several: bool) -> Iterator[Sample]:
     for field, value in sample.items():
-        if "/" in field:
-            raise FormatError(f"sample {sample['__key__']!r}: {field!r} cannot be the name of a file")
+        if "/" in field or "\0" in field or len(os.fsencode(field)) > _LONGEST:
+            raise FormatError(f"sample {sample['__key__']!r}: {field[:99]!r} cannot be the name of a file")
         (folder / f"sample.{field}").write_bytes(value.encode() if isinstance(value, str) else value)
     done = subprocess.run(
         [shell, "-c", command], cwd=folder, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -15,9 +16,11 @@ from urllib.parse import urlparse, urlunparse
 
 from bushel.compat.webdataset.braces import braceexpand
 from bushel.compat.webdataset.cache import download
+from bushel.compat.webdataset.commands.samples import add_command
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.dataset import ShardListDataset
 from bushel.compat.webdataset.wids.descriptor import Described, describe_shard, index_of, load, urldir
+from bushel.storage import as_path, write_whole
 
 __all__ = ["main"]
 
@@ -40,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bushel widsindex", description="Indexes for random access by wids.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    create = commands.add_parser("create", help="make an index of shards")
+    create = add_command(commands, "create", "make an index of shards")
     create.add_argument("files", nargs="+", help="shards; braces are expanded, - reads their names from standard input")
     create.add_argument("-o", "--output", default="shardindex.json", help="the index (shardindex.json)")
     create.add_argument("-n", "--name", help="of the dataset; made of the first shard's if not given")
@@ -49,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument("--allow-commands", action="store_true", default=None, help="let pipe: shards run commands")
     create.set_defaults(run=_create)
 
-    update = commands.add_parser("update", help="change an index; what it was is kept as FILE.bak")
+    update = add_command(commands, "update", "change an index; what it was is kept as FILE.bak")
     update.add_argument("filename")
     update.add_argument("-n", "--name", default="", help="set the name")
     keep = update.add_mutually_exclusive_group()
@@ -62,12 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     update.add_argument("-B", "--rebase", action="store_true", help="make the folder of the shards the base")
     update.set_defaults(run=_update)
 
-    info = commands.add_parser("info", help="show what an index says")
-    info.add_argument("filenames", nargs="*")
+    info = add_command(commands, "info", "show what an index says")
+    info.add_argument("filenames", nargs="+")
     info.add_argument("-t", "--table", action="store_true", help="as a table, values separated by tabs")
     info.set_defaults(run=_info)
 
-    sample = commands.add_parser("sample", help="show a sample")
+    sample = add_command(commands, "sample", "show a sample")
     sample.add_argument("filename")
     sample.add_argument("index", type=int)
     sample.add_argument("-p", "--python", action="store_true", help="accepted; of no use")
@@ -111,11 +114,9 @@ def _short(text: str) -> str:
 
 def _write(path: str, index: Mapping[str, Any], *, backup: bool = False) -> None:
     """Write an index, whose file has its name only when it is whole."""
-    part = f"{path}.temp"
-    Path(part).write_text(json.dumps(index, indent=2), encoding="utf-8")
     if backup:
-        os.replace(path, f"{path}.bak")
-    os.replace(part, path)
+        shutil.copyfile(path, f"{path}.bak")
+    write_whole(as_path(path), json.dumps(index, indent=2).encode())
 
 
 def _update(options: argparse.Namespace) -> int:
@@ -154,7 +155,7 @@ def _info(options: argparse.Namespace) -> int:
     for filename in options.filenames:
         index = load(filename)
         shards = index.get("shardlist", [])
-        nbytes, nsamples = (sum(shard[key] for shard in shards) for key in ("filesize", "nsamples"))
+        nbytes, nsamples = (sum(shard.get(key) or 0 for shard in shards) for key in ("filesize", "nsamples"))
         if options.table:
             last, datasets = shards[-1]["url"] if shards else None, len(index.get("datasets", []))
             print(filename, index.get("name"), nbytes, nsamples, index.get("base"), last, datasets, sep="\t")

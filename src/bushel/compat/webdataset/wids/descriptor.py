@@ -41,7 +41,7 @@ def load(source: Any, *, allow_commands: bool | None = None) -> dict[str, Any]:
         allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
     Raises:
-        FormatError: It is no JSON object.
+        FormatError: It is no JSON object, or what it lists are no shards.
     """
     name = source if isinstance(source, str) else str(getattr(source, "name", "<stream>"))
     if isinstance(source, str):
@@ -51,10 +51,11 @@ def load(source: Any, *, allow_commands: bool | None = None) -> dict[str, Any]:
         text = source.read()
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"not an index of wids: {error}", file=name) from error
     if not isinstance(found, dict):
         raise FormatError("not an index of wids: no JSON object", file=name)
+    _shards(found.get("shardlist", []), None, {}, name)
     return found
 
 
@@ -86,11 +87,11 @@ def resolve(
     return {**spec, "shardlist": shards}
 
 
-def _shards(listed: Any, base: str | None, more: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _shards(listed: Any, base: str | None, more: Mapping[str, Any], name: str | None = None) -> list[dict[str, Any]]:
     shards = []
     for shard in listed if isinstance(listed, list) else [None]:
         if not isinstance(shard, dict) or not _is_shard(shard):
-            raise FormatError(f"a shard has a url and the number of its samples, not {shard!r}")
+            raise FormatError(f"a shard has a url and the number of its samples, not {shard!r}", file=name)
         url = shard["url"] if base is None else urlmerge(base, shard["url"])
         shards.append({**{key: value for key, value in more.items() if value is not None}, **shard, "url": url})
     return shards

@@ -1,0 +1,131 @@
+"""What pages of docs/ show is run, on data such as they speak of, and what they say comes out is what comes out."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.pages import ROOT, blocks, run
+from tests.sources.folders import image_folder, jpeg
+from typer.testing import CliRunner
+
+import bushel
+from bushel.cli.app import app
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run_page(page: str, names: dict[str, Any]) -> int:
+    """Run all blocks of Python; returns how many results were compared."""
+    return sum(run(page, block, names) for block in blocks(page, "python"))
+
+
+def run_commands(lines: Sequence[str]) -> None:
+    for line in lines:
+        done = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
+        assert done.exit_code == 0, (line, done.output)
+
+
+def clips(folder: Path, *, frames: int = 250) -> None:
+    """Four clips in folders of two classes."""
+    pytest.importorskip("av")
+    pictures = np.random.default_rng(0).integers(0, 256, (frames, 1, 1, 3), np.uint8)
+    stored = bushel.codecs.get_codec("mp4").encode(np.broadcast_to(pictures, (frames, 144, 176, 3)))
+    for name in ("blue/1", "blue/2", "red/7", "red/9"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.mp4").write_bytes(stored)
+
+
+def test_packing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = "docs/packing.md"
+    image_folder(tmp_path / "photos", 6)
+    clips(tmp_path / "clips", frames=24)
+    (tmp_path / "docs/empty").mkdir(parents=True)
+    (tmp_path / "docs/a.txt").write_text("text")
+    [commands] = blocks(page, "sh")
+    run_commands(commands.splitlines())
+    assert [len(bushel.open(name)) for name in ("train/", "train.rec", "gulped/", "docs.ffr")] == [6, 6, 4, 1]
+    shutil.rmtree("train")
+    script = ModuleType("page")  # a source is pickled, and so is to be found in a module
+    monkeypatch.setitem(sys.modules, script.__name__, script)
+    names = script.__dict__
+    names["rows"] = [(str(path), path.stem) for path in sorted((tmp_path / "photos").rglob("*.jpg"))]
+    run_page(page, names)
+    assert (names["done"].samples, names["done"].errors, names["done"].error_logs) == (6, 0, ())
+    packed = bushel.open("captions.tar")
+    assert isinstance(packed, bushel.Dataset)
+    assert packed[5]["caption"] == Path(names["rows"][5][0]).stem
+
+
+def test_video(tmp_path: Path) -> None:
+    page = "docs/video.md"
+    clips(tmp_path / "clips")
+    text = (ROOT / page).read_text("utf-8")
+    [row] = [line for line in text.splitlines() if line.startswith("| pack |")]
+    run_commands([cell.strip(" `") for cell in row.split("|")[2:4]])
+    names: dict[str, Any] = {"bushel": bushel}
+    assert run_page(page, names) == 3
+    assert bushel.open("frames/").spec == {"frames": "jpg[]", "label": "int"}
+    whole = names["ds"]
+    few = whole["red/7", {"video": [0, -1, 17]}]["video"]
+    assert np.array_equal(few, whole["red/7"]["video"][[0, -1, 17]])
+    [batch] = bushel.Loader(whole, 8, fields={"video": slice(0, 16), "label": True})
+    assert batch["video"].shape == (4, 16, 144, 176, 3)
+
+
+def written(path: str, samples: int = 9) -> None:
+    with bushel.Writer(path, {"image": "jpg", "label": "int"}, container="tar", shard_samples=4) as writer:
+        for number in range(samples):
+            writer.append({"image": jpeg(number), "label": number}, key=f"class/{number}")
+
+
+def test_integrity() -> None:
+    page = "docs/integrity.md"
+    written("train")
+    written("broken")
+    names: dict[str, Any] = {"bushel": bushel}
+    run_page(page, names)
+    assert (names["report"].ok, names["report"].samples, names["done"].samples) == (True, 9, 9)
+
+
+def test_index() -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
+    page = "docs/index.md"
+    written("train")
+    names: dict[str, Any] = {"bushel": bushel}
+    run_page(page, names)
+    lengths = [len(jpeg(number)) for number in range(4)]
+    assert names["arrays"]["image.length"].tolist() == lengths
+    listed = {path.name for path in Path("train/.bushel").iterdir()}
+    assert listed == {*(f"shard-00000{number}.tar.safetensors" for number in range(3)), "manifest.json"}
+
+
+def test_tiled_jpeg(tmp_path: Path) -> None:
+    page = "docs/tiled-jpeg.md"
+    Path("photo.jpg").write_bytes(jpeg(1, 400, 500))
+    image_folder(tmp_path / "photos", 1)
+    for number in range(5):
+        Path(f"photos/class0/big{number}.jpg").write_bytes(jpeg(number, 400, 500))
+    bushel.pack("photos", "tiled", container="bag", jpeg="tile")
+    names: dict[str, Any] = {}
+    run_page(page, names)
+    assert np.array_equal(names["pixels"], names["dataset"][3]["image"][100:324, 200:424])
+
+
+def test_images() -> None:
+    page = "docs/images.md"
+    names: dict[str, Any] = {"datas": [jpeg(number, 300, 260) for number in range(3)]}
+    run_page(page, names)
+    assert names["out"].shape == (3, 224, 224, 3)
+    assert names["errors"] == {}
