@@ -1,0 +1,80 @@
+"""Packing photos resized to a shorter edge of 256: Bushel against im2rec and GulpIO2, two workers each.
+
+python benchmarks/resizing.py --out resizing.json        2,400 photos or more
+python benchmarks/resizing.py --small                    480, fewer rounds
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from measure import ROOT, SCRATCH, Timing, in_turns, save, show
+from packing import SAMPLE_PHOTOS, copies, generated
+
+PEER = Path(__file__).resolve().parent / "peers" / "pack_resized.py"
+ENVIRONMENTS = {"im2rec": "mxnet", "gulpio2": "gulpio2"}
+CLASSES = 10
+
+
+def classes(photos: Path) -> Path:
+    """The same files in a folder per class, as links."""
+    folder = SCRATCH / f"{photos.name}-classes"
+    if not folder.exists():
+        part = folder.with_name(folder.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        for number, photo in enumerate(sorted(photos.iterdir())):
+            one = part / f"class{number % CLASSES}"
+            one.mkdir(parents=True, exist_ok=True)
+            os.link(photo, one / photo.name)
+        part.rename(folder)
+    return folder
+
+
+def _packing(packer: str, python: Path, folder: Path, written: dict[str, int]) -> Callable[[int], Timing]:
+    def measure(number: int) -> Timing:
+        out = SCRATCH / "resized"
+        shutil.rmtree(out, ignore_errors=True)
+        os.sync()  # what others left to be written is not this one's burden
+        command = [str(python), str(PEER), packer, str(folder), str(out)]
+        done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        shutil.rmtree(out)
+        written[packer] = done["bytes"]
+        return Timing(done["images"], done["wall"], done["cpu"])
+
+    return measure
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description="Packing photos resized.")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--photos", type=Path, metavar="FOLDER", help="where to take photos from")
+    parser.add_argument("--small", action="store_true", help="480 photos, fewer rounds")
+    options = parser.parse_args()
+    source = options.photos or (SAMPLE_PHOTOS if SAMPLE_PHOTOS.is_dir() else generated())
+    folder = classes(copies(source, 480 if options.small else 2400))
+    forms = {"bushel, recordio": "recordio:95", "bushel, gulp": "gulp:95", "bushel, gulp of quality 90": "gulp:90"}
+    packers = {name: (f"bushel:{form}", Path(sys.executable)) for name, form in forms.items()}
+    skipped: dict[str, str] = {}
+    for name, environment in ENVIRONMENTS.items():
+        python = ROOT / ".interop" / environment / "bin" / "python"
+        if python.exists():
+            packers[name] = (name, python)
+        else:
+            skipped[name] = f"make interop-env makes .interop/{environment}"
+    written: dict[str, int] = {}
+    contestants = {name: _packing(packer, python, folder, written) for name, (packer, python) in packers.items()}
+    rates = in_turns(contestants, 3 if options.small else 5)
+    show(f"packing {folder.name}, resized to 256", "images", rates, list(ENVIRONMENTS))
+    save(options.out, {"rates": rates, "bytes": written}, skipped)
+
+
+if __name__ == "__main__":
+    main()
