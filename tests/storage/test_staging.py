@@ -287,7 +287,7 @@ def test_writers_beside_each_other_may_come_and_go(tmp_path: Path) -> None:
     """One removes the folders that are empty while another makes its own in them."""
 
     def come_and_go(number: int) -> None:
-        for _ in range(200):
+        for _ in range(50):
             Staging(tmp_path, f"{number}.tar").discard()
 
     with ThreadPoolExecutor(8) as pool:
