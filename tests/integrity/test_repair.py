@@ -186,6 +186,17 @@ def test_a_damaged_gmeta_is_helped_by_the_index_alone(tmp_path: Path) -> None:
     assert done.samples == 7  # metadata lies in other bytes than the one that was changed
 
 
+def test_a_shard_that_lacks_a_file_does_not_keep_the_others_from_being_saved(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", "bag", "C")
+    expected = stored(reading(source))
+    (source / "000001" / "image.bag").unlink()
+    shutil.rmtree(source / "000001" / ".bushel")
+    done = bushel.repair(source, tmp_path / "out")
+    assert done.samples == 4
+    assert any(str(problem.file).endswith("000001/image.bag") for problem in done.problems)
+    assert stored(reading(tmp_path / "out")) == {name: expected[name] for name in map(key, (0, 1, 2, 6))}
+
+
 def test_keys_that_come_twice_are_both_kept(tmp_path: Path) -> None:
     data = tmp_path / "in"
     for number in range(2):

@@ -61,7 +61,15 @@ def salvage(container: str, shard: Shard, folder: Path, fault: Fault) -> Salvage
     Raises:
         OSError: A file cannot be read, or the copy cannot be written.
     """
-    return _WAYS[container](shard, folder, fault)
+    way = _WAYS.get(container)
+    if way is None:
+        fault(FormatError(f"nothing is known of how to find samples in a broken {container}", file=str(shard.path(0))))
+        return Salvaged(None)
+    missing = [name for name in shard.files if not (shard.root / name).exists()]
+    if missing:
+        fault(FormatError("without this file its shard has no whole sample", file=str(shard.root / missing[0])))
+        return Salvaged(None)
+    return way(shard, folder, fault)
 
 
 # tar: members whose headers are sound
