@@ -13,6 +13,7 @@ from PIL import Image
 from tests.compat.gulpio2.frames import frame
 from tests.compat.gulpio2.test_utils import make_video
 
+from bushel.cli.app import exit_code_of
 from bushel.compat.gulpio2 import GulpDirectory, commands
 from bushel.compat.gulpio2.commands.register import build_parser, run, script_name
 from bushel.compat.gulpio2.errors import DuplicateIdException, ListFileError
@@ -233,7 +234,7 @@ def test_a_rate_is_positive(rate: str, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_script_tells_errors_in_a_line(adapter: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["2nd", "1st", "out", "--count", "0"]
-    assert run("my_adapter_module", "NewAdapterClassName", words) == 2
+    assert exit_code_of(lambda: run("my_adapter_module", "NewAdapterClassName", words)) == 2
     assert capsys.readouterr().err == "bushel: the adapter has no items: nothing was found to gulp\n"
 
 

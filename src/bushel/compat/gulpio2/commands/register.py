@@ -44,10 +44,11 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
         f"#!{python}" if " " not in python else f"#!/usr/bin/env -S {shlex.quote(python)}",
         f'"""Gulp with {given.class_name}: {path.name} --help."""',
         "",
+        "from bushel.cli.app import exit_code_of",
         "from bushel.compat.gulpio2.commands.register import run",
         "",
         'if __name__ == "__main__":',
-        f"    raise SystemExit(run({module!r}, {given.class_name!r}))",
+        f"    raise SystemExit(exit_code_of(lambda: run({module!r}, {given.class_name!r})))",
         "",
     )
     path.write_text("\n".join(lines), "utf-8")
@@ -56,25 +57,17 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
     return 0
 
 
-def run(module: str, class_name: str, arguments: Sequence[str] | None = None) -> int:
-    """Gulp what an adapter gives, as the command line says. Errors are told in a line.
+def run(module: str, class_name: str, arguments: Sequence[str] | None = None) -> None:
+    """Gulp what an adapter gives, as the command line says.
 
     Args:
         module: The module of the adapter, or its file.
         class_name: The adapter.
         arguments: The command line; by default that of the process.
-
-    Returns:
-        The exit code.
     """
-    from bushel.cli.app import exit_code_of
-
-    def work() -> None:
-        kind = _load(module, class_name)
-        given = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
-        GulpIngestor(made_by(kind, given), given["output_folder"], given["videos_per_chunk"], given["num_workers"])()
-
-    return exit_code_of(work)
+    kind = _load(module, class_name)
+    given = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
+    GulpIngestor(made_by(kind, given), given["output_folder"], given["videos_per_chunk"], given["num_workers"])()
 
 
 def script_name(class_name: str) -> str:

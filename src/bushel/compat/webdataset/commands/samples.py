@@ -16,7 +16,17 @@ from bushel.compat.webdataset.tariterators import tarfile_samples
 from bushel.compat.webdataset.writer import TarWriter
 from bushel.errors import FormatError, UnsupportedError
 
-__all__ = ["Reading", "add_command", "add_reading", "archive", "parse_slice", "rekeyed", "renamed", "samples"]
+__all__ = [
+    "Reading",
+    "add_command",
+    "add_reading",
+    "archive",
+    "parse_slice",
+    "rekeyed",
+    "renamed",
+    "run_command",
+    "samples",
+]
 
 Sample = dict[str, Any]
 _OPTIONAL = frozenset(("__url__", "__local_path__"))
@@ -34,6 +44,17 @@ def parse_slice(text: str) -> slice:
     if len(numbers) not in (2, 3) or any(number is not None and number < 0 for number in numbers) or numbers[2:] == [0]:
         raise argparse.ArgumentTypeError(f"{text!r} is no slice: write lo:hi, lo:hi:step, or one number")
     return slice(*numbers)
+
+
+def run_command(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
+    """Run the command below another one that the arguments name.
+
+    Returns:
+        The exit status.
+    """
+    options = parser.parse_args(arguments)
+    run: Any = options.run
+    return int(run(options))
 
 
 def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:

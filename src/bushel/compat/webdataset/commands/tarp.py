@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from bushel.compat.webdataset.commands.samples import (
     parse_slice,
     rekeyed,
     renamed,
+    run_command,
     samples,
 )
 from bushel.compat.webdataset.gopen import gopen
@@ -50,9 +50,7 @@ def main(arguments: list[str]) -> int:
     Returns:
         The exit status.
     """
-    options = _parser().parse_args(arguments)
-    run: Any = options.run
-    return int(run(options))
+    return run_command(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,7 +16,7 @@ from urllib.parse import urlparse, urlunparse
 
 from bushel.compat.webdataset.braces import braceexpand
 from bushel.compat.webdataset.cache import download
-from bushel.compat.webdataset.commands.samples import add_command
+from bushel.compat.webdataset.commands.samples import add_command, run_command
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.dataset import ShardListDataset
 from bushel.compat.webdataset.wids.descriptor import Described, describe_shard, index_of, load, urldir
@@ -34,9 +34,7 @@ def main(arguments: list[str]) -> int:
     Returns:
         The exit status.
     """
-    options = _parser().parse_args(arguments)
-    run: Any = options.run
-    return int(run(options))
+    return run_command(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
