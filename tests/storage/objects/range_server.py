@@ -105,13 +105,32 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-class _HTTPServer(ThreadingHTTPServer):
+class QuietServer(ThreadingHTTPServer):
+    """A server of a test."""
+
     daemon_threads = True
     request_queue_size = 128
-    state: Server
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that go away are part of the tests."""
+
+
+class _HTTPServer(QuietServer):
+    state: Server
+
+
+@contextmanager
+def running(server: QuietServer, wake: threading.Event) -> Iterator[None]:
+    """Serve in a thread; in the end, wake the requests that wait, and end it."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield
+    finally:
+        wake.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @contextmanager
@@ -119,12 +138,5 @@ def serving(folder: Path) -> Iterator[Server]:
     """Serve a folder."""
     server = _HTTPServer(("127.0.0.1", 0), Handler)
     server.state = Server(f"http://127.0.0.1:{server.server_address[1]}", folder)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with running(server, server.state.wake):
         yield server.state
-    finally:
-        server.state.wake.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()

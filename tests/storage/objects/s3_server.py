@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
+
+from tests.storage.objects.range_server import QuietServer, running
 
 _BEGUN = b"<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
 Answer = Callable[[str, str], tuple[int, bytes] | None]
@@ -67,12 +69,8 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _reply
 
 
-class _HTTPServer(ThreadingHTTPServer):
-    daemon_threads = True
+class _HTTPServer(QuietServer):
     store: Store
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that go away are part of the tests."""
 
 
 @contextmanager
@@ -80,12 +78,5 @@ def storing(answer: Answer) -> Iterator[Store]:
     """Run the server."""
     server = _HTTPServer(("127.0.0.1", 0), _Handler)
     server.store = Store(f"http://127.0.0.1:{server.server_address[1]}", answer)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with running(server, server.store.wake):
         yield server.store
-    finally:
-        server.store.wake.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
