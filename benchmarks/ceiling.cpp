@@ -53,14 +53,14 @@ void decode(const std::vector<Record> &records, std::atomic<std::size_t> &next, 
     bushel::Slot slot;
     slot.height = slot.width = side;
     slot.channels = 3;
-    static thread_local bushel::JpegDecoder decoder;
+    static thread_local bushel::JpegDecoders decoders;
     std::vector<std::uint8_t> slots(batch * slot.bytes());
     for (std::size_t first = next.fetch_add(at_once); first < records.size(); first = next.fetch_add(at_once)) {
         for (std::size_t i = first; i < std::min(first + at_once, records.size()); ++i) {
             slot.data = slots.data() + i % batch * slot.bytes();
             const Record &record = records[i];
             try {
-                decode_crop(decoder, record.data.data(), record.data.size(), geometry_of(record.geometry), options,
+                decode_crop(decoders, record.data.data(), record.data.size(), geometry_of(record.geometry), options,
                             slot);
             } catch (const bushel::JpegFault &fault) {
                 std::cerr << "image " << i << ": " << fault.message << std::endl;

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     const std::uint8_t *choice = data + size;
     const std::vector<std::uint8_t> image(data, data + size);  // so that a byte too far is seen
 
-    static JpegDecoder decoder;
+    static JpegDecoders decoders;
     JpegOptions options;
     options.orient = choice[0] & 1, options.tolerant = choice[0] & 2;
     options.reducing_gap = choice[0] & 4 ? 2 : 0;
@@ -41,9 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
         if (choice[0] & 128) {  // from what is stored to what is tiled to pixels
             const std::vector<std::uint8_t> tiled =
                 tile_jpeg(image.data(), image.size(), choice[7] & 1, options.most_pixels);
-            decode_crop(decoder, tiled.data(), tiled.size(), geometry, options, slot);
+            decode_crop(decoders, tiled.data(), tiled.size(), geometry, options, slot);
         }
-        decode_crop(decoder, image.data(), image.size(), geometry, options, slot);
+        decode_crop(decoders, image.data(), image.size(), geometry, options, slot);
     } catch (const JpegFault &) {
     }
     return 0;

@@ -380,18 +380,23 @@ def decode_jpeg(
     tolerant: bool = False,
     fast: bool = False,
     grey: bool = False,
+    libjpeg: bool = False,
     most_pixels: int = 89478485,
 ) -> NDArray[np.uint8]:
-    """Decodes a whole JPEG with libjpeg-turbo (accurate inverse DCT, smooth chroma upsampling).
+    """Decodes a whole JPEG (accurate inverse DCT, smooth chroma upsampling).
+
+    On x86 with AVX2, baseline images of the usual kind (grey or YCbCr; 4:4:4, 4:2:2 or 4:2:0) are decoded by Bushel's
+    own decoder, to the same levels as libjpeg-turbo's; all others, and damaged ones, by libjpeg-turbo.
 
     Args:
         data: The JPEG.
         orient: Turn and mirror it as its Exif orientation says.
         tolerant: Let pass what libjpeg warns of, such as a premature end; what is missing is then grey, or repeats
             what is above it.
-        fast: The fast inverse DCT and no smoothing of upsampled chroma, as simplejpeg decodes with ``fastdct`` and
-            ``fastupsample``. Levels differ by a few.
+        fast: No smoothing of upsampled chroma, and where libjpeg-turbo decodes, its fast inverse DCT: as simplejpeg
+            with ``fastdct`` and ``fastupsample``. Levels differ by a few.
         grey: Only the luma of a colour JPEG, without the work for its colours.
+        libjpeg: Let libjpeg-turbo decode all images.
         most_pixels: Refuse larger images. The default is Pillow's limit.
 
     Returns:
@@ -413,6 +418,7 @@ def decode_jpegs(
     reducing_gap: float | None = 2.0,
     orient: bool = False,
     tolerant: bool = False,
+    libjpeg: bool = False,
     most_pixels: int = 89478485,
 ) -> list[tuple[int, str]]:
     """Decodes, crops, resizes and mirrors JPEGs, each into its slot of a batch array.
@@ -435,6 +441,7 @@ def decode_jpegs(
             times what they are resized to. None: never.
         orient: Turn and mirror as the Exif orientation says, before everything else.
         tolerant: As in `decode_jpeg`. The unread rest of a file is never an error.
+        libjpeg: As in `decode_jpeg`.
         most_pixels: As in `decode_jpeg`.
 
     Returns:

@@ -27,9 +27,9 @@ using Numbers = nb::ndarray<const std::int32_t, nb::shape<-1, 10>, nb::c_contig,
 
 constexpr std::int64_t most_pixels = (std::int64_t{1} << 30) / 12;  // Pillow's limit against decompression bombs
 
-JpegDecoder &decoder_of_thread() {
-    thread_local JpegDecoder decoder;
-    return decoder;
+JpegDecoders &decoders_of_thread() {
+    thread_local JpegDecoders decoders;
+    return decoders;
 }
 
 [[noreturn]] void wrong(const std::string &message) { throw nb::value_error(message.c_str()); }
@@ -120,10 +120,12 @@ nb::tuple jpeg_header(nb::handle data) {
 
 void give_back(std::uint8_t *pixels) noexcept { PixelStore::shared().give(pixels); }
 
-nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, bool grey, std::int64_t limit) {
+nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, bool grey, bool libjpeg,
+                       std::int64_t limit) {
     const BufferArgument buffer(data);
     JpegOptions options;
     options.orient = orient, options.tolerant = tolerant, options.most_pixels = limit;
+    options.libjpeg = libjpeg, options.fast = fast;
     const JpegHeader header = check_jpeg(buffer.data(), buffer.size(), options);
     const Orientation orientation(orient ? header.orientation : 1);
     if (grey && header.components == 4) throw JpegFault("it is CMYK, whose luma is not decoded");
@@ -134,12 +136,15 @@ nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, b
         PixelStore::shared().take(height * width * static_cast<std::size_t>(channels)), give_back);
     {
         const nb::gil_scoped_release unlocked;
-        JpegDecoder &decoder = decoder_of_thread();
-        decoder.begin(buffer.data(), buffer.size(), channels, 1, tolerant, fast);
-        if (orientation.is_upright())
-            decoder.read_all(pixels.get());
-        else
-            make_upright(decoder.read({0, 0, header.width, header.height}), orientation, pixels.get());
+        JpegDecoders &decoders = decoders_of_thread();
+        if (orientation.is_upright()) {
+            decode_all(decoders, buffer.data(), buffer.size(), header, channels, options, pixels.get());
+        } else {
+            std::uint8_t *stored = decoders.pixels.bytes(height * width * static_cast<std::size_t>(channels));
+            decode_all(decoders, buffer.data(), buffer.size(), header, channels, options, stored);
+            make_upright({stored, std::ptrdiff_t{header.width} * channels, header.width, header.height, channels},
+                         orientation, pixels.get());
+        }
     }
     std::uint8_t *first = pixels.release();
     nb::capsule owner(first, [](void *memory) noexcept { give_back(static_cast<std::uint8_t *>(memory)); });
@@ -149,7 +154,7 @@ nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, b
 
 nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, const std::string &layout,
                         nb::handle table, std::optional<double> reducing_gap, bool orient, bool tolerant,
-                        std::int64_t limit) {
+                        bool libjpeg, std::int64_t limit) {
     const Slots slots(out, is_planar(layout), table);
     const nb::object list = nb::steal(PySequence_Fast(datas.ptr(), "datas: expected a list of bytes"));
     if (!list.is_valid()) throw nb::python_error();
@@ -164,16 +169,16 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
     }
     JpegOptions options;
     options.reducing_gap = reducing_gap.value_or(0);
-    options.orient = orient, options.tolerant = tolerant, options.most_pixels = limit;
+    options.orient = orient, options.tolerant = tolerant, options.libjpeg = libjpeg, options.most_pixels = limit;
     if (reducing_gap && !(*reducing_gap >= 1)) wrong("reducing_gap: expected a number from 1 on, or None");
 
     std::vector<std::pair<std::size_t, std::string>> faults;
     {
         const nb::gil_scoped_release unlocked;
-        JpegDecoder &decoder = decoder_of_thread();
+        JpegDecoders &decoders = decoders_of_thread();
         for (std::size_t row = 0; row < count; ++row) {
             try {
-                decode_crop(decoder, buffers[row].data(), buffers[row].size(),
+                decode_crop(decoders, buffers[row].data(), buffers[row].size(),
                             geometry_row(numbers.data() + row * numbers.shape(1)), options, slots[row]);
             } catch (const JpegFault &fault) {
                 faults.emplace_back(row, fault.message);
@@ -328,10 +333,11 @@ void bind_images(nb::module_ &module) {
     module.def("jpeg_header", &jpeg_header, nb::arg("data"));
     module.def("decode_jpeg", &decode_jpeg, nb::arg("data"), nb::kw_only(), nb::arg("orient") = false,
                nb::arg("tolerant") = false, nb::arg("fast") = false, nb::arg("grey") = false,
-               nb::arg("most_pixels") = most_pixels);
+               nb::arg("libjpeg") = false, nb::arg("most_pixels") = most_pixels);
     module.def("decode_jpegs", &decode_jpegs, nb::arg("datas"), nb::arg("geometry"), nb::arg("out"),
                nb::arg("layout") = "HWC", nb::arg("table") = nb::none(), nb::kw_only(), nb::arg("reducing_gap") = 2.0,
-               nb::arg("orient") = false, nb::arg("tolerant") = false, nb::arg("most_pixels") = most_pixels);
+               nb::arg("orient") = false, nb::arg("tolerant") = false, nb::arg("libjpeg") = false,
+               nb::arg("most_pixels") = most_pixels);
     module.def("encode_jpeg", &encode, nb::arg("image"), nb::arg("quality") = 95,
                nb::arg("sampling") = std::array<int, 2>{2, 2}, nb::kw_only(), nb::arg("fast") = false);
     module.def("tile_jpeg", &tile, nb::arg("data"), nb::kw_only(), nb::arg("metadata") = false,

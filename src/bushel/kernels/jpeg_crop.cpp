@@ -59,8 +59,8 @@ Axis scaled_axis(int begin, int end, int scale) {
     return axis;
 }
 
-// A region in pixels of the scale, from a splice where the image is tiled.
-Pixels decode_region(JpegDecoder &decoder, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
+// A region in pixels of the scale, by libjpeg, from a splice where the image is tiled.
+Pixels decode_by_libjpeg(JpegDecoder &decoder, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
                      const Region &region, int scale, int channels, bool tolerant) {
     thread_local std::vector<std::uint8_t> spliced;
     const Region wanted{region.left * scale, region.top * scale, std::min(region.right * scale, header.width),
@@ -76,6 +76,17 @@ Pixels decode_region(JpegDecoder &decoder, const std::uint8_t *data, std::size_t
     const int left = shown.left / scale, top = shown.top / scale;  // MCUs have multiples of 8 pixels
     decoder.begin(spliced.data(), spliced.size(), channels, scale, tolerant);
     return decoder.read({region.left - left, region.top - top, region.right - left, region.bottom - top});
+}
+
+Pixels decode_region(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
+                     const Region &region, int scale, int channels, const JpegOptions &options) {
+    const std::size_t stride = static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(channels);
+    std::uint8_t *out = decoders.pixels.bytes(stride * static_cast<std::size_t>(region.height()));
+    if (!options.libjpeg &&
+        decoders.baseline.read(data, size, header, region, scale, channels, true, out, stride)) {
+        return {out, static_cast<std::ptrdiff_t>(stride), region.width(), region.height(), channels};
+    }
+    return decode_by_libjpeg(decoders.any, data, size, header, region, scale, channels, options.tolerant);
 }
 
 void mirror(Axis &axis) {
@@ -132,7 +143,18 @@ std::string geometry_problem(const Geometry &geometry, int width, int height, co
     return "";
 }
 
-void decode_crop(JpegDecoder &decoder, const std::uint8_t *data, std::size_t size, const Geometry &geometry,
+void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
+                int channels, const JpegOptions &options, std::uint8_t *out) {
+    const std::size_t stride = static_cast<std::size_t>(header.width) * static_cast<std::size_t>(channels);
+    const Region all{0, 0, header.width, header.height};
+    const bool done = !options.libjpeg && decoders.baseline.read(data, size, header, all, 1, channels, !options.fast,
+                                                                 out, stride);
+    if (done) return;
+    decoders.any.begin(data, size, channels, 1, options.tolerant, options.fast);
+    decoders.any.read_all(out);
+}
+
+void decode_crop(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const Geometry &geometry,
                  const JpegOptions &options, const Slot &slot) {
     const JpegHeader header = check_jpeg(data, size, options);
     if (slot.channels == 1 && header.components != 1) throw JpegFault("it has colours, the array one channel");
@@ -156,7 +178,7 @@ void decode_crop(JpegDecoder &decoder, const std::uint8_t *data, std::size_t siz
         region = {region.left + columns.low(), region.top + rows.low(), region.left + columns.high(),
                   region.top + rows.high()};
     }
-    const Pixels stored = decode_region(decoder, data, size, header, region, scale, slot.channels, options.tolerant);
+    const Pixels stored = decode_region(decoders, data, size, header, region, scale, slot.channels, options);
     if (orientation.is_upright()) return resize(stored, columns, rows, slot);
 
     thread_local Buffer upright;

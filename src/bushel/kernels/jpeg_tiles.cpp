@@ -78,16 +78,14 @@ bool is_sequential(const JpegHeader &header) {
            header.components <= 4;
 }
 
-std::vector<std::size_t> find_segments(const std::uint8_t *data, std::size_t size, const JpegHeader &header) {
+std::vector<std::size_t> find_restarts(const std::uint8_t *data, std::size_t size, std::size_t first,
+                                       std::size_t expected) {
     std::vector<std::size_t> begins;
-    const JpegGrid grid(header);
-    if (grid.per_segment == 0) return begins;
-    const auto expected = static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(grid.segments_across());
     // No segment has less than a byte and its marker: so a header that promises more cannot make this large.
-    if (expected > (size - header.data) / 2 + 1) return begins;
+    if (expected > (size - first) / 2 + 1) return begins;
     begins.reserve(expected + 1);
-    begins.push_back(header.data);
-    const std::uint8_t *at = data + header.data, *end = data + size;
+    begins.push_back(first);
+    const std::uint8_t *at = data + first, *end = data + size;
     while (true) {
         at = static_cast<const std::uint8_t *>(std::memchr(at, 0xFF, static_cast<std::size_t>(end - at)));
         if (!at || at + 1 >= end) return {};
@@ -104,6 +102,13 @@ std::vector<std::size_t> find_segments(const std::uint8_t *data, std::size_t siz
         if ((marker & 7) != static_cast<int>((begins.size() - 2) % 8) || begins.size() > expected) return {};
     }
     return begins.size() == expected + 1 ? begins : std::vector<std::size_t>();
+}
+
+std::vector<std::size_t> find_segments(const std::uint8_t *data, std::size_t size, const JpegHeader &header) {
+    const JpegGrid grid(header);
+    if (grid.per_segment == 0) return {};
+    const auto expected = static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(grid.segments_across());
+    return find_restarts(data, size, header.data, expected);
 }
 
 SegmentWindow find_window(const JpegHeader &header, const Region &wanted) {

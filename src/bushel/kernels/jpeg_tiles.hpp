@@ -27,8 +27,12 @@ int choose_interval(const JpegGrid &grid);
 // Whether it has one scan of all components, coded as baseline files are.
 bool is_sequential(const JpegHeader &header);
 
-// Where the segments of a tiled JPEG begin, and at the end where a segment behind the last one would: two bytes behind
-// the end of its data. Empty when the image is not tiled, or not whole.
+// Where segments begin, the first of which is given, and at the end where one behind the last would: two bytes behind
+// the end of the data. Empty when there are not as many as expected, or their markers do not count up.
+std::vector<std::size_t> find_restarts(const std::uint8_t *data, std::size_t size, std::size_t first,
+                                       std::size_t expected);
+
+// Where the segments of a tiled JPEG begin, likewise. Empty when the image is not tiled, or not whole.
 std::vector<std::size_t> find_segments(const std::uint8_t *data, std::size_t size, const JpegHeader &header);
 
 // Which segments a region touches, together with those that upsampling looks at: columns and rows of them.

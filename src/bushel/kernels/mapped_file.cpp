@@ -141,13 +141,13 @@ std::int64_t MappedFile::pread(std::uint8_t *out, std::int64_t offset, std::int6
     return done;
 }
 
-bool MappedFile::pread_if_resident(std::uint8_t *out, std::int64_t offset, std::int64_t length) const {
+std::int64_t MappedFile::pread_if_resident(std::uint8_t *out, std::int64_t offset, std::int64_t length) const {
 #ifdef RWF_NOWAIT
     struct iovec slot = {out, static_cast<std::size_t>(length)};
-    return ::preadv2(fd_, &slot, 1, offset, RWF_NOWAIT) == length;
+    return ::preadv2(fd_, &slot, 1, offset, RWF_NOWAIT);
 #else
     (void)out, (void)offset, (void)length;
-    return false;
+    return -1;
 #endif
 }
 

@@ -42,8 +42,8 @@ public:
     // Copies a range without touching the mapping. Returns the bytes read: fewer than `length` at the end of the file.
     std::int64_t pread(std::uint8_t *out, std::int64_t offset, std::int64_t length) const;
 
-    // As pread, but only when the whole range is in memory already; false otherwise.
-    bool pread_if_resident(std::uint8_t *out, std::int64_t offset, std::int64_t length) const;
+    // As pread, but ends before what is not in memory; -1 when that is the first byte.
+    std::int64_t pread_if_resident(std::uint8_t *out, std::int64_t offset, std::int64_t length) const;
 
 private:
     struct FreeWords {

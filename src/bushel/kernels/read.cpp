@@ -66,20 +66,11 @@ public:
         check_sum(row);
     }
 
-    bool from_memory(std::size_t row) {
-        const MappedFile &file = batch_.file_of(row);
-        if (!file.pread_if_resident(out_[row], batch_.offset[row], batch_.length[row])) return false;
-        file.mark_seen(batch_.offset[row], batch_.length[row]);
-        check_sum(row);
-        return true;
-    }
+    // As from_map, without touching pages that were not seen before; false when one of them is not in memory.
+    bool from_memory(std::size_t row) { return from_seen(row) || pread(row, &MappedFile::pread_if_resident); }
 
     void from_disk(std::size_t row) {
-        const MappedFile &file = batch_.file_of(row);
-        if (file.pread(out_[row], batch_.offset[row], batch_.length[row]) != batch_.length[row])
-            throw shrunk(file, row);
-        file.mark_seen(batch_.offset[row], batch_.length[row]);
-        check_sum(row);
+        if (!from_seen(row) && !pread(row, &MappedFile::pread)) throw shrunk(batch_.file_of(row), row);
     }
 
     // A processor follows a few streams by itself, but not the jump to the next record.
@@ -100,6 +91,21 @@ public:
     }
 
 private:
+    // After a neighbour on the same pages, for one.
+    bool from_seen(std::size_t row) {
+        if (!batch_.file_of(row).seen(batch_.offset[row], batch_.length[row])) return false;
+        from_map(row);
+        return true;
+    }
+
+    template <typename Read> bool pread(std::size_t row, Read read) {
+        const MappedFile &file = batch_.file_of(row);
+        if ((file.*read)(out_[row], batch_.offset[row], batch_.length[row]) != batch_.length[row]) return false;
+        file.mark_seen(batch_.offset[row], batch_.length[row]);
+        check_sum(row);
+        return true;
+    }
+
     void check_sum(std::size_t row) {
         if (!batch_.crc) return;
         const std::uint32_t sum = crc32(out_[row], static_cast<std::size_t>(batch_.length[row]));
@@ -143,20 +149,16 @@ void announce(const Batch &batch) {
 }
 
 // Rows whose pages were all seen before are copied from the map: no system call. The others are not touched through the
-// map, where each absent page would be waited for by itself, but by calls that tell present from absent: those in
-// memory are taken at once, all the absent ones are announced together, and are collected when everything else is done.
+// map, where each absent page would be waited for by itself. They are taken in order of place, by calls that tell
+// present from absent, up to the first that is absent; those from there on are announced together, before any of them
+// is asked for, and are collected when everything else is done.
 void copy(const Batch &batch, std::uint8_t *const *out) {
     Copier copier(batch, out);
     const std::vector<std::size_t> fresh = unseen_rows(batch);
-
-    std::vector<std::size_t> cold;
-    for (const std::size_t row : fresh) {
-        if (batch.file_of(row).seen(batch.offset[row], batch.length[row]))
-            copier.from_map(row);  // a neighbour's page
-        else if (!copier.from_memory(row))
-            cold.push_back(row);
-    }
+    std::vector<std::size_t> cold = fresh;
     order_by_place(batch, cold);
+    const auto resident = [&](std::size_t row) { return copier.from_memory(row); };
+    cold.erase(cold.begin(), std::find_if_not(cold.begin(), cold.end(), resident));
     announce_rows(batch, cold);
 
     constexpr std::size_t ahead = 8;

@@ -1,0 +1,212 @@
+#include "jpeg_idct.hpp"
+
+#ifdef BUSHEL_BASELINE
+#include <algorithm>
+#include <cstring>
+
+namespace bushel {
+
+namespace {
+
+// The algorithm of Loeffler, Ligtenberg and Moschytz ("Practical Fast 1-D DCT Algorithms with 11 Multiplications",
+// 1989) in fixed point, as libjpeg scales and rounds it, so that all sums are exactly its own. Products of an input are
+// added up beforehand where they are of the same input: then pairs of inputs are multiplied and added in one step.
+constexpr int fraction = 13, first_pass = 2;
+
+constexpr int fixed(double value) { return static_cast<int>(value * (1 << fraction) + 0.5); }
+
+constexpr int f0298 = fixed(0.298631336), f0390 = fixed(0.390180644), f0541 = fixed(0.541196100),
+              f0765 = fixed(0.765366865), f0899 = fixed(0.899976223), f1175 = fixed(1.175875602),
+              f1501 = fixed(1.501321110), f1847 = fixed(1.847759065), f1961 = fixed(1.961570560),
+              f2053 = fixed(2.053119869), f2562 = fixed(2.562915447), f3072 = fixed(3.072711026);
+
+BUSHEL_INLINE __m256i factors(int first, int second) {
+    return _mm256_set1_epi32(static_cast<int>(static_cast<unsigned>(first) & 0xFFFF) |
+                             static_cast<int>(static_cast<unsigned>(second) << 16));
+}
+
+// Eight columns of four pairs of inputs; each pair's two values lie side by side.
+struct Pairs {
+    __m256i of04, of26, of13, of57;
+};
+
+// Rows 0 to 7 two by two: four columns of one and of the other in each half.
+struct Rows {
+    __m256i of01, of23, of45, of67;
+};
+
+template <int Bits>
+BUSHEL_INLINE __m256i descaled(__m256i sums) {
+    return _mm256_srai_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(1 << (Bits - 1))), Bits);
+}
+
+template <int Bits>
+BUSHEL_INLINE Rows transformed(const Pairs &in) {
+    const __m256i even0 = _mm256_madd_epi16(in.of04, factors(1 << fraction, 1 << fraction));
+    const __m256i even1 = _mm256_madd_epi16(in.of04, factors(1 << fraction, -(1 << fraction)));
+    const __m256i even2 = _mm256_madd_epi16(in.of26, factors(f0541, f0541 - f1847));
+    const __m256i even3 = _mm256_madd_epi16(in.of26, factors(f0541 + f0765, f0541));
+    const __m256i out0 = _mm256_add_epi32(even0, even3), out3 = _mm256_sub_epi32(even0, even3);
+    const __m256i out1 = _mm256_add_epi32(even1, even2), out2 = _mm256_sub_epi32(even1, even2);
+    const auto odd = [&in](int one, int three, int five, int seven) BUSHEL_WIDE {
+        return _mm256_add_epi32(_mm256_madd_epi16(in.of13, factors(one, three)),
+                                _mm256_madd_epi16(in.of57, factors(five, seven)));
+    };
+    const __m256i odd0 = odd(f1175 - f0899, f1175 - f1961, f1175, f0298 - f0899 + f1175 - f1961);
+    const __m256i odd1 = odd(f1175 - f0390, f1175 - f2562, f2053 - f2562 + f1175 - f0390, f1175);
+    const __m256i odd2 = odd(f1175, f3072 - f2562 + f1175 - f1961, f1175 - f2562, f1175 - f1961);
+    const __m256i odd3 = odd(f1501 - f0899 + f1175 - f0390, f1175, f1175 - f0390, f1175 - f0899);
+    const __m256i row0 = descaled<Bits>(_mm256_add_epi32(out0, odd3));
+    const __m256i row7 = descaled<Bits>(_mm256_sub_epi32(out0, odd3));
+    const __m256i row1 = descaled<Bits>(_mm256_add_epi32(out1, odd2));
+    const __m256i row6 = descaled<Bits>(_mm256_sub_epi32(out1, odd2));
+    const __m256i row2 = descaled<Bits>(_mm256_add_epi32(out2, odd1));
+    const __m256i row5 = descaled<Bits>(_mm256_sub_epi32(out2, odd1));
+    const __m256i row3 = descaled<Bits>(_mm256_add_epi32(out3, odd0));
+    const __m256i row4 = descaled<Bits>(_mm256_sub_epi32(out3, odd0));
+    return {_mm256_packs_epi32(row0, row1), _mm256_packs_epi32(row2, row3), _mm256_packs_epi32(row4, row5),
+            _mm256_packs_epi32(row6, row7)};
+}
+
+// Columns 0 and 4, 1 and 5, 2 and 6, 3 and 7, each of eight rows.
+struct Columns {
+    __m256i of04, of15, of26, of37;
+};
+
+BUSHEL_INLINE Columns transposed(const Rows &rows) {
+    const __m256i even_low = _mm256_unpacklo_epi16(rows.of01, rows.of23);
+    const __m256i odd_low = _mm256_unpackhi_epi16(rows.of01, rows.of23);
+    const __m256i even_high = _mm256_unpacklo_epi16(rows.of45, rows.of67);
+    const __m256i odd_high = _mm256_unpackhi_epi16(rows.of45, rows.of67);
+    const __m256i low01 = _mm256_unpacklo_epi16(even_low, odd_low), low23 = _mm256_unpackhi_epi16(even_low, odd_low);
+    const __m256i high01 = _mm256_unpacklo_epi16(even_high, odd_high);
+    const __m256i high23 = _mm256_unpackhi_epi16(even_high, odd_high);
+    return {_mm256_unpacklo_epi64(low01, high01), _mm256_unpackhi_epi64(low01, high01),
+            _mm256_unpacklo_epi64(low23, high23), _mm256_unpackhi_epi64(low23, high23)};
+}
+
+BUSHEL_INLINE __m256i paired(__m128i first, __m128i second) {
+    return _mm256_set_m128i(_mm_unpackhi_epi16(first, second), _mm_unpacklo_epi16(first, second));
+}
+
+BUSHEL_INLINE __m256i halves_paired(__m256i both) {
+    return paired(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+}
+
+BUSHEL_INLINE Pairs pairs_of_rows(const std::int16_t *block, const Quantisers &quantisers) {
+    const auto row = [block, &quantisers](int number) BUSHEL_WIDE {
+        return _mm_mullo_epi16(_mm_load_si128(reinterpret_cast<const __m128i *>(block + 8 * number)),
+                               _mm_load_si128(reinterpret_cast<const __m128i *>(quantisers.factor + 8 * number)));
+    };
+    return {paired(row(0), row(4)), paired(row(2), row(6)), paired(row(1), row(3)), paired(row(5), row(7))};
+}
+
+BUSHEL_INLINE Pairs pairs_of_columns(const Columns &columns) {
+    const __m256i low = _mm256_unpacklo_epi16(columns.of15, columns.of37);
+    const __m256i high = _mm256_unpackhi_epi16(columns.of15, columns.of37);
+    return {halves_paired(columns.of04), halves_paired(columns.of26), _mm256_permute2x128_si256(low, high, 0x20),
+            _mm256_permute2x128_si256(low, high, 0x31)};
+}
+
+BUSHEL_INLINE std::uint8_t level(int value) {
+    return static_cast<std::uint8_t>(std::min(std::max(value + 128, 0), 255));
+}
+
+BUSHEL_INLINE int rounded(std::int64_t value, int bits) {
+    return static_cast<int>((value + (std::int64_t{1} << (bits - 1))) >> bits);
+}
+
+BUSHEL_WIDE void idct8(const std::int16_t *block, const Quantisers &quantisers, int last, std::uint8_t *out,
+                       std::size_t stride) {
+    if (last == 0) {
+        const std::uint8_t flat = level(rounded(block[0] * quantisers.factor[0], 3));
+        const std::uint64_t row = flat * 0x0101010101010101U;
+        for (int i = 0; i < 8; ++i, out += stride) std::memcpy(out, &row, sizeof row);
+        return;
+    }
+    const Columns columns = transposed(transformed<fraction - first_pass>(pairs_of_rows(block, quantisers)));
+    const Columns rows = transposed(transformed<fraction + first_pass + 3>(pairs_of_columns(columns)));
+    const __m256i middle = _mm256_set1_epi8(-128);
+    const __m256i of0145 = _mm256_add_epi8(_mm256_packs_epi16(rows.of04, rows.of15), middle);
+    const __m256i of2367 = _mm256_add_epi8(_mm256_packs_epi16(rows.of26, rows.of37), middle);
+    const auto write = [out, stride](std::size_t number, __m128i both) BUSHEL_WIDE {
+        _mm_storel_epi64(reinterpret_cast<__m128i *>(out + number * stride), both);
+        _mm_storel_epi64(reinterpret_cast<__m128i *>(out + (number + 1) * stride), _mm_unpackhi_epi64(both, both));
+    };
+    write(0, _mm256_castsi256_si128(of0145));
+    write(2, _mm256_castsi256_si128(of2367));
+    write(4, _mm256_extracti128_si256(of0145, 1));
+    write(6, _mm256_extracti128_si256(of2367, 1));
+}
+
+// Half and quarter sizes leave out what belongs to frequencies that these sizes do not have, in both passes. Their sums
+// are wide enough for any coefficients that a file can hold.
+using Wide = std::int64_t;
+
+struct Four {
+    int out[4];
+};
+
+template <int Bits>
+BUSHEL_INLINE Four four(Wide in0, Wide in1, Wide in2, Wide in3, Wide in5, Wide in6, Wide in7) {
+    const Wide middle = in0 * (1 << (fraction + 1));
+    const Wide even = in2 * f1847 - in6 * f0765;
+    const Wide low = -in7 * fixed(0.211164243) + in5 * fixed(1.451774981) - in3 * fixed(2.172734803) +
+                    in1 * fixed(1.061594337);
+    const Wide high = -in7 * fixed(0.509795579) - in5 * fixed(0.601344887) + in3 * f0899 + in1 * f2562;
+    return {{rounded(middle + even + high, Bits), rounded(middle - even + low, Bits),
+             rounded(middle - even - low, Bits), rounded(middle + even - high, Bits)}};
+}
+
+BUSHEL_WIDE void idct4(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out,
+                       std::size_t stride) {
+    int columns[4][8];
+    for (int column = 0; column < 8; ++column) {
+        const auto in = [&](int row) { return block[8 * row + column] * quantisers.factor[8 * row + column]; };
+        const Four down = four<fraction - first_pass + 1>(in(0), in(1), in(2), in(3), in(5), in(6), in(7));
+        for (int row = 0; row < 4; ++row) columns[row][column] = down.out[row];
+    }
+    for (int row = 0; row < 4; ++row, out += stride) {
+        const int *in = columns[row];
+        const Four across = four<fraction + first_pass + 3 + 1>(in[0], in[1], in[2], in[3], in[5], in[6], in[7]);
+        for (int column = 0; column < 4; ++column) out[column] = level(across.out[column]);
+    }
+}
+
+struct Two {
+    int out[2];
+};
+
+template <int Bits>
+BUSHEL_INLINE Two two(Wide in0, Wide in1, Wide in3, Wide in5, Wide in7) {
+    const Wide even = in0 * (1 << (fraction + 2));
+    const Wide odd = -in7 * fixed(0.720959822) + in5 * fixed(0.850430095) - in3 * fixed(1.272758580) +
+                    in1 * fixed(3.624509785);
+    return {{rounded(even + odd, Bits), rounded(even - odd, Bits)}};
+}
+
+BUSHEL_WIDE void idct2(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out,
+                       std::size_t stride) {
+    int columns[2][8];
+    for (const int column : {0, 1, 3, 5, 7}) {
+        const auto in = [&](int row) { return block[8 * row + column] * quantisers.factor[8 * row + column]; };
+        const Two down = two<fraction - first_pass + 2>(in(0), in(1), in(3), in(5), in(7));
+        columns[0][column] = down.out[0], columns[1][column] = down.out[1];
+    }
+    for (int row = 0; row < 2; ++row, out += stride) {
+        const int *in = columns[row];
+        const Two across = two<fraction + first_pass + 3 + 2>(in[0], in[1], in[3], in[5], in[7]);
+        out[0] = level(across.out[0]), out[1] = level(across.out[1]);
+    }
+}
+
+BUSHEL_WIDE void idct1(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out, std::size_t) {
+    *out = level(rounded(block[0] * quantisers.factor[0], 3));
+}
+
+}  // namespace
+
+InverseDct inverse_dct(int size) { return size == 8 ? idct8 : size == 4 ? idct4 : size == 2 ? idct2 : idct1; }
+
+}  // namespace bushel
+#endif
