@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
@@ -23,14 +24,27 @@ Transform = Callable[..., Any]
 """`fn(value)`, or `fn(value, rng)` with a parameter named `rng`."""
 
 
+class _SampleSeed(np.random.SeedSequence):
+    """(seed, epoch, sample), of which Philox takes the first two as its key.
+
+    Given as `Philox(key=…)`, they would cost three times as much, as NumPy then asks the system for entropy, too; and
+    generators that are spawned would be others each time.
+    """
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
+        if self.spawn_key:
+            return super().generate_state(n_words, dtype)
+        return np.array(cast("tuple[int, ...]", self.entropy)[:n_words], dtype)
+
+
 def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
     """The random numbers of one sample in one epoch.
 
     Philox (Salmon et al., 2011) keyed by (seed, epoch), with the sample's position in the dataset in the upper half
     of its counter. So they are the same in whatever thread, process, batch or rank the sample is prepared.
     """
-    key, counter = np.array([seed, epoch], np.uint64), np.array([0, 0, sample, 0], np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+    counter = np.array([0, 0, sample, 0], np.uint64)
+    return np.random.Generator(np.random.Philox(_SampleSeed((seed, epoch, sample)), counter=counter))
 
 
 @dataclass(frozen=True, slots=True)

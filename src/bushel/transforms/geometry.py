@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -91,9 +91,8 @@ class Geometry:
             ValueError: A crop does not lie inside, or it would be the second resizing.
         """
         if isinstance(step, Flip):
-            if step.across:
-                return replace(self, flip_across=not self.flip_across)
-            return replace(self, flip_down=not self.flip_down)
+            flip = (not self.flip_across, self.flip_down) if step.across else (self.flip_across, not self.flip_down)
+            return Geometry(self.box, self.scaled, self.window, *flip)
         if isinstance(step, Crop):
             return self._cropped(step)
         scaled = (step.width, step.height)
@@ -101,7 +100,7 @@ class Geometry:
             return self
         if self.resizes:
             raise ValueError("an image that is resized twice cannot be planned as one step")
-        return replace(self, scaled=scaled, window=(0, 0, *scaled))
+        return Geometry(self.box, scaled, (0, 0, *scaled), self.flip_across, self.flip_down)
 
     def _cropped(self, crop: Crop) -> Geometry:
         width, height = self.size
@@ -111,12 +110,11 @@ class Geometry:
         top = height - crop.top - crop.height if self.flip_down else crop.top
         if self.resizes:
             left, top = left + self.window[0], top + self.window[1]
-            return replace(self, window=(left, top, left + crop.width, top + crop.height))
+            window = (left, top, left + crop.width, top + crop.height)
+            return Geometry(self.box, self.scaled, window, self.flip_across, self.flip_down)
         left, top = left + self.box[0], top + self.box[1]
-        cropped = Geometry.whole(crop.width, crop.height)
-        return replace(
-            self, box=(left, top, left + crop.width, top + crop.height), scaled=cropped.scaled, window=cropped.window
-        )
+        box, scaled = (left, top, left + crop.width, top + crop.height), (crop.width, crop.height)
+        return Geometry(box, scaled, (0, 0, *scaled), self.flip_across, self.flip_down)
 
 
 def check_image(image: Any) -> None:
