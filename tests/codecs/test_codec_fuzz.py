@@ -68,7 +68,7 @@ EDITS = st.lists(
 
 @cache
 def encoded(name: str) -> bytes:
-    """Encoded once: encoders of clips do not give the same bytes every time."""
+    """Encoded once for all examples: encoders of clips take their time."""
     return bytes(get_codec(name).encode(SAMPLES[name]))
 
 

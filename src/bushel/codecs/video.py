@@ -24,7 +24,12 @@ MAX_DECODED = 4 << 30
 Pixels = npt.NDArray[np.uint8]
 
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
-_ENCODERS = {"mp4": "libx264", "webm": "libvpx-vp9"}
+_ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    # x264 leaves macroblock-tree propagation to each CPU, and what its AVX-512 code reads of memory that nothing was
+    # written to changes a clip's bytes from process to process. This option gives everywhere those of the plain C code.
+    "mp4": ("libx264", {"x264-params": "cpu-independent=1"}),
+    "webm": ("libvpx-vp9", {}),
+}
 
 
 def _pyav(codec: str) -> Any:
@@ -46,7 +51,8 @@ def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
     stored = io.BytesIO()
     try:
         with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:
-            stream = output.add_stream(_ENCODERS[container], rate=rate)
+            encoder, options = _ENCODERS[container]
+            stream = output.add_stream(encoder, rate=rate, options=dict(options))
             stream.codec_context.thread_count = 1  # several may give other bytes from run to run
             stream.height, stream.width, stream.pix_fmt = clip.shape[1], clip.shape[2], "yuv420p"
             for position, picture in enumerate(clip):
