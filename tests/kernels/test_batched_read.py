@@ -108,6 +108,20 @@ def test_pages_that_left_memory_are_read_again(contents: list[bytes], paths: lis
         assert kernels.read_many([file], 0, offset, length, sums(records)) == records
 
 
+@pytest.mark.parametrize("kept", [0, 150_000, 300_000])
+def test_rows_in_memory_and_rows_on_disk_in_one_batch(kept: int, contents: list[bytes], paths: list[Path]) -> None:
+    offset = np.random.default_rng(kept).permutation(np.arange(0, 299_000, 500))  # several on a page, and across pages
+    length = np.full(len(offset), 900)
+    records: list[bytes | None] = [contents[0][at : at + 900] for at in offset]
+    with paths[0].open("rb") as handle:
+        os.fsync(handle.fileno())
+        assert handle.read() == contents[0]
+        os.posix_fadvise(handle.fileno(), kept, 0, os.POSIX_FADV_DONTNEED)
+    file = MappedFile(paths[0])
+    for _ in range(2):
+        assert kernels.read_many([file], 0, offset, length, sums(records)) == records
+
+
 def test_gathered_arrays_are_the_callers(files: list[MappedFile]) -> None:
     data, offsets = kernels.gather(files, 0, np.array([0]), np.array([10]))
     del files

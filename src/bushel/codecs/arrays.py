@@ -11,7 +11,6 @@ import io
 import math
 import re
 import reprlib
-import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -178,6 +177,8 @@ def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
 def _encode_npz(value: Any) -> bytes:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and "\0" not in name for name in value):
         raise codec_error("npz", "a dict of arrays", describe(value))
+    import zipfile
+
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for name, item in value.items():
@@ -194,6 +195,8 @@ def _check_expanded(size: int) -> None:
 
 
 def _decode_npz(data: Buffer) -> dict[str, Array]:
+    import zipfile
+
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()

@@ -35,8 +35,9 @@ class HelperPool:
         self._free: queue.SimpleQueue[HelperProcess] = queue.SimpleQueue()
         try:
             for _ in range(processes):
-                helper = HelperProcess("bushel.ingest.processes", "serve", job)
-                self._helpers.append(helper)
+                self._helpers.append(HelperProcess("bushel.ingest.processes", "serve"))  # noqa: PERF401 - as they start
+            for helper in self._helpers:
+                helper.tell(job)
                 self._free.put(helper)
         except BaseException:
             self.close()

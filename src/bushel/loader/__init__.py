@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from bushel.loader.collate import Padded, collate
-from bushel.loader.loader import Loader
-from bushel.loader.mixture import Mixture, mix
-from bushel.loader.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
-from bushel.loader.report import BadSample
-from bushel.loader.state import LoaderState
-from bushel.loader.stats import LoaderStats
-from bushel.loader.streaming import StreamLoader
-from bushel.loader.view import MapView
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bushel.loader.collate import Padded, collate  # now: `collate` would else be the module
+
+if TYPE_CHECKING:
+    from bushel.loader.loader import Loader
+    from bushel.loader.mixture import Mixture, mix
+    from bushel.loader.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
+    from bushel.loader.report import BadSample
+    from bushel.loader.state import LoaderState
+    from bushel.loader.stats import LoaderStats
+    from bushel.loader.streaming import StreamLoader
+    from bushel.loader.view import MapView
+
+_HOME = {
+    "ORDER_VERSION": "order",
+    "BadSample": "report",
+    "Blocks": "order",
+    "Exact": "order",
+    "Loader": "loader",
+    "LoaderState": "state",
+    "LoaderStats": "stats",
+    "MapView": "view",
+    "Mixed": "order",
+    "Mixture": "mixture",
+    "Sequential": "order",
+    "StreamLoader": "streaming",
+    "mix": "mixture",
+}
 
 __all__ = [
     "ORDER_VERSION",
@@ -29,3 +50,16 @@ __all__ = [
     "collate",
     "mix",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import names when they are first used: helper processes begin sooner without what only their parent needs."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'bushel.loader' has no attribute {name!r}")
+    value = getattr(import_module(f"bushel.loader.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

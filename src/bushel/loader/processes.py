@@ -66,8 +66,10 @@ def run_processes(
     helpers: list[_Helper] = []
     upload = Upload(output)
     try:
-        for job in jobs:
-            helpers.append(_Helper(job))  # noqa: PERF401 - those started before one that fails must be ended
+        for _ in jobs:
+            helpers.append(_Helper())  # noqa: PERF401 - those started before one that fails must be ended
+        for helper, job in zip(helpers, jobs, strict=True):
+            helper.begin(job)
         for turn in range(plan.reads(consumed)):
             helper = helpers[turn % processes]
             delivery = helper.receive()
@@ -95,9 +97,13 @@ def run_processes(
 class _Helper:
     """The consumer's end of one helper process."""
 
-    def __init__(self, job: bytes) -> None:
+    def __init__(self) -> None:
         self.reader = SegmentReader()
-        self._process = HelperProcess("bushel.loader.helper", "main", job)
+        self._process = HelperProcess("bushel.loader.helper", "main")
+
+    def begin(self, job: bytes) -> None:
+        """Say what to do."""
+        self._process.tell(job)
 
     def receive(self) -> Delivery:
         """Wait for the next batch."""
