@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
-settings.register_profile("default", deadline=None, max_examples=50)
-settings.register_profile("nightly", deadline=None, max_examples=1000)
+# The same examples every time, so that a change is judged by what it changes; new ones are for the night. How long they
+# take to make says what else the machine is doing.
+settings.register_profile(
+    "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("nightly", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Shells have what they run in the background ignore interrupts, and it would pass that on to the programs under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _folder(name: str) -> Path:

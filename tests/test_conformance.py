@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from upath import UPath
 
@@ -73,6 +74,18 @@ def test_lossless_codec(codec: str) -> None:
 @pytest.mark.parametrize("codec", ["jpg", "jpg(70)", "webp"])
 def test_lossy_codec(codec: str) -> None:
     check_codec(codec, [NOISE.integers(0, 256, (16, 24, 3), np.uint8)], lossless=False)
+
+
+def _encode_restlessly(value: npt.NDArray[np.uint8]) -> bytes:
+    return bytes(value ^ np.uint8(random.getrandbits(1)))
+
+
+def _decode_levels(data: Any) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(data, np.uint8).copy()
+
+
+def test_lossy_codec_that_never_gives_the_same_bytes() -> None:
+    check_codec(Codec("restless", _encode_restlessly, _decode_levels), [np.zeros(64, np.uint8)] * 8, lossless=False)
 
 
 def test_local_storage(tmp_path_factory: pytest.TempPathFactory) -> None:

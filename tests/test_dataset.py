@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.descriptors import open_files
 
 import bushel
 from bushel.dataset import Dataset
@@ -324,14 +325,11 @@ def test_fingerprint_tells_datasets_apart_but_not_copies(tmp_path: Path) -> None
 
 
 def test_closing_lets_go_of_files_and_reading_opens_them_again(tmp_path: Path) -> None:
-    def descriptors() -> int:
-        return len(os.listdir("/proc/self/fd"))
-
     with make(tmp_path / "ds") as dataset:
-        before = descriptors()
+        assert open_files(tmp_path) == []
         list(dataset)
-        assert descriptors() > before
-    assert descriptors() == before
+        assert open_files(tmp_path)
+    assert open_files(tmp_path) == []
     assert dataset[3]["label"] == 9
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import pickle
 
 import pytest
@@ -16,6 +17,9 @@ from bushel.errors import (
     StateError,
     TooManyErrors,
     UnsupportedError,
+    is_out_of_room,
+    naming,
+    noted_in,
 )
 
 EXAMPLES: list[BushelError] = [
@@ -72,3 +76,25 @@ def test_a_corrupt_error_has_all_that_is_known() -> None:
 def test_details_are_kept() -> None:
     assert EXAMPLES[1].details == {"shard": 3, "names": ["a", "b"]}
     assert str(EXAMPLES[1]) == "with details"
+
+
+def test_an_error_of_the_system_names_a_file() -> None:
+    with pytest.raises(OSError, match="disk") as caught, naming("x.tar"):
+        raise OSError(errno.ENOSPC, "the disk is full")
+    assert (caught.value.filename, is_out_of_room(caught.value)) == ("x.tar", True)
+    with pytest.raises(OSError, match="disk") as caught, naming("x.tar"):
+        raise OSError(errno.ENOSPC, "the disk is full", "other.tar")
+    assert caught.value.filename == "other.tar"
+    with pytest.raises(OSError, match="the server") as caught, naming("x.tar"):
+        raise OSError("the server is gone")
+    assert (caught.value.filename, is_out_of_room(caught.value)) == (None, False)
+
+
+def test_what_fails_in_cleaning_up_is_a_note_unless_it_says_nothing_new() -> None:
+    error = OSError(errno.ENOSPC, "full")
+    with noted_in(error):
+        raise OSError(errno.EDQUOT, "full, too")
+    assert getattr(error, "__notes__", []) == []
+    with noted_in(error):
+        raise ValueError("wrong")
+    assert error.__notes__ == ["and cleaning up after this failed too: ValueError: wrong"]

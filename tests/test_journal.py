@@ -72,7 +72,7 @@ def test_a_checkpoint_without_news_writes_nothing(tmp_path: Path) -> None:
 
 
 @given(checkpoints=st.lists(st.integers(0, 6), max_size=5), data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_every_cut_is_as_good_as_an_earlier_checkpoint(tmp_path: Path, checkpoints: list[int], data: Any) -> None:
     stages = write(tmp_path, checkpoints)
     path = tmp_path / "journal"
@@ -94,7 +94,7 @@ def test_every_cut_is_as_good_as_an_earlier_checkpoint(tmp_path: Path, checkpoin
 
 
 @given(at=st.integers(0), mask=st.integers(1, 255))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_a_changed_byte_ends_the_journal_there(tmp_path: Path, at: int, mask: int) -> None:
     stages = write(tmp_path, [3, 1, 4])
     path = tmp_path / "journal"

@@ -177,8 +177,6 @@ def test_taking_keys(keys: list[str]) -> None:
 def test_keys_with_the_same_hash_are_told_apart() -> None:
     table = Keys.of(["a", "b", "c", "b"])
     same = Keys(table.text, table.offsets, np.full(4, table.hashes[0]), np.arange(4, dtype=np.int64))
-    wanted = ["a", "b", "c"][int(np.argmin([Keys.of([key]).hashes[0] != table.hashes[0] for key in "abc"]))]
-    assert same.find(wanted) == ["a", "b", "c", "b"].index(wanted)
     assert same.duplicates() == ["b"]
 
 

@@ -128,12 +128,13 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(max_size=12), max_size=60))
-def test_keys_are_found_and_doubles_are_reported(keys: list[str]) -> None:
+def test_keys_lie_in_the_order_of_their_hashes_and_doubles_are_reported(keys: list[str]) -> None:
     table = Keys.of(keys)
     assert [table[number] for number in range(len(keys))] == keys
-    for key in keys:
-        assert table.find(key) == keys.index(key)
-    assert table.find("not there, surely not") is None
+    assert sorted(table.order.tolist()) == list(range(len(keys)))
+    assert np.all(table.hashes[1:] >= table.hashes[:-1])
+    for number, found in zip(table.order.tolist(), table.hashes.tolist(), strict=True):
+        assert Keys.of([keys[number]]).hashes.tolist() == [found]
     assert sorted(table.duplicates()) == sorted({key for key in keys if keys.count(key) > 1})
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions
 from bushel.dataset import Dataset
+from bushel.finding import expand_paths, find
 from bushel.indexing import IndexPolicy, each_shard, open_shards, rebuild_index, write_manifest
-from bushel.opening import expand_paths, find
 from bushel.spec import Spec, parse_spec
 from bushel.stream import StreamDataset, is_stream
 

@@ -7,6 +7,7 @@ range is an `IndexError`, an unknown key a `KeyError`, a missing file a `FileNot
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,8 @@ __all__ = [
     "TooManyErrors",
     "UnsupportedError",
 ]
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class BushelError(Exception):
@@ -46,7 +49,29 @@ def noted_in(error: BaseException) -> Iterator[None]:
     try:
         yield
     except Exception as second:  # noqa: BLE001 - the first error is raised by the caller
-        error.add_note(f"and cleaning up after this failed too: {type(second).__name__}: {second}")
+        if not (is_out_of_room(error) and is_out_of_room(second)):  # once is enough
+            error.add_note(f"and cleaning up after this failed too: {type(second).__name__}: {second}")
+
+
+@contextmanager
+def naming(file: object) -> Iterator[None]:
+    """An error of the system in the body that names no file, such as one of a write, names this one."""
+    try:
+        yield
+    except OSError as error:
+        name_file(error, file)
+        raise
+
+
+def name_file(error: OSError, file: object) -> None:
+    """Have an error of the system that names no file name this one."""
+    if error.filename is None and error.errno is not None:
+        error.filename = str(file)
+
+
+def is_out_of_room(error: BaseException) -> bool:
+    """Whether the system has no room for what was to be written: the disk is full, or a limit is reached."""
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 def _rebuild(kind: type[BushelError], message: str, details: dict[str, object]) -> BushelError:

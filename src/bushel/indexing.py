@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions, Shard
 from bushel.errors import FormatError, SpecError
-from bushel.opening import Found
+from bushel.finding import Found
 from bushel.segmentscan import with_segments
 from bushel.shardindex import ShardIndex
 from bushel.shards import OpenShard, stamps_of, still_fits

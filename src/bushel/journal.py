@@ -18,6 +18,7 @@ from typing import Any
 
 import msgpack
 
+from bushel.errors import naming
 from bushel.kernels import crc32
 from bushel.shardindex import IndexBuilder
 
@@ -79,7 +80,7 @@ class Journal:
 
     def _write(self, frame: Mapping[str, Any], *, sync: bool = False) -> None:
         body = msgpack.packb(frame)
-        with open(self._path, "ab", buffering=0) as file:
+        with naming(self._path), open(self._path, "ab", buffering=0) as file:
             start = file.tell()
             try:
                 rest = memoryview(_FRAME.pack(len(body), crc32(body)) + body)

@@ -203,8 +203,9 @@ class Reader:
         [group] = self.groups(positions)
         column = group.index.columns.get(name)
         if column is not None and column.segments is not None and not (self.verify and column.crc32 is not None):
+            row = int(group.rows[0])
             try:
-                return self._tiled_crop(group.number, column, int(group.rows[0]), box)
+                return self._tiled_crop(group.number, column, row, column.segments.of(row), box)
             except (CodecError, ExtentError, JpegError):
                 pass  # not tiled; or damaged, and the whole says what is wrong, and where
         [sample] = self.read(positions, {name: None}, decode=True)
@@ -217,9 +218,8 @@ class Reader:
             raise ValueError(f"the box {box} is not inside the image, which is {image.shape[1]}x{image.shape[0]}")
         return image[top:bottom, left:right].copy()
 
-    def _tiled_crop(self, shard: int, column: Column, row: int, box: Box) -> npt.NDArray[Any]:
-        assert column.segments is not None  # noqa: S101 - the caller has looked
-        begins, start = column.segments.of(row), int(column.offset[row])
+    def _tiled_crop(self, shard: int, column: Column, row: int, begins: I64, box: Box) -> npt.NDArray[Any]:
+        start = int(column.offset[row])
         if not len(begins) or begins[-1] > column.length[row]:
             raise codec_error("jpg", "a tiled JPEG", "none, or the segments of another one")
         file = self._file(shard, column.file)

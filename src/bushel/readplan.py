@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel.errors import FormatError
 from bushel.shardindex import INLINE, MISSING, Column, ShardIndex
 from bushel.storage import Extents
 
@@ -340,8 +341,6 @@ def _element_rows(
 
 
 def _damaged(column: Column, group: Group) -> Exception:
-    from bushel.errors import FormatError
-
     file = None if column.file == INLINE else group.index.files[column.file].name
     return FormatError(
         f"field {column.field.name!r}: the borders of its sequences are not in order, or elements are missing",

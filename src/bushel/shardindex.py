@@ -195,18 +195,6 @@ class Keys:
         """The keys of these samples."""
         return kernels.slice_keys(self.text, self.offsets, samples)
 
-    def find(self, key: str) -> int | None:
-        """The first sample with this key, or None."""
-        encoded = key.encode("utf-8", "surrogateescape")
-        [wanted] = kernels.hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
-        at = int(np.searchsorted(self.hashes, wanted))
-        while at < len(self.hashes) and self.hashes[at] == wanted:
-            sample = int(self.order[at])
-            if bytes(self.text[self.offsets[sample] : self.offsets[sample + 1]]) == encoded:
-                return sample
-            at += 1
-        return None
-
     def duplicates(self) -> list[str]:
         """The keys that more than one sample has, each once."""
         same = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])

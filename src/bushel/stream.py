@@ -16,7 +16,7 @@ from bushel.codecs import get_codec, holds_image
 from bushel.containers.tar.members import ForwardReader, Member, members
 from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.errors import CodecError, FormatError, UnsupportedError
-from bushel.opening import expand_paths
+from bushel.finding import expand_paths
 from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import AnyPath
 from bushel.storage.forward import Readable, decompressed, output_of

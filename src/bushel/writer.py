@@ -14,10 +14,10 @@ from bushel.bytesize import parse_bytes
 from bushel.codecs import get_codec
 from bushel.containers import containers
 from bushel.containers.base import Layout, ReadOptions, Stored, WriteOptions
-from bushel.errors import SpecError, StateError, UnsupportedError, noted_in
+from bushel.errors import SpecError, StateError, UnsupportedError, is_out_of_room, noted_in
+from bushel.finding import find
 from bushel.indexing import open_shards, write_manifest
 from bushel.keytable import KeyTable
-from bushel.opening import find
 from bushel.shards import OpenShard
 from bushel.shardupload import Uploads
 from bushel.shardwrite import ShardInProgress
@@ -31,6 +31,7 @@ __all__ = ["Writer"]
 Mode = Literal["create", "append", "resume"]
 
 _CHECKPOINT_SECONDS = 1.0
+_NO_ROOM = "make room there, and go on with mode='resume': what was whole before is kept"
 
 
 class Writer:
@@ -146,6 +147,7 @@ class Writer:
                 self._uploads.stop()
             with noted_in(error):
                 self.suspend()
+            _advise(error)
 
     def __len__(self) -> int:
         """Samples in the dataset: those found when it was opened, and those appended since."""
@@ -219,15 +221,11 @@ class Writer:
         with self._lock:
             if self._closed:
                 return
-            if self._current is None and (self._folders or not self._shards):
-                self._start(self._layout or self._decide(keyed=False))
-            if self._current is not None:
-                self._finish()
-            self._closed = True
-            self._settle(end=True)
-            leave_workplace(self._root)
-            if not self._single:
-                write_manifest(self._shards, sync=self._sync)
+            try:
+                self._complete()
+            except OSError as error:
+                _advise(error)
+                raise
 
     def suspend(self) -> None:
         """Stop writing, and leave the unfinished shard for `mode="resume"`."""
@@ -245,6 +243,17 @@ class Writer:
                 self._current = None
             self._closed = True
             self._settle(end=True)
+
+    def _complete(self) -> None:
+        if self._current is None and (self._folders or not self._shards):
+            self._start(self._layout or self._decide(keyed=False))
+        if self._current is not None:
+            self._finish()
+        self._closed = True
+        self._settle(end=True)
+        leave_workplace(self._root)
+        if not self._single:
+            write_manifest(self._shards, sync=self._sync)
 
     # Before the first sample
 
@@ -472,6 +481,11 @@ class Writer:
         if not closed and self._current is not None:
             current, self._current = self._current, None
             current.suspend()
+
+
+def _advise(error: BaseException) -> None:
+    if is_out_of_room(error) and _NO_ROOM not in getattr(error, "__notes__", ()):
+        error.add_note(_NO_ROOM)
 
 
 def _encoded_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterator[Any]:

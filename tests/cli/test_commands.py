@@ -89,6 +89,22 @@ def test_convert_replaces_dots(tmp_path: Path) -> None:
     assert run("ls", tmp_path / "new.tar") == "a/b_c_txt\n"
 
 
+def test_merge_and_split_append_and_resume(data: Path, tmp_path: Path) -> None:
+    assert "7 samples written as tar" in run("merge", tmp_path / "all", data)
+    assert "use --append to add to it" in fails("merge", tmp_path / "all", data)
+    with bushel.Writer(tmp_path / "more", SPEC, container="tar") as writer:
+        writer.append(sample(7), key="more")
+    assert "1 sample written as tar" in run("merge", tmp_path / "all", tmp_path / "more", "--append")
+    assert run("ls", tmp_path / "all").splitlines() == [*(key(number) for number in range(7)), "more"]
+    assert "0 samples written" in run("merge", tmp_path / "all", data, tmp_path / "more", "--resume")
+    run("split", data, tmp_path / "parts", "a=0.5", "b=0.5")
+    assert "use --append to add to it" in fails("split", data, tmp_path / "parts", "a=0.5", "b=0.5")
+    assert "0 samples written" in run("split", data, tmp_path / "parts", "a=0.5", "b=0.5", "--resume")
+    run("split", tmp_path / "more", tmp_path / "parts", "a=1", "--append")
+    assert len(reading(tmp_path / "parts/a")) + len(reading(tmp_path / "parts/b")) == 8
+    assert "resumed, not both" in fails("merge", tmp_path / "all", data, "--append", "--resume")
+
+
 def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert "resumed, not both" in fails("convert", data, out, "-c", "tar", "--append", "--resume")

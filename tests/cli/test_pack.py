@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.cli.test_commands import fails, run
+from tests.cli.test_process import SLOW, bushel_command
 from tests.sources.folders import image_folder, jpeg
 
 import bushel
@@ -93,6 +95,21 @@ def test_kinds_of_sources(tmp_path: Path) -> None:
     assert [sample["x"] for sample in opened(tmp_path / "again.ffr")] == [0, 1, 2, 3]
 
 
+def test_photos_are_turned(tmp_path: Path) -> None:
+    image_folder(tmp_path / "photos", 1)
+    [photo] = (tmp_path / "photos").rglob("*.jpg")
+    exif = Image.Exif()
+    exif[0x112] = 6
+    with Image.open(photo) as image:
+        pixels = np.asarray(image)
+        image.save(photo, exif=exif, quality=95)
+    run("pack", tmp_path / "photos", tmp_path / "turned.tar", "--orient")
+    run("pack", tmp_path / "photos", tmp_path / "as_it_is.tar")
+    height, width, _ = pixels.shape
+    assert opened(tmp_path / "turned.tar")[0]["image"].shape == (width, height, 3)
+    assert opened(tmp_path / "as_it_is.tar")[0]["image"].shape == (height, width, 3)
+
+
 def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 7)
     options = ("-c", "tar", "--shuffle", 3, "--parts", 2, "--workers", 2)
@@ -127,6 +144,9 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
         (["--kind", "list", "--exts", ".png"], "it is for images, files, videos"),
         (["--kind", "kinetics"], "needs the folder of its videos"),
         (["--kind", "videos", "--color", "0"], "frames of videos are changed by"),
+        (["--kind", "videos", "--orient"], "frames of videos are changed by"),
+        (["--kind", "files", "--orient"], "is for images, and there are none among data"),
+        (["--no-keys", "--replace-dots", "_"], "there are no keys to replace dots in"),
         (["--kind", "videos", "--clip", "--resize", "4"], "--clip stores videos as they are"),
         (["--kind", "files", "--resize", "4"], "no images in this source: it has data"),
         (["-c", "bag", "--part", "1"], "part=1 needs parts="),
@@ -176,12 +196,10 @@ def test_lists(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_is_resumed_and_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
-    photos = image_folder(tmp_path / "photos", 400)
-    command = [sys.executable, "-m", "bushel", "pack", str(photos), str(tmp_path / "x.tar")]
+    pack = ["pack", str(image_folder(tmp_path / "photos", 400)), str(tmp_path / "x.tar"), "--resize", "60"]
     main, other = pty.openpty()
-    slow = ["--resize", "600", "--workers", "1"]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen([*command, *slow], stdin=quiet, stdout=quiet, stderr=other) as process:
+    with subprocess.Popen([sys.executable, "-c", SLOW, *pack], stdin=quiet, stdout=quiet, stderr=other) as process:
         os.close(other)
         shown = b""
         while b"errors" not in shown:
@@ -197,7 +215,7 @@ def test_ctrl_c_is_resumed_and_progress_is_shown_on_a_terminal(tmp_path: Path) -
     assert process.returncode == 130
     assert b"--resume goes on with" in shown
     assert b"/s" in shown
-    subprocess.run([*command, "--resize", "600", "--resume", "-q"], check=True, timeout=300)
+    subprocess.run(bushel_command(*pack, "--resume", "-q"), check=True, timeout=300)
     assert len(opened(tmp_path / "x.tar")) == 400
 
 

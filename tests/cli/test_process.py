@@ -13,7 +13,7 @@ from tests.integrity.small import key, reading, write
 
 import bushel
 
-_SLOW = """
+SLOW = """
 import time
 import bushel
 from bushel.cli import main
@@ -89,7 +89,7 @@ def test_keys_that_are_no_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("container", ["tar", "bag", "ffrecord", "gulp", "recordio"])
 def test_ctrl_c_leaves_nothing_broken_and_resume_completes_it(tmp_path: Path, container: str) -> None:
     write(tmp_path / "in", "tar", count=300, shard_samples=None)
-    command = [sys.executable, "-c", _SLOW, "convert", str(tmp_path / "in"), str(tmp_path / "out")]
+    command = [sys.executable, "-c", SLOW, "convert", str(tmp_path / "in"), str(tmp_path / "out")]
     command += ["-c", container, "--shard-samples", "40"]
     process = subprocess.Popen(
         command,

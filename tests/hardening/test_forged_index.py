@@ -190,7 +190,7 @@ def rewritten(header: Header, data: st.DataObject) -> Header:
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("verify", [False, True])
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_forged_sidecars(container: str, verify: bool, data: st.DataObject, folders: dict[str, Path]) -> None:
     folder = folders[container]
     with as_it_was(folder):

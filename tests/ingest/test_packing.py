@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageOps
 from tests.ingest.pack_sources import Numbered, files_of, inverted, noisy
 from tests.sources.folders import image_folder, jpeg, picture, png
 
@@ -160,6 +162,50 @@ class TestBytes:
             bushel.pack(tmp_path / "photos", tmp_path / "y.tar", spec={"picture": "png"})
         with pytest.raises(SpecError, match="cannot become"):
             bushel.pack(tmp_path / "photos", tmp_path / "y.tar", spec={"image": "jpg[]"})
+
+    @pytest.mark.parametrize("orientation", range(1, 9))
+    @pytest.mark.parametrize(("kind", "suffix"), [("JPEG", "jpg"), ("PNG", "png"), ("WEBP", "webp"), ("TIFF", "tif")])
+    def test_images_are_turned_upright(self, tmp_path: Path, kind: str, suffix: str, orientation: int) -> None:
+        exif = Image.Exif()
+        exif[0x112] = orientation
+        stream = io.BytesIO()
+        Image.fromarray(picture(0)).save(stream, kind, exif=exif, **({"lossless": True} if kind == "WEBP" else {}))
+        data = stream.getvalue()
+        with Image.open(io.BytesIO(data)) as image:
+            upright = np.asarray(ImageOps.exif_transpose(image))
+        bushel.pack([{"image": data}], tmp_path / "x.tar", spec={"image": suffix}, orient=True)
+        [stored] = opened(tmp_path / "x.tar").read([0], decode=False)
+        with Image.open(io.BytesIO(stored["image"])) as image:
+            assert image.format == kind
+            assert ImageOps.exif_transpose(image).size == image.size
+            found = np.asarray(image)
+        assert found.shape == upright.shape
+        assert np.abs(found.astype(int) - upright).max() <= (8 if kind == "JPEG" else 0)
+        assert (stored["image"] == data) == (orientation == 1 or kind == "TIFF")
+
+    def test_what_is_turned_is_then_transformed(self, tmp_path: Path) -> None:
+        exif = Image.Exif()
+        exif[0x112] = 6
+        stream = io.BytesIO()
+        Image.fromarray(picture(0)).save(stream, "PNG", exif=exif)
+        frames = [stream.getvalue(), png(0)]
+        bushel.pack(
+            [{"__key__": "a", "frames": frames}],
+            tmp_path / "x.tar",
+            spec={"frames": "png[]"},
+            transforms=[inverted],
+            orient=True,
+        )
+        turned, straight = opened(tmp_path / "x.tar")[0]["frames"]
+        np.testing.assert_array_equal(turned, np.rot90(inverted(picture(0)), -1))
+        np.testing.assert_array_equal(straight, inverted(picture(0)))
+
+    def test_a_header_that_cannot_be_read_is_an_error_of_its_item(self, tmp_path: Path) -> None:
+        items = [{"image": jpeg(0)}, {"image": jpeg(1)[:20]}]
+        done = bushel.pack(items, tmp_path / "x.tar", spec={"image": "jpg"}, orient=True, max_errors=1)
+        assert (done.samples, done.errors) == (1, 1)
+        with pytest.raises(SpecError, match="orient=True is for images"):
+            bushel.pack([{"x": 1}], tmp_path / "y.tar", orient=True)
 
     def test_transforms_without_images(self, tmp_path: Path) -> None:
         with pytest.raises(SpecError, match="is for images"):

@@ -218,12 +218,47 @@ def test_values_that_do_not_decode_are_left_out_on_request(tmp_path: Path) -> No
     assert (done.samples, done.lost, [problem.kind for problem in done.problems]) == (1, 1, ["decode"])
 
 
-def test_an_existing_target_is_refused(tmp_path: Path) -> None:
+def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     source = write(tmp_path / "in", "tar")
     before = tree(write(tmp_path / "out", "tar", count=1))
-    with pytest.raises(FileExistsError):
-        bushel.repair(source, tmp_path / "out")
+    with pytest.raises(
+        FileExistsError, match="is a dataset already, and a repair makes a new one: use another path"
+    ) as caught:
+        bushel.repair(source, tmp_path / "out", report=lambda done, total: pytest.fail("it was begun"))
+    assert "append" not in str(caught.value)
     assert tree(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize(("container", "generation"), CASES)
+def test_an_interrupted_repair_is_resumed(tmp_path: Path, container: str, generation: Generation) -> None:
+    source = write(tmp_path / "in", container, generation)
+    whole = bushel.repair(source, tmp_path / "whole")
+
+    def stop(done: int, total: int | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bushel.repair(source, tmp_path / "out", report=stop)
+    with pytest.raises(FileExistsError, match="resume"):
+        bushel.repair(source, tmp_path / "out")
+    assert bushel.repair(source, tmp_path / "out", mode="resume") == whole
+    assert stored(reading(tmp_path / "out")) == stored(reading(tmp_path / "whole"))
+
+
+def test_a_resumed_repair_gives_keys_that_come_twice_the_same_names(tmp_path: Path) -> None:
+    data = tmp_path / "in"
+    data.mkdir()
+    for number in range(2):
+        write(tmp_path / f"{number}", "tar", shard_samples=None, count=3)
+        shutil.copy(next((tmp_path / f"{number}").glob("*.tar")), data / f"{number}.tar")
+    whole = bushel.repair(data, tmp_path / "whole")
+    keys = list(reading(tmp_path / "whole").keys)
+    assert keys[3:] == [f"{key(number)}~2" for number in range(3)]
+    kept = reading(tmp_path / "whole")[:4]
+    bushel.convert(kept, tmp_path / "out", container="tar", shard_samples=2)
+    done = bushel.repair(data, tmp_path / "out", shard_samples=2, mode="resume")
+    assert done == whole
+    assert list(reading(tmp_path / "out").keys) == keys
 
 
 def test_every_damaged_golden_dataset_is_repaired_or_refused(golden: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from bushel.loader import Loader
 
 @pytest.fixture(autouse=True)
 def _no_thread_left() -> Iterator[None]:
+    gc.collect()
     before = set(threading.enumerate())
     yield
     gc.collect()

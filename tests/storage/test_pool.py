@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.descriptors import open_files
 
 from bushel.storage import File, FilePool, open_file
 
@@ -27,10 +28,6 @@ def get(pool: FilePool, path: Path) -> File:
     return pool.get(path, lambda: open_file(path))
 
 
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def test_a_file_is_opened_once(paths: list[Path]) -> None:
     pool = FilePool()
     assert get(pool, paths[0]) is get(pool, paths[0])
@@ -39,17 +36,17 @@ def test_a_file_is_opened_once(paths: list[Path]) -> None:
     assert get(pool, paths[0]).read(0, 1) == b"\0"
 
 
-def test_the_oldest_are_let_go(paths: list[Path]) -> None:
-    pool, before = FilePool(5), descriptors()
+def test_the_oldest_are_let_go(paths: list[Path], tmp_path: Path) -> None:
+    pool = FilePool(5)
     held = get(pool, paths[0])
     for path in paths:
         get(pool, path)
-        assert descriptors() <= before + 7
+        assert len(open_files(tmp_path)) <= 7
     assert held.read(0, 1) == b"\0", "who holds a file can go on with it"
     del held
-    assert descriptors() == before + 5
+    assert len(open_files(tmp_path)) == 5
     pool.close()
-    assert descriptors() == before
+    assert open_files(tmp_path) == []
 
 
 def test_the_limit_is_part_of_what_the_process_may_open() -> None:
@@ -116,10 +113,9 @@ def test_another_process_goes_on_with_it(paths: list[Path], method: str) -> None
     results.join_thread()
 
 
-def test_a_pickled_pool_starts_empty(paths: list[Path]) -> None:
+def test_a_pickled_pool_starts_empty(paths: list[Path], tmp_path: Path) -> None:
     pool = FilePool(7)
     get(pool, paths[0])
-    before = descriptors()
     copied = pickle.loads(pickle.dumps(pool))
-    assert descriptors() == before
+    assert open_files(tmp_path) == [str(paths[0])]
     assert copied.__reduce__() == (FilePool, (7,))

@@ -50,7 +50,7 @@ def naive(rows: list[tuple[int, int, int]]) -> list[bytes | None]:
 
 
 @given(ROWS, LOCAL, st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_local_and_other_files_give_the_same(
     folder: Path, rows: list[tuple[int, int, int]], local: list[bool], checked: bool
 ) -> None:

@@ -39,6 +39,7 @@ def command(
       ./my_videos list.json videos/ gulped/ --rate 12 --shard-samples 100
     """
     from bushel.cli.output import print_text
+    from bushel.errors import naming
     from bushel.sources.adapters import load_class
 
     kind = load_class(module, name)
@@ -53,7 +54,7 @@ def command(
         f"    run({where!r}, {name!r})",
         "",
     )
-    with open(path, "x", encoding="utf-8") as file:
+    with naming(path), open(path, "x", encoding="utf-8") as file:
         file.write("\n".join(lines))
     path.chmod(0o755)
     if not quiet:

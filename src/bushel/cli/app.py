@@ -7,6 +7,7 @@ import functools
 import inspect
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable
 from importlib import import_module
@@ -16,7 +17,8 @@ import typer
 from typer.core import TyperGroup
 
 from bushel.cli.originals import ORIGINALS, Original
-from bushel.errors import BushelError, CodecError, FormatError, TooManyErrors
+from bushel.cli.output import STDOUT
+from bushel.errors import BushelError, CodecError, FormatError, TooManyErrors, naming
 
 __all__ = ["app", "exit_code_of", "guarded"]
 
@@ -38,16 +40,21 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
         try:
-            command(**arguments)
+            try:
+                command(**arguments)
+            finally:
+                with naming(STDOUT):  # now, and not when the interpreter ends, which would say it worse
+                    sys.stdout.flush()
         except (typer.Exit, typer.BadParameter):
             raise
         except KeyboardInterrupt:
             _say("stopped")
             raise typer.Exit(_STOPPED) from None
         except Exception as error:
-            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+            if isinstance(error, OSError) and (error.errno == errno.EPIPE or error.filename == STDOUT):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # where the interpreter flushes the rest at its end
-                raise typer.Exit(_BROKEN_PIPE) from None
+                if error.errno == errno.EPIPE:
+                    raise typer.Exit(_BROKEN_PIPE) from None
             expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
             if arguments.get("debug") or not expected:
                 traceback.print_exc()
@@ -93,7 +100,8 @@ def _first_line(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"out of memory: {error}" if str(error) else "out of memory"
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+        files = [str(file) for file in (error.filename, error.filename2) if file is not None]
+        return f"{' -> '.join(files)}: {error.strerror}" if files else error.strerror
     if isinstance(error, KeyError) and error.args and not isinstance(error, BushelError):
         return str(error.args[0])
     return str(error) or type(error).__name__

@@ -34,9 +34,9 @@ def command(
     """
     import bushel
     from bushel.cli.describe import find_sample, is_readable, lines, stored_value
-    from bushel.cli.output import print_json
+    from bushel.cli.output import print_bytes, print_json
     from bushel.dataset import Dataset
-    from bushel.errors import UnsupportedError
+    from bushel.errors import UnsupportedError, naming
     from bushel.storage import as_path, write_whole
 
     dataset = bushel.open(path, container=container, pickle=pickle)
@@ -51,7 +51,8 @@ def command(
     if output != "-":
         target = as_path(output)
         if isinstance(target, pathlib.Path):  # as it is: a device, a pipe, no new folder
-            target.write_bytes(data)
+            with naming(target):
+                target.write_bytes(data)
         else:
             write_whole(target, data)
         return
@@ -59,5 +60,4 @@ def command(
         raise typer.BadParameter(
             f"{len(data)} bytes of {kind} are not for a terminal: write them to a file with -o FILE, or use --raw"
         )
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    print_bytes(data)

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-__all__ = ["Allow", "Debug", "Json", "Kind", "Path", "Pickle", "Quiet", "Workers", "pairs"]
+if TYPE_CHECKING:
+    from bushel.writer import Mode
+
+__all__ = [
+    "Allow",
+    "Append",
+    "Debug",
+    "Generation",
+    "Json",
+    "Keys",
+    "Kind",
+    "NewKind",
+    "Path",
+    "Pickle",
+    "Quiet",
+    "ReplaceDots",
+    "Resume",
+    "ShardBytes",
+    "ShardSamples",
+    "Target",
+    "TileJpeg",
+    "Workers",
+    "form_of_keys",
+    "mode_of",
+    "pairs",
+]
 
 Path = Annotated[
     str,
@@ -19,6 +45,27 @@ Kind = Annotated[
     str | None,
     typer.Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio, where a folder holds several."),
 ]
+Target = Annotated[
+    str, typer.Argument(help="A new folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")
+]
+NewKind = Annotated[
+    str | None,
+    typer.Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio. TARGET's suffix may say it."),
+]
+ShardSamples = Annotated[int | None, typer.Option("--shard-samples", min=1, help="Samples in a shard.")]
+ShardBytes = Annotated[str | None, typer.Option("--shard-bytes", help="Bytes in a shard: 1GB, 500MiB.")]
+Generation = Annotated[
+    str | None, typer.Option("--generation", help="Of a bag: B (Granular 0.20, 0.21) or C (from 0.22 on).")
+]
+TileJpeg = Annotated[
+    str | None, typer.Option("--jpeg", help="tile: store JPEGs, without loss, so that crops decode faster.")
+]
+Keys = Annotated[bool, typer.Option("--keys/--no-keys", help="Keep keys, or leave them out.")]
+ReplaceDots = Annotated[
+    str | None, typer.Option("--replace-dots", help="Put this for every dot in a key; a tar can hold none.")
+]
+Append = Annotated[bool, typer.Option("--append", help="Add to a dataset that is there.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Shards to work on at once.")]
 Allow = Annotated[bool, typer.Option("--allow-commands", help="Let 'pipe:COMMAND' as PATH run that command.")]
 Pickle = Annotated[
@@ -27,6 +74,30 @@ Pickle = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where in Bushel an error was raised.")]
+
+
+def mode_of(*, append: bool, resume: bool) -> Mode:
+    """How `bushel.Writer` is to open the target.
+
+    Raises:
+        BadParameter: That is asked for in two ways.
+    """
+    if append and resume:
+        raise typer.BadParameter("a run is appended or resumed, not both", param_hint="--append")
+    return "resume" if resume else "append" if append else "create"
+
+
+def form_of_keys(*, keys: bool, replace_dots: str | None) -> bool | Callable[[str], str]:
+    """Whether keys are kept, or the new form of each.
+
+    Raises:
+        BadParameter: None are kept, and yet have a new form.
+    """
+    if replace_dots is None:
+        return keys
+    if not keys:
+        raise typer.BadParameter("there are no keys to replace dots in", param_hint="--replace-dots")
+    return lambda key: key.replace(".", replace_dots)
 
 
 def pairs(items: list[str] | None, option: str) -> dict[str, str]:

@@ -9,16 +9,39 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
+from typing_extensions import Buffer
 
-__all__ = ["columns", "count", "print_json", "print_text", "progress", "say", "size"]
+from bushel.errors import naming
+
+__all__ = [
+    "STDOUT",
+    "columns",
+    "count",
+    "print_bytes",
+    "print_json",
+    "print_text",
+    "progress",
+    "resumable",
+    "say",
+    "size",
+]
+
+STDOUT = "standard output"
+"""The file that an error of printing names."""
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def print_text(text: str) -> None:
     """Print a line; names of files and keys that are no UTF-8 come out as the bytes that they are."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
+    print_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def print_bytes(data: Buffer) -> None:
+    """Print bytes as they are."""
+    with naming(STDOUT):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
 
 
 def print_json(value: Any) -> None:
@@ -80,6 +103,16 @@ def progress(what: str, unit: str, *, quiet: bool) -> Iterator[Callable[[int, in
     with bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def resumable(target: str) -> Iterator[None]:
+    """Ctrl-C in the block says how the command is gone on with, and ends it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"bushel: stopped; --resume goes on with {target}", quiet=False)
+        raise typer.Exit(130) from None
 
 
 def say(text: str, *, quiet: bool) -> None:

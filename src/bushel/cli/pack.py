@@ -10,7 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from bushel.cli.options import Debug, Json, Quiet, pairs
+from bushel.cli.options import (
+    Append,
+    Debug,
+    Generation,
+    Json,
+    Keys,
+    NewKind,
+    Quiet,
+    ReplaceDots,
+    Resume,
+    ShardBytes,
+    ShardSamples,
+    Target,
+    TileJpeg,
+    form_of_keys,
+    mode_of,
+    pairs,
+)
 from bushel.cli.packoptions import check_options, image_types
 
 if TYPE_CHECKING:
@@ -20,20 +37,13 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_Generation = Literal["B", "C"]
-
 
 def command(
     source: Annotated[
         str, typer.Argument(help="A folder of images or videos, a list (.lst, .csv, .json), arrays (.npz), a dataset.")
     ],
-    target: Annotated[
-        str, typer.Argument(help="A new folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")
-    ],
-    container: Annotated[
-        str | None,
-        typer.Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio. TARGET's suffix may say it."),
-    ] = None,
+    target: Target,
+    container: NewKind = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -65,26 +75,21 @@ def command(
     stride: Annotated[int, typer.Option("--stride", min=1, help="Of these frames, every so many-th.")] = 1,
     clip: Annotated[bool, typer.Option("--clip", help="Keep video files as they are.")] = False,
     allow_commands: Annotated[bool, typer.Option("--allow-commands", help="Let a recipe run commands.")] = False,
+    orient: Annotated[bool, typer.Option("--orient", help="Turn photos as their Exif orientation says.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Decode images that are kept as they are, too.")] = False,
-    jpeg: Annotated[
-        str | None, typer.Option("--jpeg", help="tile: store JPEGs, without loss, so that crops decode faster.")
-    ] = None,
+    jpeg: TileJpeg = None,
     shuffle: Annotated[int | None, typer.Option("--shuffle", min=0, metavar="SEED", help="Random order.")] = None,
     parts: Annotated[int | None, typer.Option("--parts", min=1, help="Make so many datasets, TARGET/part-*.")] = None,
     part: Annotated[int | None, typer.Option("--part", min=0, help="Make this one of them only, from 0.")] = None,
     max_errors: Annotated[str, typer.Option("--max-errors", help="Items that may fail: 100, or 1%.")] = "0",
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first error, and resume from there.")] = False,
-    shard_samples: Annotated[int | None, typer.Option("--shard-samples", min=1, help="Samples in a shard.")] = None,
-    shard_bytes: Annotated[str | None, typer.Option("--shard-bytes", help="Bytes in a shard: 1GB, 500MiB.")] = None,
-    generation: Annotated[
-        str | None, typer.Option("--generation", help="Of a bag: B (Granular 0.20, 0.21) or C (from 0.22 on).")
-    ] = None,
-    keys: Annotated[bool, typer.Option("--keys/--no-keys", help="Keep keys, or leave them out.")] = True,
-    replace_dots: Annotated[
-        str | None, typer.Option("--replace-dots", help="Put this for every dot in a key; a tar can hold none.")
-    ] = None,
-    append: Annotated[bool, typer.Option("--append", help="Add to a dataset that is there.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    shard_samples: ShardSamples = None,
+    shard_bytes: ShardBytes = None,
+    generation: Generation = None,
+    keys: Keys = True,
+    replace_dots: ReplaceDots = None,
+    append: Append = False,
+    resume: Resume = False,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads.")] = None,
     processes: Annotated[int, typer.Option("--processes", min=0, help="Helper processes instead of threads.")] = 0,
     as_json: Json = False,
@@ -101,9 +106,9 @@ def command(
       bushel pack photos/train.lst train.rec --root photos/
       bushel pack clips/ gulped/ --container gulp --rate 12 --resize 256 --shard-samples 100
     """
-    if append and resume:
-        raise typer.BadParameter("a run is appended or resumed, not both", param_hint="--append")
-    from bushel.cli.output import count, print_json, print_text, say, size
+    mode = mode_of(append=append, resume=resume)
+    form = form_of_keys(keys=keys, replace_dots=replace_dots)
+    from bushel.cli.output import count, print_json, print_text, resumable, say, size
     from bushel.ingest import pack
     from bushel.sources import Clip, Frames
     from bushel.sources.layouts import LAYOUTS
@@ -114,20 +119,27 @@ def command(
         what == "videos" or what in LAYOUTS or (what == "table" and (rate is not None or stride > 1))
     )
     given = {
-        **{
-            "--root": root,
-            "--file": file,
-            "--columns": columns,
-            "--exts": exts,
-            "--rate": rate,
-            "--clip": clip or None,
-        },
-        **{"--stride": stride if stride > 1 else None, "--resize": resize, "--quality": quality, "--color": color},
-        **{"--encoding": encoding, "--inter-method": inter_method, "--center-crop": center_crop or None},
-        **{"--check": check or None, "--jpeg": jpeg, "--allow-commands": allow_commands or None},
+        "--root": root,
+        "--file": file,
+        "--columns": columns,
+        "--exts": exts,
+        "--rate": rate,
+        "--stride": stride > 1,
+        "--clip": clip,
+        "--resize": resize,
+        "--center-crop": center_crop,
+        "--quality": quality,
+        "--color": color,
+        "--encoding": encoding,
+        "--inter-method": inter_method,
+        "--orient": orient,
+        "--check": check,
+        "--jpeg": jpeg,
+        "--allow-commands": allow_commands,
     }
     if what in KINDS:
-        check_options(what, [option for option, value in given.items() if value is not None], framed=framed)
+        asked = [option for option, value in given.items() if value is not None and value is not False]
+        check_options(what, asked, framed=framed)
     options: dict[str, Any] = {}
     if exts:
         options["suffixes"] = exts
@@ -145,7 +157,7 @@ def command(
         options["media"] = Frames(rate, stride, _edge(resize), 95 if quality is None else quality)
     change = None if framed or clip else _im2rec(resize, center_crop, quality, color, encoding, inter_method)
     types = pairs(spec, "--spec")
-    try:
+    with resumable(target):
         opened = open_source(source, what, **options)
         if change is not None:
             types = {**image_types(opened, "png" if encoding == ".png" else "jpg"), **types}
@@ -156,9 +168,10 @@ def command(
                 container=container,
                 spec=types,
                 transforms=change,
+                orient=orient,
                 check=check,
                 jpeg=cast("Jpeg", jpeg),
-                keys=(lambda key: key.replace(".", replace_dots)) if replace_dots is not None else keys,
+                keys=form,
                 shuffle=shuffle,
                 parts=parts,
                 part=part,
@@ -166,15 +179,12 @@ def command(
                 strict=strict,
                 shard_samples=shard_samples,
                 shard_bytes=shard_bytes,
-                generation=cast("_Generation | None", generation),
-                mode="resume" if resume else "append" if append else "create",
+                generation=cast("Literal['B', 'C'] | None", generation),
+                mode=mode,
                 workers=workers,
                 processes=processes,
                 report=report,
             )
-    except KeyboardInterrupt:
-        say(f"bushel: stopped; --resume goes on with {target}", quiet=False)
-        raise typer.Exit(130) from None
     if as_json:
         print_json(asdict(done))
     elif not quiet:

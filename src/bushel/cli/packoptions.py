@@ -24,7 +24,7 @@ _KINDS: Mapping[str, Collection[str]] = {
     "--stride": _WITH_VIDEOS,
     "--clip": _WITH_VIDEOS,
 }
-_OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method")
+_OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--orient")
 _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--check", "--jpeg")
 
 

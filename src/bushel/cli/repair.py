@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from bushel.cli.options import Debug, Json, Kind, Path, Quiet
+from bushel.cli.options import Debug, Json, Kind, Path, Quiet, Resume, ShardBytes, ShardSamples, Target
 
 __all__ = ["command"]
 
 
 def command(
     path: Path,
-    target: Annotated[str, typer.Argument(help="A new folder, or one file: fixed/train.tar, train.ffr, train.rec.")],
+    target: Target,
     container: Kind = None,
     decode: Annotated[bool, typer.Option("--decode", help="Leave out samples that do not decode, too.")] = False,
-    shard_samples: Annotated[int | None, typer.Option("--shard-samples", min=1, help="Samples in a shard.")] = None,
-    shard_bytes: Annotated[str | None, typer.Option("--shard-bytes", help="Bytes in a shard: 1GB, 500MiB.")] = None,
+    shard_samples: ShardSamples = None,
+    shard_bytes: ShardBytes = None,
+    resume: Resume = False,
     max_problems: Annotated[int, typer.Option("--max-problems", min=1, help="Problems to list.")] = 1000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -33,9 +34,9 @@ def command(
       bushel repair broken.tar fixed.tar --decode
     """
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress
+    from bushel.cli.output import count, print_json, print_text, progress, resumable
 
-    with progress("repairing", "samples", quiet=quiet) as report:
+    with resumable(target), progress("repairing", "samples", quiet=quiet) as report:
         done = bushel.repair(
             path,
             target,
@@ -43,6 +44,7 @@ def command(
             decode=decode,
             shard_samples=shard_samples,
             shard_bytes=shard_bytes,
+            mode="resume" if resume else "create",
             max_problems=max_problems,
             report=report,
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bushel.cli.options import Debug, Json, Path, Quiet, pairs
+from bushel.cli.options import Append, Debug, Json, Path, Quiet, Resume, ShardBytes, ShardSamples, mode_of, pairs
 
 __all__ = ["command"]
 
@@ -23,8 +23,10 @@ def command(
         bool, typer.Option("--shuffle/--no-shuffle", help="Choose at random, or the first samples first.")
     ] = True,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the choice.")] = 0,
-    shard_samples: Annotated[int | None, typer.Option("--shard-samples", min=1, help="Samples in a shard.")] = None,
-    shard_bytes: Annotated[str | None, typer.Option("--shard-bytes", help="Bytes in a shard: 1GB, 500MiB.")] = None,
+    shard_samples: ShardSamples = None,
+    shard_bytes: ShardBytes = None,
+    append: Append = False,
+    resume: Resume = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -34,22 +36,25 @@ def command(
     Example:
       bushel split all/ out/ train=0.9 val=0.1
     """
-    from bushel.cli.output import count, print_json, print_text
+    mode = mode_of(append=append, resume=resume)
+    from bushel.cli.output import count, print_json, print_text, resumable
     from bushel.ingest.reshape import split
 
     try:
         parts = {name: float(share) for name, share in pairs(shares, "SHARES").items()}
     except ValueError as error:
         raise typer.BadParameter(f"a share is a number, as in train=0.9: {error}", param_hint="SHARES") from None
-    done = split(
-        source,
-        target,
-        parts,
-        shuffle=seed if shuffle else None,
-        container=container,
-        shard_samples=shard_samples,
-        shard_bytes=shard_bytes,
-    )
+    with resumable(target):
+        done = split(
+            source,
+            target,
+            parts,
+            shuffle=seed if shuffle else None,
+            container=container,
+            shard_samples=shard_samples,
+            shard_bytes=shard_bytes,
+            mode=mode,
+        )
     if as_json:
         print_json({name: asdict(one) for name, one in done.items()})
     elif not quiet:

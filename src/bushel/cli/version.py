@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 __all__ = ["command"]
 
 
@@ -13,5 +11,6 @@ def command() -> None:
     Example: bushel version
     """
     from bushel import __version__
+    from bushel.cli.output import print_text
 
-    typer.echo(__version__)
+    print_text(__version__)

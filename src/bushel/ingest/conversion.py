@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -89,7 +90,7 @@ def convert(
             `bushel.jpeg.tile`. What is tiled already keeps its bytes.
         keys: Whether samples get keys: by default if they have some or the container needs them. With True, samples
             without keys get their position as text. A function gives every key a new form, for containers that cannot
-            hold the old one.
+            hold the old one; it is called once for every sample of a dataset, in order, with those that are skipped.
         shard_samples: As for `bushel.Writer`.
         shard_bytes: As for `bushel.Writer`.
         generation: As for `bushel.Writer`.
@@ -110,7 +111,8 @@ def convert(
     if workers < 1:
         raise ValueError(f"workers is at least 1, not {workers}")
     kind = get_container(container) if container is not None else container_for(as_path(target).name)
-    reading = _opened(source, workers)
+    opened = source if isinstance(source, Dataset | StreamDataset) else open_dataset(source, verify=True)
+    reading = StreamBatches(opened) if isinstance(opened, StreamDataset) else DatasetBatches(opened, workers)
     targets = target_fields(reading.fields, kind.name, fields=fields, rename=rename or {}, spec=spec or {})
     keyed = reading.keyed if keys is None else bool(keys)
     change = keys if callable(keys) else str
@@ -138,6 +140,10 @@ def convert(
         if reading.samples is not None and skipped > reading.samples:
             raise StateError(f"{target} has {skipped} samples, and the source only {reading.samples}")
 
+        if callable(keys) and isinstance(opened, Dataset):
+            for key in itertools.islice(opened.keys, skipped):
+                keys(key)
+
         def prepare(batch: range) -> list[tuple[str, dict[str, Any]]]:
             return _transcode(reading, routes, tiled, reading.load(batch, list(targets)))
 
@@ -157,12 +163,6 @@ def convert(
     if reading.folders and folders is None:
         limits += (f"{len(reading.folders)} empty folders are left out",)
     return Conversion(kind.name, written, kept, size, time.monotonic() - started, writer.spec, limits)
-
-
-def _opened(source: Any, workers: int) -> Batches:
-    if not isinstance(source, Dataset | StreamDataset):
-        source = open_dataset(source, verify=True)
-    return StreamBatches(source) if isinstance(source, StreamDataset) else DatasetBatches(source, workers)
 
 
 def _layout(kind: Container, targets: Mapping[str, Field], *, keyed: bool, generation: str | None) -> Layout:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bushel.errors import FormatError, StateError
+from bushel.errors import FormatError, StateError, naming
 from bushel.ingest.prepare import Bad
 from bushel.sidecar import FOLDER
 from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, write_whole
@@ -57,7 +57,7 @@ class ErrorLog:
     def add(self, bad: Bad) -> None:
         """Note an item."""
         line = {"position": bad.position, "key": bad.key, "path": bad.path, "error": reason(bad.error)}
-        with open(self._file, "a", encoding="utf-8", errors="surrogateescape") as file:
+        with naming(self._file), open(self._file, "a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
         self.publish_later()
 
@@ -112,7 +112,7 @@ class ErrorLog:
         except FileNotFoundError:
             return
         if lines := text.splitlines(keepends=True)[:count]:
-            self._file.write_text("".join(lines), "utf-8", errors="surrogateescape")
+            write_whole(self._file, "".join(lines).encode("utf-8", "surrogateescape"))
         else:
             self._file.unlink(missing_ok=True)
         self.publish_later()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bushel.containers import container_for, get_container
-from bushel.errors import UnsupportedError
+from bushel.errors import SpecError, UnsupportedError
 from bushel.ingest.errorlog import ErrorLog, beside
 from bushel.ingest.labels import labels_path, load_labels, save_labels
 from bushel.ingest.packplan import (
@@ -23,7 +23,7 @@ from bushel.ingest.packplan import (
     stored_codecs,
 )
 from bushel.ingest.part import Crew, Limits, Part, PartDone, Places, StreamItems, write_part
-from bushel.ingest.prepare import Preparer
+from bushel.ingest.prepare import Preparer, image_fields
 from bushel.ingest.processes import HelperPool
 from bushel.ingest.tiling import Jpeg, fields_to_tile
 from bushel.sources.base import Fetching, Foldered, Labelled, Source
@@ -95,6 +95,7 @@ def pack(
     container: str | None = None,
     spec: Mapping[str, str] | None = None,
     transforms: Transforms | None = None,
+    orient: bool = False,
     check: bool = False,
     jpeg: Jpeg = None,
     keys: bool | Callable[[str], str] = True,
@@ -127,6 +128,8 @@ def pack(
         spec: Other types for fields of the source, by name: `{"image": "jpg"}` makes a folder of PNGs JPEGs.
         transforms: Applied in turn to every image; or a dict of field names to these. One is called as `fn(value)`, or
             `fn(value, rng=...)` if it has a parameter of that name. What returns bytes decides the encoding itself.
+        orient: Turn and mirror images as their Exif orientation says, before everything else. One that is not
+            upright is encoded anew, without Exif; the others keep their bytes.
         check: Whether to decode every image whose bytes are stored as they are, so that damaged ones count as errors.
             Without, an image only has to begin like one.
         jpeg: `tile` stores JPEGs as tiled ones, so that crops of them decode faster. Pixels stay, metadata goes: see
@@ -173,6 +176,8 @@ def pack(
     if known and isinstance(opened, Labelled):
         opened = opened.relabelled(known)
     fields = pack_fields(opened.spec, spec or {})
+    if orient and not image_fields(fields):
+        raise SpecError(f"orient=True is for images, and there are none among {', '.join(fields)}")
     codecs = stored_codecs(kind, fields, generation)
     prepare = Preparer(
         source=None if isinstance(opened, Stream) else opened,
@@ -181,6 +186,7 @@ def pack(
         codecs=codecs,
         steps=plan_steps(transforms, fields),
         seed=seed,
+        orient=orient,
         check=check,
         tiled=fields_to_tile(jpeg, codecs),
         key=keys if callable(keys) else None,

@@ -13,6 +13,7 @@ from typing import Any
 
 from bushel.codecs import get_codec
 from bushel.codecs.base import codec_error, found_bytes
+from bushel.codecs.image import ImageReading, decode_image
 from bushel.errors import SpecError
 from bushel.ingest.imagekind import KINDS, codec_kind, image_kind
 from bushel.ingest.steps import FieldSteps
@@ -20,6 +21,7 @@ from bushel.ingest.tiling import tile_values
 from bushel.loader.transforms import generator
 from bushel.sources.base import Fetching, Sample, Source, Traceable
 from bushel.spec import KEY, Field
+from bushel.transforms.decode import is_upright
 
 __all__ = ["Bad", "Item", "Preparer", "Ready", "image_fields", "prepared_size"]
 
@@ -68,7 +70,11 @@ def prepared_size(results: Sequence[Ready | Bad]) -> int:
 
 def image_fields(fields: Mapping[str, Field]) -> list[str]:
     """Names of the fields that hold still images."""
-    return [name for name, field in fields.items() if codec_kind(field.codec) in (*KINDS, "image")]
+    return [name for name, field in fields.items() if _is_image(field.codec)]
+
+
+def _is_image(codec: str) -> bool:
+    return codec_kind(codec) in (*KINDS, "image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,7 @@ class Preparer:
         codecs: The codecs of the bytes that the container stores, by field.
         steps: Transforms by field.
         seed: Of the transforms' randomness.
+        orient: Whether images are turned as their Exif orientation says.
         check: Whether images whose bytes are kept are decoded to see that they are whole.
         tiled: Fields whose JPEGs are tiled.
         key: Gives every key a new form.
@@ -94,6 +101,7 @@ class Preparer:
     codecs: Mapping[str, str]
     steps: Mapping[str, FieldSteps]
     seed: int
+    orient: bool
     check: bool
     tiled: frozenset[str]
     key: Callable[[str], str] | None
@@ -157,6 +165,9 @@ class Preparer:
     def _element(self, position: int, field: Field, value: Any) -> Any:
         codec = self.codecs[field.name]
         given = isinstance(value, bytes | bytearray | memoryview)
+        if given and self.orient and (kind := image_kind(value)) and _is_image(codec) and not is_upright(value):
+            codec = kind if codec == "image" else codec
+            value, given = decode_image(value, ImageReading(orient=True), codec), False
         if steps := self.steps.get(field.name):
             generators = partial(generator, self.seed, 0, position)
             if given:
@@ -172,7 +183,7 @@ class Preparer:
     def _as_stored(self, given: str, codec: str, value: Any) -> Any:
         """Bytes as they are, unless the container stores such values, or this field such images, in another way."""
         kind = codec_kind(codec)
-        if kind != "image" and kind not in KINDS:
+        if not _is_image(codec):
             return value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
         found = image_kind(value)
         if found is None:

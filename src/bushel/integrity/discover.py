@@ -9,9 +9,9 @@ from typing import Any
 from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
+from bushel.finding import expand_paths, find
 from bushel.indexing import manifest_path
 from bushel.integrity.report import Findings, Problem
-from bushel.opening import expand_paths, find
 from bushel.shardwrite import ShardInProgress
 from bushel.sidecar import load_manifest
 from bushel.storage import AnyPath

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bushel.containers import container_by_suffix
 from bushel.containers.base import ReadOptions
@@ -25,6 +25,7 @@ from bushel.shardindex import FileStamp, ShardIndex
 from bushel.shards import OpenShard, stamps_of, unchanged
 from bushel.sidecar import load_index
 from bushel.storage import as_path
+from bushel.targets import finds
 
 __all__ = ["Repair", "repair"]
 
@@ -38,7 +39,7 @@ class Repair:
 
     Attributes:
         container: Container of both datasets.
-        samples: Samples written.
+        samples: Samples of the new dataset.
         lost: Samples that are known to have been there and are not whole. Where `checked` is false there may be more:
             nothing tells how many samples a damaged stretch of a tar held.
         checked: Whether there was a checksum for every byte written; without, a sample is whole if its place is.
@@ -67,6 +68,7 @@ def repair(
     decode: bool = False,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
+    mode: Literal["create", "resume"] = "create",
     max_problems: int = 1000,
     report: Callable[[int, int | None], None] | None = None,
 ) -> Repair:
@@ -81,15 +83,16 @@ def repair(
         target: As for `bushel.Writer`.
         container: Its name, where a folder holds files of several.
         decode: Whether to leave out samples with a value that does not decode, too.
-        shard_samples: As for `bushel.Writer`. By default as many as the largest shard of the source has, if it has
-            several.
+        shard_samples: As for `bushel.Writer`. By default, in a folder, as many as the largest shard of the source has,
+            if it has several.
         shard_bytes: As for `bushel.Writer`.
+        mode: As for `bushel.Writer`: `resume` goes on with a repair that was interrupted, with the same arguments.
         max_problems: Problems to list; further ones are counted.
         report: Called with the number of samples written so far, and that of all.
 
     Raises:
         FileNotFoundError: Nothing is there.
-        FileExistsError: `target` is there.
+        FileExistsError: There is a dataset at `target`, whole or unfinished.
         ValueError: `target` has the suffix of another container.
         FormatError: There is no dataset at all, nothing of it is whole, or its shards are of several containers.
     """
@@ -105,6 +108,11 @@ def repair(
             f"{target} is the name of a {named.name} file, and {source} is {', '.join(kinds)}: convert it afterwards"
         )
         raise ValueError(message)
+    if mode == "create" and as_path(target).exists() and finds(places[0].container, as_path(target)):
+        raise FileExistsError(
+            f"{target} is a dataset already, and a repair makes a new one: use another path (mode='resume' goes on "
+            "with an interrupted repair)"
+        )
     beside = as_path(target).parent
     with tempfile.TemporaryDirectory(prefix=".bushel-repair-", dir=beside if isinstance(beside, Path) else None) as tmp:
         tried = [_open(place, Path(tmp) / f"{number:06d}", found) for number, place in enumerate(places)]
@@ -114,7 +122,7 @@ def repair(
         if not whole:
             problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
             raise FormatError(f"nothing of it is whole: {problems}", file=str(source))
-        if shard_samples is None and shard_bytes is None and len(shards) > 1:
+        if named is None and shard_samples is None and shard_bytes is None and len(shards) > 1:
             shard_samples = max(opened.samples for opened in shards)
         done = convert(
             dataset[whole],
@@ -124,12 +132,13 @@ def repair(
             shard_samples=shard_samples,
             shard_bytes=shard_bytes,
             generation=_generation(places),
+            mode=mode,
             report=report,
         )
         dataset.close()
     return Repair(
         done.container,
-        done.samples,
+        done.kept + done.samples,
         len(dataset) - len(whole) + sum(lost for _, lost in tried),
         all(opened.checksums for opened in shards),
         tuple(problem for problem, _ in found.problems),

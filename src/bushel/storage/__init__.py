@@ -9,7 +9,16 @@ from bushel.storage.base import AnyPath, ExtentError, Extents, File, as_path, is
 from bushel.storage.pool import FilePool
 from bushel.storage.reading import announce, gather, open_file, open_known, read_many
 from bushel.storage.staging import Sink, Staging, leave_workplace, make_workplace, workplace
-from bushel.storage.whole import place_file, read_all, read_text, read_whole, remove, walk_names, write_whole
+from bushel.storage.whole import (
+    copy_whole,
+    place_file,
+    read_all,
+    read_text,
+    read_whole,
+    remove,
+    walk_names,
+    write_whole,
+)
 
 __all__ = [
     "AnyPath",
@@ -21,6 +30,7 @@ __all__ = [
     "Staging",
     "announce",
     "as_path",
+    "copy_whole",
     "gather",
     "is_local",
     "leave_workplace",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from typing_extensions import Buffer
 
-from bushel.errors import FormatError, UnsupportedError, noted_in
+from bushel.errors import FormatError, UnsupportedError, naming, noted_in
 from bushel.storage.base import AnyPath
 from bushel.storage.claim import Claim
 from bushel.storage.objects.location import ObjectPath
@@ -113,10 +113,17 @@ class Sink:
         try:
             self.flush()
             if sync:
-                os.fsync(self._handle.fileno())
+                with naming(self.path):
+                    os.fsync(self._handle.fileno())
         finally:
             self._handle.close()
             self._handle = None
+
+    def abandon(self) -> None:
+        """Close the file, which nobody will want, without what still waits in memory."""
+        self._drop()
+        self.position = self._written
+        self.close(sync=False)
 
     @property
     def _open(self) -> FileIO:
@@ -131,7 +138,7 @@ class Sink:
     def _put(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
         """Write behind what is written: in one system call, so that other threads interrupt it less often."""
         handle, end = self._open, self._written
-        with ExitStack() as stack:
+        with naming(self.path), ExitStack() as stack:
             views = [stack.enter_context(stack.enter_context(memoryview(piece)).cast("B")) for piece in pieces]
             try:
                 while views:
@@ -307,7 +314,8 @@ class Staging:
 
     def discard(self) -> None:
         """Remove what is staged; what has its final name stays. Others may write here from then on."""
-        self.close()
+        for sink in self.sinks.values():
+            sink.abandon()
         done = self._temporary or self.place
         if self._temporary is None and not self.local:  # at once: half of it would be taken for an unfinished shard
             done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"

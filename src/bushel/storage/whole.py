@@ -9,10 +9,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from bushel.errors import naming
 from bushel.storage.base import AnyPath
 from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["place_file", "read_all", "read_text", "read_whole", "remove", "walk_names", "write_whole"]
+__all__ = ["copy_whole", "place_file", "read_all", "read_text", "read_whole", "remove", "walk_names", "write_whole"]
+
+_PIECE = 1 << 22
 
 
 def read_whole(path: AnyPath) -> bytes:
@@ -64,7 +67,7 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
         put_bytes(path, data)
         return
     if not isinstance(path, Path):
-        with path.open("wb") as file:
+        with naming(path), path.open("wb") as file:
             file.write(data)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +80,9 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
                 os.fsync(file.fileno())
         os.replace(partial, path)
     except OSError as error:
-        error.filename, error.filename2 = str(path), None  # the name that was asked for
+        error.filename = str(path)  # the name that was asked for
+        if error.filename2 is not None:
+            del error.filename2
         raise
     finally:
         partial.unlink(missing_ok=True)
@@ -105,8 +110,22 @@ def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: thread
 
         put_file(target, source, new=new, stop=stop)
     else:
-        with open(source, "rb") as data, target.open("wb") as sink:
-            shutil.copyfileobj(data, sink, 1 << 22)
+        with open(source, "rb") as data, naming(target), target.open("wb") as sink:
+            shutil.copyfileobj(data, sink, _PIECE)
+
+
+def copy_whole(source: AnyPath, target: Path) -> None:
+    """Copy a file, wherever it is, to this machine; the target's folder is made if need be.
+
+    Raises:
+        OSError: It cannot be read, or not be written.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(source, Path):
+        shutil.copyfile(source, target)  # in the kernel
+    else:
+        with source.open("rb") as data, naming(target), open(target, "wb") as copy:
+            shutil.copyfileobj(data, copy, _PIECE)
 
 
 def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:

@@ -17,8 +17,7 @@ from bushel.errors import CodecError
 from bushel.transforms.fuse import DecodePlan
 from bushel.transforms.geometry import Geometry, Image
 
-__all__ = ["decode_into", "image_size"]
-
+__all__ = ["decode_into", "image_size", "is_upright"]
 
 _ORIENTATION = 0x0112  # Exif's tag
 
@@ -37,18 +36,33 @@ def image_size(data: Buffer, *, orient: bool = False) -> tuple[int, int]:
     Raises:
         CodecError: That is no image.
     """
+    width, height, orientation = _header(data)
+    return (height, width) if orient and orientation >= 5 else (width, height)
+
+
+def is_upright(data: Buffer) -> bool:
+    """Whether an encoded image is to be shown as it decodes; else its Exif orientation says how it is to be turned.
+
+    Raises:
+        CodecError: That is no image.
+    """
+    return _header(data)[2] == 1
+
+
+def _header(data: Buffer) -> tuple[int, int, int]:
+    """Width, height and Exif orientation, which is 1 for an image that is upright."""
     if _is_jpeg(data):
         try:
             width, height, _, orientation = kernels.jpeg_header(data)
         except kernels.JpegError as error:
             raise _bad_jpeg(data, str(error)) from error
-        return (height, width) if orient and orientation >= 5 else (width, height)
+        return width, height, orientation
     from PIL import Image as Pillow
 
     try:
         with Pillow.open(io.BytesIO(data)) as image:
-            turned = orient and image.format != "TIFF" and image.getexif().get(_ORIENTATION, 1) >= 5
-            return (image.height, image.width) if turned else image.size
+            noted = 1 if image.format == "TIFF" else image.getexif().get(_ORIENTATION, 1)  # it turns TIFFs itself
+            return image.width, image.height, noted if noted in range(1, 9) else 1
     except Exception as error:  # Pillow names no set of errors for damaged files
         raise codec_error("image", "an image", f"{found_bytes(data)} ({error})") from error
 

@@ -202,46 +202,37 @@ class RandomResizedCrop:
         return _apply(self, image, rng)
 
 
-def _check_probability(p: float) -> None:
-    if not 0 <= p <= 1:
-        raise ValueError(f"a probability lies between 0 and 1, found {p}")
+@dataclass(frozen=True, slots=True)
+class _RandomFlip:
+    """Mirror one way with probability `p`."""
+
+    p: float = 0.5
+    across: ClassVar[bool]
+    resizes: ClassVar[bool] = False
+    output: ClassVar[tuple[int, int] | None] = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"a probability lies between 0 and 1, found {self.p}")
+
+    def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
+        """What it does to an image of that size."""
+        return (Flip(across=self.across),) if rng.random() < self.p else ()
+
+    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
+        """Transform an image: uint8, HxW or HxWxC."""
+        return _apply(self, image, rng)
 
 
 @dataclass(frozen=True, slots=True)
-class RandomHorizontalFlip:
+class RandomHorizontalFlip(_RandomFlip):
     """Mirror from left to right with probability `p`."""
 
-    p: float = 0.5
-    resizes: ClassVar[bool] = False
-    output: ClassVar[tuple[int, int] | None] = None
-
-    def __post_init__(self) -> None:
-        _check_probability(self.p)
-
-    def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
-        """What it does to an image of that size."""
-        return (Flip(across=True),) if rng.random() < self.p else ()
-
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return _apply(self, image, rng)
+    across: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class RandomVerticalFlip:
+class RandomVerticalFlip(_RandomFlip):
     """Mirror from top to bottom with probability `p`."""
 
-    p: float = 0.5
-    resizes: ClassVar[bool] = False
-    output: ClassVar[tuple[int, int] | None] = None
-
-    def __post_init__(self) -> None:
-        _check_probability(self.p)
-
-    def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
-        """What it does to an image of that size."""
-        return (Flip(across=False),) if rng.random() < self.p else ()
-
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return _apply(self, image, rng)
+    across: ClassVar[bool] = False

@@ -118,7 +118,7 @@ def test_close_joins_its_threads() -> None:
     assert set(threading.enumerate()) - before
     loader.close()
     loader.close()
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     with pytest.raises(AssertionError, match="closed"):
         next(loader)
 
@@ -146,7 +146,7 @@ def test_an_error_in_a_worker_reaches_the_reader(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError: three") as error:
         next(iter(loader))
     assert isinstance(error.value.__cause__, ZeroDivisionError)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
 
 
 def test_datapoints_that_do_not_fit_together(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_the_channel_is_bounded(tmp_path: Path) -> None:
     channel = dataloader(desc)
     channel.take()
     for _ in range(5):  # one taken, three wait, one waits for room
-        assert started.acquire(timeout=10)
+        assert started.acquire(timeout=60)
     assert not started.acquire(timeout=0.2)
     assert len(made) == 5
     channel.close()

@@ -11,8 +11,8 @@ from tests.storage.objects.range_server import Server, serving
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
-    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "2")
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "60")
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "30")
     folder = tmp_path / "served"
     folder.mkdir()
     with serving(folder) as state:

@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -106,10 +106,32 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class QuietServer(ThreadingHTTPServer):
-    """A server of a test."""
+    """A server of a test, which ends with its connections: clients keep them for long, and each has a thread here."""
 
-    daemon_threads = True
+    daemon_threads = False  # so that closing waits for them
     request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self._connections: set[socket.socket] = set()
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        """Accept a connection, and remember it."""
+        connection, client = super().get_request()
+        self._connections.add(connection)
+        return connection, client
+
+    def shutdown_request(self, request: object) -> None:
+        """End a connection."""
+        self._connections.discard(request)
+        super().shutdown_request(request)  # type: ignore[arg-type]
+
+    def server_close(self) -> None:
+        """End what is left of them."""
+        for connection in list(self._connections):
+            with suppress(OSError):  # ended meanwhile
+                connection.shutdown(socket.SHUT_RDWR)
+        super().server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that go away are part of the tests."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import run
+from tests.cli.test_commands import fails, run
 from tests.sources.folders import jpeg
-from tests.storage.objects.memory import Buckets
+from tests.storage.objects.memory import Buckets, objects_in
 from typer.testing import CliRunner
 
 import bushel
 from bushel.cli.app import app
 from bushel.storage import as_path, read_text, read_whole, remove, walk_names, write_whole
+from bushel.storage.objects.location import ObjectPath
 
 
 @pytest.fixture
@@ -59,6 +61,43 @@ def test_writing(data: str) -> None:
     assert "7 samples written as tar" in run(
         "merge", "s3://bucket/y.tar", "s3://bucket/parts/train", "s3://bucket/parts/val"
     )
+
+
+def test_repair(data: str, buckets: Buckets, tmp_path: Path) -> None:
+    broken = as_path("s3://bucket/data/shard-000001.tar")
+    stored = bytearray(read_whole(broken))
+    stored[600] ^= 1  # in the first sample of the shard
+    write_whole(broken, bytes(stored))
+    kept = [f"key{number}" for number in (0, 1, 2, 4, 5, 6)]
+    said = run("repair", data, "s3://bucket/fixed", "--json", code=1)
+    done = json.loads(said)
+    assert (done["target"], done["samples"], done["lost"], done["checked"]) == ("s3://bucket/fixed", 6, 1, True)
+    assert [(problem["kind"], problem["key"]) for problem in done["problems"]] == [("checksum", "key3")]
+    assert run("ls", "s3://bucket/fixed").split() == kept
+    assert "s3://bucket/fixed: ok" in run("verify", "s3://bucket/fixed")
+    run("repair", data, tmp_path / "here", "-q", code=1)
+    fixed = ObjectPath.parse("s3://bucket/fixed")
+    assert objects_in(fixed) == {path.name: path.read_bytes() for path in (tmp_path / "here").glob("*.tar")}
+    run("repair", data, "s3://bucket/one.tar", "-q", code=1)
+    assert run("ls", "s3://bucket/one.tar").split() == kept
+    assert buckets.staged() == []
+    assert list(buckets.scratch.iterdir()) == [buckets.scratch / f"bushel-{os.getuid()}"]
+    before = objects_in(fixed, sidecars=True)
+    said = fails("repair", data, "s3://bucket/fixed")
+    assert "s3://bucket/fixed is a dataset already, and a repair makes a new one: use another path" in said
+    assert "--append" not in said
+    assert objects_in(fixed, sidecars=True) == before
+
+
+def test_a_repair_without_indexes(data: str, buckets: Buckets) -> None:
+    for name in list(walk_names(as_path(data))):
+        if ".bushel" in name:
+            remove(as_path(data) / name)
+    broken = as_path("s3://bucket/data/shard-000001.tar")
+    write_whole(broken, read_whole(broken)[:1000])
+    said = run("repair", data, "s3://bucket/fixed", code=1)
+    assert "4 samples written as tar" in said
+    assert run("ls", "s3://bucket/fixed").split() == [f"key{number}" for number in (0, 1, 2, 6)]
 
 
 def test_packing(buckets: Buckets, tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def _span(handler: Handler) -> tuple[int, int]:
     "fault", [cut, cut_at_once, busy, silent, silent_in_the_middle, slow], ids=lambda fault: fault.__name__
 )
 @pytest.mark.parametrize("read", ["many", "one"])
-def test_same_bytes(server: Server, fault: Fault, read: str) -> None:
+def test_same_bytes(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, read: str) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "2")
     (server.folder / "x").write_bytes(DATA)
     file = open_file(as_path(f"{server.url}/x"))
     server.fault = times(2, fault)
@@ -113,15 +114,16 @@ def test_same_bytes(server: Server, fault: Fault, read: str) -> None:
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_patience_ends(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, message: str) -> None:
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "1")
-    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.5")
     (server.folder / "x").write_bytes(DATA)
     file = open_file(as_path(f"{server.url}/x"))
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "1")
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.5")
     server.fault = fault
     with pytest.raises(ConnectionError, match=message) as caught:
         read_many([file], EXTENTS)
     assert f"{server.url}/x" in str(caught.value)
     server.fault = None
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "60")
     assert read_many([file], EXTENTS) == WANTED
 
 
@@ -139,7 +141,8 @@ def test_server_without_ranges(server: Server) -> None:
         read_many([file], EXTENTS)
 
 
-def test_answer_of_another_range(server: Server) -> None:
+def test_answer_of_another_range(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "1")
     (server.folder / "x").write_bytes(DATA)
     file = open_file(as_path(f"{server.url}/x"))
     server.fault = another_range

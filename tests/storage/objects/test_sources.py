@@ -227,7 +227,7 @@ class TestFetching:
         fields = parse_spec({"image": "jpg"})
         codecs = {"image": "jpg"}
         results = [
-            Preparer(source, fields, codecs, codecs, {}, 0, False, frozenset(), None, True)(range(2, 40))
+            Preparer(source, fields, codecs, codecs, {}, 0, False, False, frozenset(), None, True)(range(2, 40))
             for source in (sources.ImageFolder(local), sources.ImageFolder(remote))
         ]
         assert results[0] == results[1]

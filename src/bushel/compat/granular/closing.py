@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from bushel.errors import noted_in
+
 __all__ = ["Closing"]
 
 
@@ -24,12 +26,11 @@ class Closing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        if error is None:
             self.close()
-        except Exception as failure:
-            if error is None:
-                raise
-            error.add_note(f"closing {type(self).__name__} failed too: {failure}")
+            return
+        with noted_in(error):
+            self.close()
 
     def close(self) -> None:
         """Let go of everything."""

@@ -95,7 +95,7 @@ def pytorch_worker_info(group: Any = None) -> tuple[int, int, int, int]:
     Ranks come from `RANK` and `WORLD_SIZE`, else from torch.distributed; workers from `WORKER` and `NUM_WORKERS`, else
     from the `DataLoader` whose worker this process is. PyTorch is asked only where the program has imported it.
     """
-    rank, world_size = _pair("RANK", "WORLD_SIZE") or _ranks(group) or (0, 1)
+    rank, world_size = _pair("RANK", "WORLD_SIZE") or torch_ranks(group) or (0, 1)
     worker, num_workers = _pair("WORKER", "NUM_WORKERS") or _workers() or (0, 1)
     return rank, world_size, worker, num_workers
 
@@ -106,7 +106,8 @@ def _pair(one: str, other: str) -> tuple[int, int] | None:
     return None
 
 
-def _ranks(group: Any) -> tuple[int, int] | None:
+def torch_ranks(group: Any) -> tuple[int, int] | None:
+    """Rank and number of ranks from torch.distributed, where the program uses it. Not in the original."""
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None

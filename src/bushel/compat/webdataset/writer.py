@@ -29,6 +29,7 @@ from bushel.compat.webdataset.gopen import gopen, rewrite_url
 from bushel.compat.webdataset.permission import secure
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.containers.tar.writer import end_of_archive, header_of
+from bushel.errors import name_file
 
 __all__ = [
     "ShardWriter",
@@ -127,7 +128,9 @@ class TarWriter:
                 self.own_fileobj.close()
             if self._part is not None:
                 self._part.name()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OSError) and self._part is not None:
+                name_file(error, self._part.path)
             self.discard()
             raise
 
@@ -177,8 +180,13 @@ class TarWriter:
         """
         size = memoryview(data).nbytes
         header = self._header(name, size)
-        for part in (header, data, bytes(-size % _BLOCK)):
-            self._sink.write(part)
+        try:
+            for part in (header, data, bytes(-size % _BLOCK)):
+                self._sink.write(part)
+        except OSError as error:
+            if self._part is not None:
+                name_file(error, self._part.path)
+            raise
         self._position += len(header) + size + -size % _BLOCK
         return size
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -19,7 +18,7 @@ from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.shardindex import I64, ColumnBuilder, IndexBuilder, ShardIndex
 from bushel.spec import KEY, Spec, format_spec
-from bushel.storage import AnyPath, Sink, Staging, is_local
+from bushel.storage import Sink, Staging, copy_whole
 
 __all__ = ["BagWriter", "copy_records", "file_names", "generation_of", "plan_layout", "stored_codec"]
 
@@ -121,18 +120,9 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
             )
         positions[name] = int(column.length.sum())
         target = place / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _copy_head(shard.path(column.file), target, positions[name])
+        copy_whole(shard.path(column.file), target)
+        os.truncate(target, positions[name])  # a table is small beside its records
     return positions
-
-
-def _copy_head(source: AnyPath, target: Path, length: int) -> None:
-    if is_local(source):
-        shutil.copyfile(cast("Path", source), target)  # in the kernel; a table is small beside its records
-    else:
-        with source.open("rb") as reader, open(target, "wb") as sink:
-            shutil.copyfileobj(reader, sink, 1 << 22)
-    os.truncate(target, length)
 
 
 class BagWriter:

@@ -6,7 +6,6 @@ several fields are maps (`packed_map`). Layout, rules and an example are in docs
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -24,7 +23,7 @@ from bushel.containers.packed_map import is_packed_map
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.shardindex import Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, ExtentError, Extents, File, Staging, open_file, read_many
+from bushel.storage import AnyPath, ExtentError, Extents, File, Staging, copy_whole, open_file, read_many, write_whole
 
 __all__ = ["CONTAINER", "empty_folders", "index_all_records"]
 
@@ -127,10 +126,9 @@ class _FFRecord:
         data, table, folders = staged_names(shard)
         rows = np.empty(len(header.offset), TABLE_ROW)
         rows["crc32"], rows["offset"] = header.crc32, header.offset
-        rows.tofile(staging.place / table)
-        with shard.path(0).open("rb") as source, open(staging.place / data, "wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 22)
-        (staging.place / folders).write_bytes(packed := pack_paths(empty))
+        write_whole(staging.place / table, rows.tobytes())
+        copy_whole(shard.path(0), staging.place / data)
+        write_whole(staging.place / folders, packed := pack_paths(empty))
         return {data: end, table: rows.nbytes, folders: len(packed)}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:

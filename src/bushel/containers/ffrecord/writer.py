@@ -23,7 +23,7 @@ from bushel import kernels
 from bushel.containers.base import Layout, Shard, Stored
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
-from bushel.errors import SpecError
+from bushel.errors import SpecError, naming
 from bushel.shardindex import IndexBuilder
 from bushel.storage import Staging
 
@@ -163,14 +163,14 @@ def _link_with_header(data: Path, target: Path, header: bytes) -> bool:
         os.link(data, target)
     except OSError:
         return False
-    with open(data, "r+b") as file:
+    with naming(target), open(data, "r+b") as file:
         file.write(header)
     return True
 
 
 def _copy_behind(data: Path, start: int, target: Path, header: bytes, *, sync: bool) -> None:
     """Make a file of the header and of what lies behind `start` in another one, inside the kernel where it can."""
-    with open(data, "rb") as source, open(target, "wb") as sink:
+    with open(data, "rb") as source, naming(target), open(target, "wb") as sink:
         sink.write(header)
         sink.flush()
         at, end = start, os.fstat(source.fileno()).st_size

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -29,7 +28,7 @@ from bushel.containers.gulp.naming import chunk_names, chunk_number, is_data, nu
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.shardindex import INLINE, MISSING, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, File, Staging, open_file
+from bushel.storage import AnyPath, File, Staging, copy_whole, open_file
 
 __all__ = ["CONTAINER"]
 
@@ -146,8 +145,7 @@ class _Gulp:
             raise UnsupportedError(f"{shard.path(_TABLE)} is no plain JSON and cannot be continued; add chunks")
         positions = {}
         for number, name in enumerate(shard.files):
-            with shard.path(number).open("rb") as source, open(staging.place / name, "wb") as sink:
-                shutil.copyfileobj(source, sink, 1 << 22)
+            copy_whole(shard.path(number), staging.place / name)
             positions[name] = index.files[number].size
         table = staging.place / shard.files[_TABLE]
         text = table.read_bytes().rstrip()

@@ -7,7 +7,6 @@ Image records have the fields of their header. Other records are samples of one 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -27,7 +26,7 @@ from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_co
 from bushel.errors import FormatError, SpecError
 from bushel.shardindex import Column, FileStamp, Fragments, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, Extents, File, Staging, open_file, read_many
+from bushel.storage import AnyPath, Extents, File, Staging, copy_whole, open_file, read_many, write_whole
 
 __all__ = ["CONTAINER"]
 
@@ -127,15 +126,14 @@ class _RecordIO:
             raise SpecError(f"{data.path} holds {kinds[existing]}, and these samples would be {kinds[new]}")
         records, end, _ = scan(data)
         rec, idx = shard.files[0], idx_name(shard.files[0])
-        with shard.path(0).open("rb") as source, open(staging.place / rec, "wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 22)
+        copy_whole(shard.path(0), staging.place / rec)
         if len(shard.files) > 1:
             table = open_file(shard.path(1))
             text = table.read(0, table.size)
             text += b"" if text.endswith(b"\n") or not text else b"\n"
         else:
             text = format_idx(records.offset)
-        (staging.place / idx).write_bytes(text)
+        write_whole(staging.place / idx, text)
         return {rec: end, idx: len(text)}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:

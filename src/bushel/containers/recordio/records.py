@@ -17,7 +17,7 @@ from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel.containers.recordio.scan import MAGIC, follow, hint, scan
-from bushel.errors import FormatError
+from bushel.errors import FormatError, name_file
 from bushel.storage import AnyPath, ExtentError, File, open_file
 
 __all__ = ["RecordSink", "read_record"]
@@ -67,7 +67,7 @@ class RecordSink:
     """
 
     def __init__(self, path: AnyPath, *, append: bool = False, known: int = 0) -> None:
-        self._end = 0
+        self._path, self._end = path, 0
         padding = 0
         if append and path.exists():
             file = open_file(path)
@@ -110,7 +110,8 @@ class RecordSink:
             while left:  # a write may take a part only
                 left = left[self._file.write(left) :]
             self._file.flush()
-        except OSError:
+        except OSError as error:
+            name_file(error, self._path)
             with suppress(OSError):  # where a file cannot be cut, the first error says more
                 self._file.truncate(self._end)
                 self._file.seek(self._end)

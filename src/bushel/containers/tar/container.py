@@ -6,7 +6,6 @@ read in `tar_members`. Layout, rules and an example are in docs/format-tar.md.
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -21,7 +20,7 @@ from bushel.containers.tar.writer import TarShardWriter
 from bushel.errors import SpecError
 from bushel.shardindex import FileStamp, IndexBuilder, ShardIndex
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, Staging, open_file
+from bushel.storage import AnyPath, Staging, copy_whole, open_file
 
 __all__ = ["CONTAINER"]
 
@@ -102,9 +101,7 @@ class _Tar:
         """Copy an archive into staging, without the empty blocks that close it."""
         [name] = shard.files
         found = scan(open_file(shard.path(0)))
-        (staging.place / name).parent.mkdir(parents=True, exist_ok=True)
-        with shard.path(0).open("rb") as source, open(staging.place / name, "wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 22)
+        copy_whole(shard.path(0), staging.place / name)
         return {name: found.end}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:

@@ -28,7 +28,7 @@ from bushel.compat.webdataset.commands.samples import (
     samples,
 )
 from bushel.compat.webdataset.gopen import gopen
-from bushel.compat.webdataset.shuffling import _shuffle
+from bushel.compat.webdataset.shuffling import shuffle
 from bushel.compat.webdataset.writer import ShardWriter
 from bushel.dataset import Dataset
 from bushel.errors import FormatError
@@ -152,7 +152,7 @@ def _cat(options: argparse.Namespace) -> int:
     found = samples(Reading.of(options, chosen_of_each=options.shardslice, mix=options.mix))
     found = renamed(_logged(found, options.logging), options.field)
     if options.shuffle > 0:
-        found = _shuffle(found, options.shuffle, options.shuffle // 2 + 1, seed=options.seed)
+        found = shuffle(options.shuffle, options.shuffle // 2 + 1, seed=options.seed)(found)
     with archive(options.output, options.allow_commands) as writer:
         for sample in rekeyed(found, options.rekey):
             writer.write(sample)

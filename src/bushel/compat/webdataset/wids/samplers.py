@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence, Sized
 from typing import Any, Protocol
 
-from bushel.compat.webdataset.utils import _ranks
+from bushel.compat.webdataset.utils import torch_ranks
 
 __all__ = ["ChunkedSampler", "DistributedChunkedSampler", "ShardListSampler", "ShardedSampler"]
 
@@ -145,7 +145,7 @@ def DistributedChunkedSampler(  # noqa: N802  (the original's name)
     """
     if drop_last is not None:
         warnings.warn("DistributedChunkedSampler does not support drop_last, thus it will be ignored", stacklevel=2)
-    found: Any = _ranks(None)
+    found: Any = torch_ranks(None)
     if found is None and num_replicas is None:
         warnings.warn(
             "DistributedChunkedSampler is called without distributed initialized; assuming single process", stacklevel=2

@@ -8,7 +8,7 @@ import pytest
 
 import bushel
 from bushel.dataset import Dataset
-from bushel.opening import expand_braces, expand_paths
+from bushel.finding import expand_braces, expand_paths
 
 
 def write(path: Path, count: int = 6, shard_samples: int | None = None) -> None:
