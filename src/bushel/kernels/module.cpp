@@ -65,6 +65,8 @@ void translate(const std::exception_ptr &thrown, void *types) {
 
 NB_MODULE(_kernels, module) {
     namespace nb = nanobind;
+    // What a daemon thread still holds when the interpreter ends is nobody's mistake, and the system takes it back.
+    nb::set_leak_warnings(false);
     module.doc() = "Compiled hot loops of Bushel.";
     static bushel::ErrorTypes types;  // lives as long as the module, which is never unloaded
     const auto error_type = [&module](const char *name, const char *full_name) {
