@@ -52,7 +52,7 @@ class Case:
         """Who loads it."""
         variant = "clips" if self.clips else "-"
         ours = [
-            Contestant(f"{name}, {form}", peer, form, variant, own=True)
+            Contestant(f"{name}, {form}", peer, form, variant, None)
             for name, peer in (("bushel.Loader", "bushel"), ("the kernel alone", "kernel"))
             for form in ("plain", "tiled")
         ]
@@ -101,8 +101,8 @@ def contest(case: Case, root: Path, rounds: int, skipped: dict[str, str]) -> dic
     """All contestants, in turns."""
     running: dict[str, Serving] = {}
     for one in case.contestants:
-        if not one.python.exists():
-            skipped[one.name] = "make interop-env makes .interop/loading"
+        if one.missing is not None:
+            skipped[one.name] = one.missing
             continue
         try:
             running[one.name] = Serving(one, root / one.form)

@@ -29,7 +29,6 @@ import plot
 from measure import ROOT, SCRATCH, console, machine, save
 from served import PEERS
 
-ENVIRONMENT = ROOT / ".interop" / "loading" / "bin" / "python"
 CLOCK = os.sysconf("SC_CLK_TCK")
 LOOK_SECONDS = 0.2
 
@@ -43,24 +42,30 @@ class Contestant:
         peer: The module `peers/peer_photos_….py`.
         form: How the photos are stored for it.
         variant: Which way of the module's.
-        own: Whether it runs in this environment rather than in that of the other loaders.
+        environment: The folder of `.interop` that has it, or None for the interpreter that runs this.
     """
 
     name: str
     peer: str
     form: str
     variant: str = "-"
-    own: bool = False
+    environment: str | None = "loading"
 
     @property
     def python(self) -> Path:
         """The interpreter."""
-        return Path(sys.executable) if self.own else ENVIRONMENT
+        return Path(sys.executable) if self.environment is None else ROOT / ".interop" / self.environment / "bin/python"
+
+    @property
+    def missing(self) -> str | None:
+        """Why it cannot be measured here, or None."""
+        how = f"python interop/environments.py {self.environment} makes .interop/{self.environment}"
+        return None if self.python.exists() else how
 
 
 CONTESTANTS = (
-    Contestant("bushel", "bushel", "bag", own=True),
-    Contestant("bushel, one helper process", "bushel", "bag", "process", own=True),
+    Contestant("bushel", "bushel", "bag", environment=None),
+    Contestant("bushel, one helper process", "bushel", "bag", "process", None),
     Contestant("bushel + simplejpeg + cv2", "bushel", "bag", "libraries"),
     Contestant("torch + Pillow", "torch", "files", "Pillow"),
     Contestant("torch + simplejpeg + cv2", "torch", "files", "cv2"),
@@ -69,6 +74,8 @@ CONTESTANTS = (
     Contestant("SPDL + simplejpeg + cv2", "spdl", "files"),
     Contestant("grain + array_record", "grain", "array_record"),
     Contestant("tf.data", "tf", "files"),
+    Contestant("DALI on the CPU", "dali", "files", environment="dali"),
+    Contestant("FFCV", "ffcv", "beton", environment="ffcv"),
 )
 
 
@@ -108,7 +115,7 @@ class Serving:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ} if contestant.own else {**os.environ, "BUSHEL_SITE": folder},
+            env={**os.environ} if contestant.environment is None else {**os.environ, "BUSHEL_SITE": folder},
         )
         self._said: list[str] = []
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -247,8 +254,8 @@ def main() -> None:
     for one in CONTESTANTS:
         if options.only and one.peer not in options.only:
             continue
-        if not one.python.exists():
-            skipped[one.name] = "make interop-env makes .interop/loading"
+        if one.missing is not None:
+            skipped[one.name] = one.missing
             continue
         try:
             running[one.name] = Serving(one, _fill(one, options.photos, count))

@@ -21,8 +21,8 @@ PYTHON = "3.11"  # the newest version on which every original still runs (mxnet 
 RECIPES = Path(__file__).resolve().parent / "requirements"
 ENVIRONMENTS = RECIPES.parent.parent / ".interop"
 STAMP = "requirements.sha256"
-ON_REQUEST = frozenset({"loading"})
-"""Environments that are only made when they are named: they hold gigabytes of trainers."""
+ON_REQUEST = frozenset({"dali", "ffcv", "loading"})
+"""Environments that are only made when they are named: they hold gigabytes, and FFCV needs headers that few have."""
 
 
 class EnvironmentFailedError(Exception):
@@ -88,7 +88,9 @@ def main() -> int:
     """Make the environments named on the command line; 0 when all are there, 1 when one failed."""
     parser = argparse.ArgumentParser(description="Make virtual environments of the original packages.")
     parser.add_argument(
-        "name", nargs="*", help=f"one or more of: {', '.join(names())} (default: all but {', '.join(ON_REQUEST)})"
+        "name",
+        nargs="*",
+        help=f"one or more of: {', '.join(names())} (default: all but {', '.join(sorted(ON_REQUEST))})",
     )
     wanted: list[str] = parser.parse_args().name or sorted(set(names()) - ON_REQUEST)
     unknown = sorted(set(wanted) - set(names()))

@@ -23,7 +23,7 @@ def _photos(folder: Path, count: int) -> Iterator[tuple[str, bytes]]:
 def main() -> None:
     """Write them."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("form", choices=("files", "tar", "granular", "array_record", "bag"))
+    parser.add_argument("form", choices=("files", "tar", "granular", "array_record", "beton", "bag"))
     parser.add_argument("path", type=Path)
     parser.add_argument("photos", type=Path)
     parser.add_argument("count", type=int)
@@ -56,6 +56,10 @@ def main() -> None:
         for _, data in photos:
             writer.write(data)
         writer.close()
+    elif options.form == "beton":
+        import beton
+
+        beton.write(path, (data for _, data in photos))
     else:
         import bushel
 

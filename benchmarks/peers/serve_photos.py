@@ -18,7 +18,7 @@ from crop import SIDE
 def main() -> None:
     """Import, then answer each line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("peer", help="torch, webdataset, granular, spdl, grain, tf or bushel")
+    parser.add_argument("peer", help="torch, webdataset, granular, spdl, grain, tf, dali, ffcv or bushel")
     parser.add_argument("variant")
     parser.add_argument("path")
     options = parser.parse_args()
