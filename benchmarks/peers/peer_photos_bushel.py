@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import crop
-import numpy as np
 
 if "BUSHEL_SITE" in os.environ:  # in an environment that has those libraries, and Bushel elsewhere
     site.addsitedir(os.environ["BUSHEL_SITE"])
@@ -25,23 +24,19 @@ def prepare(path: str, variant: str) -> None:
     _opened[path] = bushel.open(path)
 
 
-def _frames(clips: list[list[Any]]) -> Any:
-    return np.stack([frame for clip in clips for frame in clip])
-
-
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
     """Shuffled batches."""
-    own = [RandomResizedCrop(crop.SIDE), RandomHorizontalFlip()]
+    own: list[Any] = [RandomResizedCrop(crop.SIDE), RandomHorizontalFlip()]
     options: dict[str, Any] = {"transforms": {"image": own}}
     if variant == "libraries":
         options = {"transforms": {"image": [crop.with_cv2]}, "decode": False}
     elif variant == "process":
         options["processes"] = 1
     elif variant == "clips":
-        options = {"transforms": {"frames": [EachFrame(own)]}, "collate": {"frames": _frames}}
+        options = {"transforms": {"frames": [EachFrame(own)]}, "collate": {"frames": "stack"}}
         size = crop.BATCH // len(_opened[path].available(0)["frames"])
         for batch in Loader(_opened[path], size, shuffle=True, seed=seed, **options):
-            yield batch["frames"]
+            yield batch["frames"].reshape(-1, *batch["frames"].shape[2:])
         return
     for batch in Loader(_opened[path], crop.BATCH, shuffle=True, seed=seed, **options):
         yield batch["image"]

@@ -78,6 +78,20 @@ def test_stack_refuses_what_does_not_stack() -> None:
     assert batch_of(1, 2, rule="stack").tolist() == [1, 2]
 
 
+def test_stack_reaches_into_sequences() -> None:
+    clips = [[np.full((2, 3), 10 * clip + frame, np.uint8) for frame in range(4)] for clip in range(3)]
+    batch = batch_of(*clips, rule="stack")
+    assert batch.dtype == np.uint8
+    np.testing.assert_array_equal(batch, np.array(clips))
+    assert batch_of([1, 2], [3, 4], rule="stack").tolist() == [[1, 2], [3, 4]]
+    assert batch_of(*clips) == clips
+    with pytest.raises(SpecError, match=r"uint8\[3, 2, 3\], uint8\[4, 2, 3\]"):
+        batch_of(clips[0], clips[1][:3], rule="stack")
+    for clip in ([], [b"text"]):
+        with pytest.raises(SpecError, match=r"field 'x' .*do not stack"):
+            batch_of(clips[0], clip, rule="stack")
+
+
 def test_list_leaves_everything_alone() -> None:
     assert batch_of(1, 2, rule="list") == [1, 2]
 

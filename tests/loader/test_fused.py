@@ -116,6 +116,30 @@ def test_frames_of_a_sequence_are_cropped_alike(dataset: bushel.Dataset) -> None
     assert (halved[3][2] == frames(*CROP)[3][2] // 2).all()
 
 
+def test_frames_are_decoded_into_one_array_where_they_are_stacked(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "clips", {"frames": "jpg[]"}, container="bag") as writer:
+        for clip in range(7):
+            writer.append({"frames": [photo(3 * clip + frame) for frame in range(3)]})
+    clips = bushel.open(tmp_path / "clips")
+    assert isinstance(clips, bushel.Dataset)
+    transforms: dict[str, Any] = {"frames": [EachFrame(CROP)]}
+    for processes in (0, 1):
+        lists = Loader(clips, 4, seed=3, transforms=transforms)
+        stacked = Loader(clips, 4, seed=3, transforms=transforms, collate={"frames": "stack"}, processes=processes)
+        for batch, expected in zip(stacked, lists, strict=True):
+            np.testing.assert_array_equal(batch["frames"], np.array(expected["frames"]))
+    after = {"frames": [EachFrame([*CROP, Lambda(double)])]}
+    [batch] = Loader(clips, 7, transforms=after, collate={"frames": "stack"})
+    [whole] = Loader(clips, 7, transforms=transforms, collate={"frames": "stack"})
+    np.testing.assert_array_equal(batch["frames"], double(whole["frames"]))
+
+
+def test_clips_of_unequal_length_do_not_stack(dataset: bushel.Dataset) -> None:
+    transforms: dict[str, Any] = {"frames": [EachFrame(CROP)]}
+    with pytest.raises(SpecError, match=r"field 'frames' .*do not stack"):
+        list(Loader(dataset, 8, transforms=transforms, collate={"frames": "stack"}))
+
+
 def test_grey_images_join_those_in_colour_and_other_formats_too(tmp_path: Path) -> None:
     stream = io.BytesIO()
     Image.open(io.BytesIO(photo(1))).save(stream, "PNG")

@@ -250,6 +250,21 @@ def test_frames_can_be_planned(same: bool) -> None:
     assert plan_frames(EachFrame([Resize(3), Lambda(np.copy), RandomCrop(2)])) is None
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_frames_of_several_sizes_are_planned_as_they_are_transformed(same: bool) -> None:
+    frames = EachFrame([RandomResizedCrop(16), RandomCrop(8), RandomHorizontalFlip()], same=same)
+    plan = plan_frames(frames)
+    assert plan is not None
+    # one that is so wide that all ten draws fail, and uses up more random numbers than the others
+    sizes = [(60, 40), (4000, 2), (30, 50), (60, 40), (30, 50), (4000, 2), (60, 40)]
+    planned, one_by_one = generator(5), generator(5)
+    found = frame_geometries(frames, plan, sizes, planned)
+    expected = [plan.geometry(*size, rng) for size, rng in zip(sizes, frames.generators(one_by_one), strict=False)]
+    assert found == expected
+    assert planned.random() == one_by_one.random()
+    assert frame_geometries(frames, plan, [], generator(5)) == []
+
+
 def test_they_are_values() -> None:
     transforms: list[Any] = [
         RandomResizedCrop(224),

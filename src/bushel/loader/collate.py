@@ -71,8 +71,8 @@ def collate(
 
     Args:
         samples: The samples, in the order of the batch.
-        rules: Field to rule: `"list"`, `"stack"` (an error where arrays do not stack), a `Padded`, or a function of
-            the list of values.
+        rules: Field to rule: `"list"`, `"stack"` (an error where arrays do not stack; the elements of sequences are
+            stacked, too), a `Padded`, or a function of the list of values.
         stacked: Fields whose values were stacked already.
 
     Returns:
@@ -113,6 +113,10 @@ def _stack(values: list[Any], *, must: bool) -> Any:
     if isinstance(first, np.ndarray):
         if all(isinstance(v, np.ndarray) and v.shape == first.shape and v.dtype == first.dtype for v in values):
             return np.stack(values)
+    elif must and isinstance(first, list):
+        sequences = [_stack(value, must=True) if value else value for value in values]
+        if all(isinstance(sequence, np.ndarray) for sequence in sequences):
+            return _stack(sequences, must=True)
     elif isinstance(first, bool | int | float | complex | np.generic):
         kinds = bool | int | float | complex | np.number | np.bool_
         if all(isinstance(value, kinds) for value in values):

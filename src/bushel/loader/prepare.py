@@ -183,9 +183,14 @@ class Stretch:
         stored = self._stored(field, _is_sequence)
         for at, datas in stored.items():
             sample = self.samples[at]
+            shape = (len(datas), *_shape(plan))
+            batch = None if self.slots is None or plan.rest else self.slots.sequences(field, shape, plan.dtype)
+            out = np.empty(shape, plan.dtype) if batch is None else batch[self.first + at]
             try:
                 if isinstance(sample, dict):
-                    sample[field] = _decode_sequence(frames, plan, datas, self.rngs[at], reducing_gap, reading)
+                    sample[field] = _decode_sequence(frames, plan, datas, self.rngs[at], reducing_gap, reading, out)
+                    if batch is not None and self.slots is not None:
+                        self.slots.fill(field, self.first + at)
             except Exception as error:
                 self._fail(at, error, field)
         return set(stored)
@@ -198,12 +203,12 @@ def _decode_sequence(
     rng: np.random.Generator | None,
     gap: float | None,
     reading: ImageReading,
+    out: npt.NDArray[Any],
 ) -> list[npt.NDArray[Any]]:
     if not datas:
         return []
     sizes = (image_size(data, orient=reading.orient) for data in datas)
     geometries = frame_geometries(frames, plan, sizes, rng)
-    out = np.empty((len(datas), *_shape(plan)), plan.dtype)
     options = {"orient": reading.orient, "tolerant": reading.tolerant}
     for number, problem in decode_into(plan, datas, geometries, out, reducing_gap=gap, **options).items():
         raise CodecError(f"element {number}: {problem}", **problem.details)

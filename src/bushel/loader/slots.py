@@ -48,6 +48,10 @@ class SlotMemory:
         """Whether a field has slots."""
         return name not in self._ragged and self._rules.get(name) in (None, "stack")
 
+    def stacks_sequences(self, name: str) -> bool:
+        """Whether a field whose values are lists of arrays of one shape has slots: only if that is asked for."""
+        return self.stacks(name) and self._rules.get(name) == "stack"
+
     def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
         """An array for a batch, or None where there is no memory for it."""
         return self._pool.array((samples, *shape), dtype)
@@ -77,6 +81,10 @@ class Slots:
         """
         field = self._field(name, shape, dtype)
         return None if field is None else field.array
+
+    def sequences(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """The same for a sequence field; the number of elements comes first in the shape."""
+        return self.array(name, shape, dtype) if self._memory.stacks_sequences(name) else None
 
     def fill(self, name: str, place: int) -> npt.NDArray[Any]:
         """Note that a slot holds its value, which is returned."""

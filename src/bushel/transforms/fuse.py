@@ -114,4 +114,11 @@ def frame_geometries(
     frames: EachFrame, plan: DecodePlan, sizes: Iterable[tuple[int, int]], rng: np.random.Generator | None = None
 ) -> list[Geometry]:
     """What is decoded of each frame of a sample, given their widths and heights."""
-    return [plan.geometry(*size, rng) for size, rng in zip(sizes, frames.generators(rng), strict=False)]
+    if not frames.same:
+        return [plan.geometry(*size, rng) for size in sizes]
+    # Frames of one size are decoded alike. The size of the last one is the last to be drawn for: so the generator is
+    # left as it would be behind all frames.
+    every = list(sizes)
+    order = reversed(dict.fromkeys(reversed(every)))
+    geometries = {size: plan.geometry(*size, rng) for size, rng in zip(order, frames.generators(rng), strict=False)}
+    return [geometries[size] for size in every]

@@ -187,7 +187,7 @@ class RandomResizedCrop:
     def _crop(self, width: int, height: int, rng: np.random.Generator) -> Crop:
         least, most = math.log(self.ratio[0]), math.log(self.ratio[1])
         for _ in range(10):
-            part, shape, x, y = rng.random(4).tolist()
+            part, shape, x, y = rng.random(), rng.random(), rng.random(), rng.random()  # faster than an array of them
             area = width * height * (self.scale[0] + part * (self.scale[1] - self.scale[0]))
             ratio = math.exp(least + shape * (most - least))
             box = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
