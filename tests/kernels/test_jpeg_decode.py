@@ -240,6 +240,7 @@ def test_luma_alone(kind: str) -> None:
 def test_fast_is_nearly_the_same(kind: str) -> None:
     exact, fast = decode_jpeg(KINDS[kind]).astype(int), decode_jpeg(KINDS[kind], fast=True)
     assert fast.shape == exact.shape
+    np.testing.assert_array_equal(fast, decode_jpeg(KINDS[kind], fast=True, libjpeg=True))
     assert np.abs(fast - exact).mean() < 8  # edges where chroma is subsampled, and not smoothed
     np.testing.assert_array_equal(decode_jpeg(KINDS[kind]), exact)  # no trace in the decoder of this thread
 

@@ -393,8 +393,8 @@ def decode_jpeg(
         orient: Turn and mirror it as its Exif orientation says.
         tolerant: Let pass what libjpeg warns of, such as a premature end; what is missing is then grey, or repeats
             what is above it.
-        fast: No smoothing of upsampled chroma, and where libjpeg-turbo decodes, its fast inverse DCT: as simplejpeg
-            with ``fastdct`` and ``fastupsample``. Levels differ by a few.
+        fast: By libjpeg-turbo, with its fast inverse DCT and no smoothing of upsampled chroma, as simplejpeg does with
+            ``fastdct`` and ``fastupsample``. Levels differ by a few.
         grey: Only the luma of a colour JPEG, without the work for its colours.
         libjpeg: Let libjpeg-turbo decode all images.
         most_pixels: Refuse larger images. The default is Pillow's limit.
@@ -546,7 +546,7 @@ def jpeg_segment_window(head: _Bytes, box: tuple[int, int, int, int]) -> tuple[i
 def splice_jpeg(
     data: _Bytes, box: tuple[int, int, int, int], segments: NDArray[np.int64] | None = None
 ) -> tuple[bytes, int, int] | None:
-    """A smaller JPEG of the segments of a tiled one that a box touches, which is how `decode_jpegs` decodes its crops.
+    """A smaller JPEG of the segments of a tiled one that a box touches, of which any decoder makes its crop.
 
     Where chroma is subsampled it shows an MCU more on each side, so that the pixels of the box are those of the image.
 

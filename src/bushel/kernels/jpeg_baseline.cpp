@@ -11,7 +11,7 @@ struct BaselineDecoder::Work {};
 BaselineDecoder::BaselineDecoder() = default;
 BaselineDecoder::~BaselineDecoder() = default;
 
-bool BaselineDecoder::read(const std::uint8_t *, std::size_t, const JpegHeader &, const Region &, int, int, bool,
+bool BaselineDecoder::read(const std::uint8_t *, std::size_t, const JpegHeader &, const Region &, int, int,
                            std::uint8_t *, std::size_t) {
     return false;
 }
@@ -70,11 +70,11 @@ BaselineDecoder::BaselineDecoder() = default;
 BaselineDecoder::~BaselineDecoder() = default;
 
 bool BaselineDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region,
-                           int scale, int channels, bool smooth, std::uint8_t *out, std::size_t stride) {
+                           int scale, int channels, std::uint8_t *out, std::size_t stride) {
     if (!has_wide()) return false;
     if (!work_) work_ = std::make_unique<Work>();
     if (!read_tables(data, header, work_->tables)) return false;
-    const RegionPlan plan = plan_region(header, work_->tables, region, scale, channels, smooth);
+    const RegionPlan plan = plan_region(header, work_->tables, region, scale, channels);
     ScanDecoder &scan = work_->scan;
     if (!scan.read(data, size, header, work_->tables, plan)) return false;
     const auto width = static_cast<std::size_t>(region.width());

@@ -17,9 +17,9 @@ public:
     ~BaselineDecoder();
 
     // Decodes a region, in pixels at 1/scale of the size, to so many channels (3 to 1: the luma) into rows that lie
-    // `stride` bytes apart. Chroma is interpolated if smooth, else repeated. False where libjpeg has to do it.
+    // `stride` bytes apart. False where libjpeg has to do it.
     bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region, int scale,
-              int channels, bool smooth, std::uint8_t *out, std::size_t stride);
+              int channels, std::uint8_t *out, std::size_t stride);
 
 private:
     struct Work;

@@ -83,7 +83,7 @@ Pixels decode_region(JpegDecoders &decoders, const std::uint8_t *data, std::size
     const std::size_t stride = static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(channels);
     std::uint8_t *out = decoders.pixels.bytes(stride * static_cast<std::size_t>(region.height()));
     if (!options.libjpeg &&
-        decoders.baseline.read(data, size, header, region, scale, channels, true, out, stride)) {
+        decoders.baseline.read(data, size, header, region, scale, channels, out, stride)) {
         return {out, static_cast<std::ptrdiff_t>(stride), region.width(), region.height(), channels};
     }
     return decode_by_libjpeg(decoders.any, data, size, header, region, scale, channels, options.tolerant);
@@ -147,9 +147,11 @@ void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t si
                 int channels, const JpegOptions &options, std::uint8_t *out) {
     const std::size_t stride = static_cast<std::size_t>(header.width) * static_cast<std::size_t>(channels);
     const Region all{0, 0, header.width, header.height};
-    const bool done = !options.libjpeg && decoders.baseline.read(data, size, header, all, 1, channels, !options.fast,
-                                                                 out, stride);
-    if (done) return;
+    // GulpIO2's pixels are those of libjpeg's fast inverse DCT.
+    if (!options.libjpeg && !options.fast &&
+        decoders.baseline.read(data, size, header, all, 1, channels, out, stride)) {
+        return;
+    }
     decoders.any.begin(data, size, channels, 1, options.tolerant, options.fast);
     decoders.any.read_all(out);
 }

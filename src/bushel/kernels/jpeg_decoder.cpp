@@ -11,11 +11,7 @@ void JpegDecoder::guarded(Step step) {
     errors_.guard(step, [this] { jpeg_abort_decompress(&image_); });
 }
 
-JpegDecoder::JpegDecoder() {
-    image_.err = errors_.manager();
-    guarded([this] { jpeg_create_decompress(&image_); });
-    image_.progress = &limit_;
-}
+JpegDecoder::JpegDecoder() { image_.err = errors_.manager(); }
 
 JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&image_); }
 
@@ -24,7 +20,10 @@ void JpegDecoder::begin(const std::uint8_t *data, std::size_t size, int channels
     errors_.tolerate_warnings(tolerant);
     channels_ = channels;
     guarded([=] {
-        jpeg_abort_decompress(&image_);  // where the image before was not read to its end
+        // A new one, since libjpeg decodes a file that lacks tables with those of the image before.
+        jpeg_destroy_decompress(&image_);
+        jpeg_create_decompress(&image_);
+        image_.progress = &limit_;
         jpeg_mem_src(&image_, data, static_cast<unsigned long>(size));
         jpeg_read_header(&image_, TRUE);
         image_.out_color_space = image_.num_components == 4 ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;

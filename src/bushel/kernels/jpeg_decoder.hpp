@@ -1,4 +1,4 @@
-// libjpeg, one image after the other with the same memory: entropy decoding, inverse DCT and colour.
+// libjpeg, one image after the other into the same memory: entropy decoding, inverse DCT and colour.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -7,9 +7,9 @@ namespace bushel {
 // Copies 32 bytes at a time until one of them is 0xFF, of which there is one in some hundreds.
 BUSHEL_WIDE void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
     constexpr std::size_t step = 32;
-    if (bytes_.size() < size + room) bytes_.resize(size + room);
     const std::uint8_t *end = data + size;
-    std::uint8_t *out = bytes_.data();
+    std::uint8_t *out = bytes_.bytes(size + room);
+    begin_ = out;
     is_before_marker_ = false;
     const __m256i ones = _mm256_set1_epi8(-1);
     while (data < end) {
@@ -29,11 +29,12 @@ BUSHEL_WIDE void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
             ++data;
             continue;
         }
-        --out;  // it begins a marker, if it is not the very last byte
-        is_before_marker_ = data < end;
+        --out;
+        while (data < end && *data == 0xFF) ++data;  // fill bytes
+        is_before_marker_ = data < end && *data != 0;  // FF FF 00 is none: libjpeg is to say what it is
         break;
     }
-    size_ = static_cast<std::size_t>(out - bytes_.data());
+    size_ = static_cast<std::size_t>(out - begin_);
     std::memset(out, 0, 64);
 }
 

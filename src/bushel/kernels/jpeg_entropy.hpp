@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <vector>
 
+#include "buffer.hpp"
 #include "jpeg_huffman.hpp"
 
 namespace bushel {
@@ -21,12 +21,13 @@ public:
     // Takes the bytes up to the next marker, or to the end.
     void set(const std::uint8_t *data, std::size_t size);
 
-    const std::uint8_t *begin() const { return bytes_.data(); }
-    const std::uint8_t *end() const { return bytes_.data() + size_; }
+    const std::uint8_t *begin() const { return begin_; }
+    const std::uint8_t *end() const { return begin_ + size_; }
     bool is_before_marker() const { return is_before_marker_; }
 
 private:
-    std::vector<std::uint8_t> bytes_;
+    Buffer bytes_;
+    const std::uint8_t *begin_ = nullptr;
     std::size_t size_ = 0;
     bool is_before_marker_ = false;
 };

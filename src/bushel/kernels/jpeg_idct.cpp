@@ -108,24 +108,72 @@ BUSHEL_INLINE Pairs pairs_of_columns(const Columns &columns) {
             _mm256_permute2x128_si256(low, high, 0x31)};
 }
 
-BUSHEL_INLINE std::uint8_t level(int value) {
-    return static_cast<std::uint8_t>(std::min(std::max(value + 128, 0), 255));
+// What stays below these bounds overflows 16 bits in no version of libjpeg, nor a table that it looks levels up in.
+// They are powers of two, so that magnitudes are compared by their bits, many at once: images of 8 bits have sums of at
+// most 2048, 5200 and 128.
+constexpr int most_product = 1 << 13, most_sum = 1 << 14, most_level = 1 << 9;
+
+// Collects the magnitudes of scalars.
+class Range {
+public:
+    int product(int value) { return seen(value, products_); }
+    int sum(int value) { return seen(value, sums_); }
+    std::uint8_t level(int value) {
+        return static_cast<std::uint8_t>(std::min(std::max(seen(value, levels_) + 128, 0), 255));
+    }
+    bool holds() const { return products_ < most_product && sums_ < most_sum && levels_ < most_level; }
+
+private:
+    static int seen(int value, int &all) {
+        all |= value ^ value >> 31;
+        return value;
+    }
+
+    int products_ = 0, sums_ = 0, levels_ = 0;
+};
+
+// Bits of 16-bit values that are set where one is not below a bound.
+BUSHEL_INLINE __m256i beyond(int bound, __m256i first, __m256i second, __m256i third, __m256i fourth) {
+    const __m256i all = _mm256_or_si256(_mm256_or_si256(_mm256_abs_epi16(first), _mm256_abs_epi16(second)),
+                                        _mm256_or_si256(_mm256_abs_epi16(third), _mm256_abs_epi16(fourth)));
+    return _mm256_and_si256(all, _mm256_set1_epi16(static_cast<std::int16_t>(-bound)));
+}
+
+// The same for the products of a block: their upper halves, were they 65536 / most_product times as large.
+BUSHEL_INLINE __m256i beyond(const std::int16_t *block, const Quantisers &quantisers) {
+    constexpr int shift = 3;
+    static_assert(most_product << shift == 1 << 16, "the shift brings the bound to the upper half");
+    __m256i all = _mm256_setzero_si256();
+    for (int i = 0; i < 64; i += 16) {
+        const __m256i values = _mm256_load_si256(reinterpret_cast<const __m256i *>(block + i));
+        const __m256i factor = _mm256_load_si256(reinterpret_cast<const __m256i *>(quantisers.factor + i));
+        all = _mm256_or_si256(all, _mm256_mulhi_epi16(_mm256_abs_epi16(values), _mm256_slli_epi16(factor, shift)));
+    }
+    return all;
 }
 
 BUSHEL_INLINE int rounded(std::int64_t value, int bits) {
     return static_cast<int>((value + (std::int64_t{1} << (bits - 1))) >> bits);
 }
 
-BUSHEL_WIDE void idct8(const std::int16_t *block, const Quantisers &quantisers, int last, std::uint8_t *out,
+BUSHEL_WIDE bool idct1(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out, std::size_t) {
+    Range range;
+    *out = range.level(rounded(range.product(block[0] * quantisers.factor[0]), 3));
+    return range.holds();
+}
+
+BUSHEL_WIDE bool idct8(const std::int16_t *block, const Quantisers &quantisers, int last, std::uint8_t *out,
                        std::size_t stride) {
     if (last == 0) {
-        const std::uint8_t flat = level(rounded(block[0] * quantisers.factor[0], 3));
+        std::uint8_t flat;
+        const bool holds = idct1(block, quantisers, last, &flat, stride);
         const std::uint64_t row = flat * 0x0101010101010101U;
         for (int i = 0; i < 8; ++i, out += stride) std::memcpy(out, &row, sizeof row);
-        return;
+        return holds;
     }
-    const Columns columns = transposed(transformed<fraction - first_pass>(pairs_of_rows(block, quantisers)));
-    const Columns rows = transposed(transformed<fraction + first_pass + 3>(pairs_of_columns(columns)));
+    const Rows sums = transformed<fraction - first_pass>(pairs_of_rows(block, quantisers));
+    const Rows levels = transformed<fraction + first_pass + 3>(pairs_of_columns(transposed(sums)));
+    const Columns rows = transposed(levels);
     const __m256i middle = _mm256_set1_epi8(-128);
     const __m256i of0145 = _mm256_add_epi8(_mm256_packs_epi16(rows.of04, rows.of15), middle);
     const __m256i of2367 = _mm256_add_epi8(_mm256_packs_epi16(rows.of26, rows.of37), middle);
@@ -137,6 +185,10 @@ BUSHEL_WIDE void idct8(const std::int16_t *block, const Quantisers &quantisers, 
     write(2, _mm256_castsi256_si128(of2367));
     write(4, _mm256_extracti128_si256(of0145, 1));
     write(6, _mm256_extracti128_si256(of2367, 1));
+    const __m256i wrong = _mm256_or_si256(
+        beyond(block, quantisers), _mm256_or_si256(beyond(most_sum, sums.of01, sums.of23, sums.of45, sums.of67),
+                                                   beyond(most_level, levels.of01, levels.of23, levels.of45, levels.of67)));
+    return _mm256_testz_si256(wrong, wrong);
 }
 
 // Half and quarter sizes leave out what belongs to frequencies that these sizes do not have, in both passes. Their sums
@@ -158,19 +210,21 @@ BUSHEL_INLINE Four four(Wide in0, Wide in1, Wide in2, Wide in3, Wide in5, Wide i
              rounded(middle - even - low, Bits), rounded(middle + even - high, Bits)}};
 }
 
-BUSHEL_WIDE void idct4(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out,
+BUSHEL_WIDE bool idct4(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out,
                        std::size_t stride) {
+    Range range;
     int columns[4][8];
     for (int column = 0; column < 8; ++column) {
-        const auto in = [&](int row) { return block[8 * row + column] * quantisers.factor[8 * row + column]; };
+        const auto in = [&](int row) { return range.product(block[8 * row + column] * quantisers.factor[8 * row + column]); };
         const Four down = four<fraction - first_pass + 1>(in(0), in(1), in(2), in(3), in(5), in(6), in(7));
-        for (int row = 0; row < 4; ++row) columns[row][column] = down.out[row];
+        for (int row = 0; row < 4; ++row) columns[row][column] = range.sum(down.out[row]);
     }
     for (int row = 0; row < 4; ++row, out += stride) {
         const int *in = columns[row];
         const Four across = four<fraction + first_pass + 3 + 1>(in[0], in[1], in[2], in[3], in[5], in[6], in[7]);
-        for (int column = 0; column < 4; ++column) out[column] = level(across.out[column]);
+        for (int column = 0; column < 4; ++column) out[column] = range.level(across.out[column]);
     }
+    return range.holds();
 }
 
 struct Two {
@@ -185,23 +239,21 @@ BUSHEL_INLINE Two two(Wide in0, Wide in1, Wide in3, Wide in5, Wide in7) {
     return {{rounded(even + odd, Bits), rounded(even - odd, Bits)}};
 }
 
-BUSHEL_WIDE void idct2(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out,
+BUSHEL_WIDE bool idct2(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out,
                        std::size_t stride) {
+    Range range;
     int columns[2][8];
     for (const int column : {0, 1, 3, 5, 7}) {
-        const auto in = [&](int row) { return block[8 * row + column] * quantisers.factor[8 * row + column]; };
+        const auto in = [&](int row) { return range.product(block[8 * row + column] * quantisers.factor[8 * row + column]); };
         const Two down = two<fraction - first_pass + 2>(in(0), in(1), in(3), in(5), in(7));
-        columns[0][column] = down.out[0], columns[1][column] = down.out[1];
+        columns[0][column] = range.sum(down.out[0]), columns[1][column] = range.sum(down.out[1]);
     }
     for (int row = 0; row < 2; ++row, out += stride) {
         const int *in = columns[row];
         const Two across = two<fraction + first_pass + 3 + 2>(in[0], in[1], in[3], in[5], in[7]);
-        out[0] = level(across.out[0]), out[1] = level(across.out[1]);
+        out[0] = range.level(across.out[0]), out[1] = range.level(across.out[1]);
     }
-}
-
-BUSHEL_WIDE void idct1(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out, std::size_t) {
-    *out = level(rounded(block[0] * quantisers.factor[0], 3));
+    return range.holds();
 }
 
 }  // namespace

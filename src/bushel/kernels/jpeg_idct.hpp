@@ -13,8 +13,10 @@ struct Quantisers {
     alignas(32) std::int16_t factor[64];
 };
 
-// Writes size x size levels of a block, whose coefficients behind number `last` in zigzag order are zero.
-using InverseDct = void (*)(const std::int16_t *block, const Quantisers &quantisers, int last, std::uint8_t *out,
+// Writes size x size levels of a block, whose coefficients behind number `last` in zigzag order are zero. False, and
+// other levels than libjpeg's, for coefficients far beyond those of any image: there its versions for different
+// processors differ from each other, too.
+using InverseDct = bool (*)(const std::int16_t *block, const Quantisers &quantisers, int last, std::uint8_t *out,
                             std::size_t stride);
 
 // For a size of 8, 4, 2 or 1.

@@ -38,7 +38,7 @@ Region PlanePlan::samples() const {
 }
 
 RegionPlan plan_region(const JpegHeader &header, const JpegTables &tables, const Region &region, int scale,
-                       int channels, bool smooth) {
+                       int channels) {
     const JpegGrid grid(header);
     const ScanComponent &most = tables.component[0];
     RegionPlan plan;
@@ -54,7 +54,7 @@ RegionPlan plan_region(const JpegHeader &header, const JpegTables &tables, const
         plane.height = rounded_up(header.height * component.down * plane.side, most.down * 8);
         plane.wide = component.across * plane.side * scale < most.across * 8;
         plane.tall = component.down * plane.side * scale < most.down * 8;
-        plane.smooth = smooth && scale < 8 && plane.width > 2;
+        plane.smooth = scale < 8 && plane.width > 2;
         const Interval across =
             sources({region.left, region.right}, plane.wide, plane.smooth, plane.width);
         const Interval down = sources({region.top, region.bottom}, plane.tall, plane.smooth, plane.height);

@@ -27,6 +27,6 @@ struct RegionPlan {
 };
 
 RegionPlan plan_region(const JpegHeader &header, const JpegTables &tables, const Region &region, int scale,
-                       int channels, bool smooth);
+                       int channels);
 
 }  // namespace bushel

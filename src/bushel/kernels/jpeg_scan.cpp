@@ -27,6 +27,12 @@ bool is_right(const BitReader &reader, const SegmentBits &bits, bool is_end, boo
     return left >= 0 && (!is_end || (bits.is_before_marker() && (is_last || left < 8)));
 }
 
+// Whether DC coefficients fit 16 bits, as those of images do; others, added up again and again, could overflow more.
+bool is_possible(const int (&predicted)[3]) {
+    const auto shifted = [&predicted](int i) { return static_cast<unsigned>(predicted[i]) + 0x8000; };
+    return (shifted(0) | shifted(1) | shifted(2)) <= 0xFFFF;
+}
+
 bool is_inside(const Region &blocks, int column, int line) {
     return column >= blocks.left && column < blocks.right && line >= blocks.top && line < blocks.bottom;
 }
@@ -168,8 +174,9 @@ BUSHEL_WIDE bool ScanDecoder::read_mcus(int row, int first, int last) {
         }
         for (int i = 0; i < Lanes; ++i) {
             if (reader[i].next > lane_[i].bits.end() + sizeof(std::uint64_t)) return false;
+            if (!is_possible(lane_[i].predicted)) return false;
         }
-        transform(behind);
+        if (!transform(behind)) return false;
     }
     for (int i = 0; i < Lanes; ++i) lane_[i].reader = reader[i];
     return true;
@@ -223,7 +230,7 @@ BUSHEL_WIDE bool ScanDecoder::skip_mcus(Lane &lane, int count) {
                 if (!(Strides ? stride_ac(reader, ac) : skip_ac(reader, ac))) return false;
             }
         }
-        if (reader.next > end) return false;
+        if (reader.next > end || !is_possible(lane.predicted)) return false;
     }
     lane.reader = reader;
     return true;
@@ -231,13 +238,15 @@ BUSHEL_WIDE bool ScanDecoder::skip_mcus(Lane &lane, int count) {
 
 // Transforms what was decoded of an MCU. Not block by block: what was just written in small pieces can only after a
 // while be read in large ones.
-void ScanDecoder::transform(Block *behind) {
+bool ScanDecoder::transform(Block *behind) {
+    bool good = true;
     for (Block *block = blocks_; block < behind; ++block) {
         const Component &component = component_[block->component];
-        component.transform(block->coefficients, component.quantisers, block->count - 1, block->out,
-                            plane_[block->component].stride);
+        good &= component.transform(block->coefficients, component.quantisers, block->count - 1, block->out,
+                                    plane_[block->component].stride);
         if (block->count > 1) std::memset(block->coefficients, 0, sizeof block->coefficients);
     }
+    return good;
 }
 
 }  // namespace bushel

@@ -29,7 +29,7 @@ struct Plane {
 
 class ScanDecoder {
 public:
-    // False for data with anything wrong.
+    // False for data with anything wrong, and for coefficients that no image has.
     bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const JpegTables &tables,
               const RegionPlan &plan);
 
@@ -71,7 +71,7 @@ private:
     BUSHEL_INLINE bool read_blocks(BitReader (&reader)[Lanes], int number, const int (&line)[Lanes], int column, Block *&behind);
     template <bool Strides>
     BUSHEL_WIDE bool skip_mcus(Lane &lane, int count);
-    void transform(Block *behind);
+    bool transform(Block *behind);
 
     RegionPlan plan_;
     HuffmanTable dc_[3], ac_[3];

@@ -1,0 +1,418 @@
+"""The decoder of baseline JPEGs against libjpeg-turbo, level by level: images of every kind, odd files, damage."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.kernels.jpegs import Pixels, all_kinds, by_pillow, picture, row, save
+
+from bushel.kernels import JpegError, decode_jpeg, decode_jpegs, jpeg_header, jpeg_segments, tile_jpeg
+
+KINDS = all_kinds()
+OWN = ("4:4:4", "4:2:2", "4:2:0", "grey", "restarts", "row restarts", "narrow", "flat", "one pixel")
+"""Kinds that libjpeg does not have to decode."""
+
+Box = tuple[int, int, int, int]
+
+
+def whole(data: bytes, *, libjpeg: bool = False, grey: bool = False) -> Pixels | str:
+    """The pixels, or what is wrong."""
+    try:
+        return decode_jpeg(data, libjpeg=libjpeg, grey=grey)
+    except JpegError as error:
+        return str(error)
+
+
+def crop(
+    data: bytes, box: Box, size: tuple[int, int] | None = None, *, gap: float | None = None, libjpeg: bool = False
+) -> Pixels | str:
+    width, height = size or (box[2] - box[0], box[3] - box[1])
+    out = np.zeros((1, height, width, 3), np.uint8)
+    faults = decode_jpegs([data], row(box, size), out, reducing_gap=gap, libjpeg=libjpeg)
+    return faults[0][1] if faults else out[0]
+
+
+def assert_same(own: Pixels | str, other: Pixels | str, about: object = "") -> None:
+    if isinstance(own, str) or isinstance(other, str):
+        assert (own if isinstance(own, str) else "pixels") == (other if isinstance(other, str) else "pixels"), about
+    else:
+        np.testing.assert_array_equal(own, other, str(about))
+
+
+def boxes(data: bytes, count: int, seed: int) -> Iterator[Box]:
+    width, height, _, _ = jpeg_header(data)
+    draw = random.Random(seed)
+    yield 0, 0, width, height
+    for _ in range(count):
+        left, top = draw.randrange(width), draw.randrange(height)
+        yield left, top, draw.randint(left + 1, width), draw.randint(top + 1, height)
+
+
+def check(data: bytes, count: int = 6, seed: int = 0) -> None:
+    """The whole, its luma, crops, and crops at each scale of the inverse DCT."""
+    components = jpeg_header(data)[2]
+    assert_same(whole(data), whole(data, libjpeg=True))
+    if components != 4:
+        assert_same(whole(data, grey=True), whole(data, grey=True, libjpeg=True))
+    for box in boxes(data, count, seed):
+        assert_same(crop(data, box), crop(data, box, libjpeg=True), box)
+        for scale in (2, 4, 8):
+            size = max((box[2] - box[0]) // scale, 1), max((box[3] - box[1]) // scale, 1)
+            own = crop(data, box, size, gap=1)
+            assert_same(own, crop(data, box, size, gap=1, libjpeg=True), (box, size))
+
+
+def segments(data: bytes) -> list[bytes]:
+    """What stands before the scan: the two bytes of the start, then each segment with its marker."""
+    found, at = [data[:2]], 2
+    while True:
+        length = 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        found.append(data[at : at + length])
+        at += length
+        if found[-1][1] == 0xDA:
+            return found
+
+
+def rebuilt(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """With each segment of the header as `change` gives it."""
+    parts = segments(data)
+    return b"".join([parts[0], *map(change, parts[1:]), data[len(b"".join(parts)) :]])
+
+
+def segment(marker: int, payload: bytes) -> bytes:
+    return bytes([0xFF, marker]) + struct.pack(">H", len(payload) + 2) + payload
+
+
+def noise(width: int, height: int, seed: int = 0) -> Pixels:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+
+
+# Images
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds(kind: str) -> None:
+    check(KINDS[kind], count=25)
+    if "cmyk" not in kind and kind != "ycck":
+        np.testing.assert_array_equal(decode_jpeg(KINDS[kind]), by_pillow(KINDS[kind]))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("cmyk", "cmyk 4:2:0", "ycck")])
+def test_tiled_kinds(kind: str) -> None:
+    tiled = tile_jpeg(KINDS[kind])
+    check(tiled, count=25)
+    np.testing.assert_array_equal(decode_jpeg(tiled), decode_jpeg(KINDS[kind]))
+
+
+@pytest.mark.parametrize("quality", [1, 2, 5, 10, 25, 50, 75, 90, 95, 99, 100])
+@pytest.mark.parametrize("optimize", [False, True])
+def test_qualities(quality: int, optimize: bool) -> None:
+    for source in (picture(70, 53), noise(70, 53), np.tile(np.array([[0, 255]], np.uint8), (53, 35))):
+        for sampling in (0, 1, 2):
+            mode = "RGB" if source.ndim == 3 else "L"
+            data = save(source, mode, quality=quality, subsampling=sampling, optimize=optimize)
+            check(data, count=2, seed=quality)
+            check(tile_jpeg(data), count=2, seed=quality)
+
+
+def test_sizes() -> None:
+    draw = random.Random(0)
+    sizes = [(1, 1), (1, 130), (130, 1), (2, 2), (3, 5), (8, 8), (9, 7), (16, 16), (17, 15), (33, 31), (130, 130)]
+    sizes += [(draw.randint(1, 130), draw.randint(1, 130)) for _ in range(25)]
+    for number, (width, height) in enumerate(sizes):
+        data = save(picture(width, height), subsampling=number % 3)
+        np.testing.assert_array_equal(decode_jpeg(data), by_pillow(data))
+        check(data, count=4, seed=number)
+        check(tile_jpeg(data), count=4, seed=number)
+
+
+@pytest.mark.parametrize("sampling", [0, 1, 2])
+def test_restart_markers(sampling: int) -> None:
+    for blocks in (1, 2, 3, 5, 7, 100):
+        check(save(picture(93, 61), subsampling=sampling, restart_marker_blocks=blocks), seed=blocks)
+    for rows in (1, 2, 3):
+        check(save(picture(93, 61), subsampling=sampling, restart_marker_rows=rows), seed=rows)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientations(orientation: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = save(picture(61, 43), exif=exif)
+    own = decode_jpeg(data, orient=True)
+    np.testing.assert_array_equal(own, decode_jpeg(data, orient=True, libjpeg=True))
+
+
+# Files
+
+
+def test_colour_spaces() -> None:
+    """By markers, and by the names of components where there are none: libjpeg's rules."""
+    data = save(picture(50, 40), subsampling=0)
+    bare = rebuilt(data, lambda part: b"" if part[1] == 0xE0 else part)
+    check(bare)
+    found = []
+    for transform in (0, 1, 2, 3):
+        adobe = segment(0xEE, b"Adobe\x00\x64\x00\x00\x00\x00" + bytes([transform]))
+        for base in (data, bare):
+            check(base[:2] + adobe + base[2:])
+            found.append(whole(base[:2] + adobe + base[2:]))
+    assert not np.array_equal(found[1], found[3])  # transform 0 and 1 without JFIF: RGB, YCbCr
+
+    def named(names: bytes) -> Callable[[bytes], bytes]:
+        def rename(part: bytes) -> bytes:
+            changed = bytearray(part)
+            if part[1] == 0xC0:
+                changed[10], changed[13], changed[16] = names
+            elif part[1] == 0xDA:
+                changed[5], changed[7], changed[9] = names
+            return bytes(changed)
+
+        return rename
+
+    for names in (b"RGB", b"rgb", b"\x01\x22\x23", b"\x00\x01\x02"):
+        check(rebuilt(bare, named(names)))
+        check(rebuilt(data, named(names)))
+    assert not np.array_equal(whole(rebuilt(bare, named(b"RGB"))), whole(bare))
+
+
+def test_fill_bytes_before_markers() -> None:
+    for data in (KINDS["4:2:0"], KINDS["restarts"], tile_jpeg(KINDS["4:4:4"])):
+        check(rebuilt(data, lambda part: b"\xff\xff\xff" + part))
+        check(data[:-2] + b"\xff\xff\xff\xd9")
+        header = len(b"".join(segments(data)))
+        filled = data[header:]
+        for number in range(8):
+            filled = filled.replace(bytes([0xFF, 0xD0 + number]), bytes([0xFF, 0xFF, 0xFF, 0xD0 + number]))
+        check(data[:header] + filled)
+
+
+def test_tables_in_any_number_of_segments() -> None:
+    for data in (KINDS["4:2:0"], KINDS["optimised"], KINDS["grey"]):
+        tables = [part for part in segments(data) if part[1] in (0xDB, 0xC4)]
+        joined = {marker: b"".join(part[4:] for part in tables if part[1] == marker) for marker in (0xDB, 0xC4)}
+        bare = rebuilt(data, lambda part: b"" if part[1] in (0xDB, 0xC4) else part)
+        once = segment(0xDB, joined[0xDB]) + segment(0xC4, joined[0xC4])
+        check(bare[:2] + once + bare[2:])
+        assert_same(whole(bare[:2] + once + bare[2:]), whole(data))
+        other = once.replace(joined[0xDB], joined[0xDB][:1] + bytes([9]) * 64 + joined[0xDB][65:])
+        check(bare[:2] + other + once + bare[2:])  # the later one counts
+        assert_same(whole(bare[:2] + other + once + bare[2:]), whole(data))
+        for missing in tables:
+            check(data.replace(missing, b"", 1), count=1)
+        check(data.replace(tables[0], segment(tables[0][1], tables[0][4:-1])), count=1)
+
+
+def test_quantisers_of_16_bits() -> None:
+    def widened(part: bytes) -> bytes:
+        if part[1] != 0xDB:
+            return part
+        return segment(0xDB, bytes([0x10 | part[4]]) + b"".join(bytes([0, value]) for value in part[5:69]))
+
+    data = rebuilt(KINDS["4:2:0"], widened)
+    check(data)
+    assert_same(whole(data), whole(KINDS["4:2:0"]))
+
+
+class Codes:
+    """A grey JPEG by a code of one's own: symbols and their lengths, from short to long."""
+
+    def __init__(self, lengths: list[int], symbols: list[int]) -> None:
+        self.table = bytes(lengths.count(length) for length in range(1, 17)) + bytes(symbols)
+        self.of: dict[int, str] = {}
+        code, before = 0, lengths[0]
+        for length, symbol in zip(lengths, symbols, strict=True):
+            code <<= length - before
+            self.of[symbol] = format(code, f"0{length}b")
+            code, before = code + 1, length
+
+
+def coded(codes: Codes, blocks: list[list[tuple[int, str]]], quantiser: int = 1) -> bytes:
+    """Blocks in a row, each of symbols and the bits of their values; the DC code has one symbol, for 0."""
+    bits = "".join("0" + "".join(codes.of[symbol] + value for symbol, value in block) for block in blocks)
+    bits += "1" * (-len(bits) % 8)
+    scan = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\x00")
+    frame = struct.pack(">BHHBBBB", 8, 8, 8 * len(blocks), 1, 1, 0x11, 0)
+    tables = segment(0xC4, bytes([0, 1]) + bytes(15) + bytes(1)) + segment(0xC4, b"\x10" + codes.table)
+    header = segment(0xDB, bytes(1) + bytes([quantiser]) * 64) + segment(0xC0, frame) + tables
+    return b"\xff\xd8" + header + segment(0xDA, b"\x01\x01\x00\x00\x3f\x00") + scan + b"\xff\xd9"
+
+
+def test_codes_of_every_length() -> None:
+    """Values of 1 to 15 bits behind codes of 1 to 16: with and without a place in a table of 11 bits."""
+    symbols = [*range(1, 11), 0, 0xF0, 0x31, 0x52, 0xE3, 0x18]
+    draw = random.Random(0)
+    for _ in range(12):
+        draw.shuffle(symbols)
+        codes = Codes(list(range(1, 17)), symbols)
+        blocks = []
+        for _ in range(40):
+            number, block = 1, []
+            while number < 64:
+                symbol = draw.choice(symbols)
+                number += 64 if symbol == 0 else (symbol >> 4) + 1
+                if number > 64 and symbol:
+                    symbol, number = 0, 64
+                block.append((symbol, "".join(draw.choice("01") for _ in range(symbol & 15))))
+            blocks.append(block)
+        data = coded(codes, blocks)
+        check(data, count=6)
+        assert not isinstance(whole(data), str)
+
+
+def test_runs_beyond_the_last_coefficient() -> None:
+    codes = Codes([2, 2, 3], [0xF1, 0xF0, 0])
+    for runs in range(1, 5):
+        check(coded(codes, [[(0xF1, "1")] * runs + ([(0, "")] if runs < 4 else [])] * 5), count=8)
+        check(coded(codes, [[(0xF0, "")] * runs + ([(0, "")] if runs < 4 else [])] * 5), count=8)
+    assert isinstance(whole(coded(codes, [[(0xF0, "")] * 5] * 5)), str)  # the fifth one is no DC code
+
+
+@pytest.mark.parametrize("size", [10, 11, 12, 13, 14, 15])
+def test_values_that_no_picture_has(size: int) -> None:
+    """Where sums leave 16 bits, libjpeg's own levels depend on its code for the processor, and it has to decode."""
+    codes = Codes([1, 2, 3], [size, 0, 0x70 | size])
+    for quantiser in (1, 3, 17, 255):
+        for symbols in ([size, 0], [size, 0x70 | size, 0], [0x70 | size] * 3 + [0], [size] * 63):
+            for value in ("1" * size, "0" * size, "10" * (size // 2) + "1" * (size % 2)):
+                data = coded(codes, [[(symbol, value if symbol else "") for symbol in symbols]] * 3, quantiser)
+                check(data, count=1)
+
+
+def test_stuffed_bytes_at_every_place() -> None:
+    """FF 00 anywhere in a window of 32 bytes, several of them too."""
+    codes = Codes([1, 2, 3, 8], [8, 0, 4, 0x16])
+    draw = random.Random(1)
+    for place in range(40):
+        block = [(8, format(draw.randrange(256), "08b")) for _ in range(place % 20)]
+        data = coded(codes, [[*block, (8, "1" * 8), (8, "1" * 8), (0, "")], *[[*block, (8, "1" * 8), (0, "")]] * 6])
+        check(data, count=1)
+    for seed in range(6):
+        data = save(noise(64, 48, seed), quality=100, optimize=True)
+        assert data.count(b"\xff\x00") >= 5
+        check(data, count=3, seed=seed)
+
+
+def test_odd_restarts() -> None:
+    """Markers that are missing, too many, or out of order, and bytes where none belong."""
+    for data in (KINDS["restarts"], tile_jpeg(KINDS["4:2:0"])):
+        begins = jpeg_segments(data).tolist() or [data.index(bytes([0xFF, 0xD0 + n])) + 2 for n in range(8)]
+        for at in begins[1:6]:
+            marker = data[at - 2 : at]
+            for change in (b"", marker * 2, marker + b"\xff\xd9", b"\xff\xd7", b"\xff\x00", b"\x00" + marker):
+                changed = data[: at - 2] + change + data[at:]
+                assert_same(whole(changed), whole(changed, libjpeg=True), (at, change))
+        parts = segments(data)
+        for interval in (0, 1, 2, 4, 65535):
+            other = [part[:4] + struct.pack(">H", interval) if part[1] == 0xDD else part for part in parts]
+            changed = b"".join(other) + data[len(b"".join(parts)) :]
+            assert_same(whole(changed), whole(changed, libjpeg=True), interval)
+
+
+def test_odd_segments() -> None:
+    data = KINDS["4:2:0"]
+    for extra in (
+        segment(0xFE, b"a comment"),
+        segment(0xE0, b"JFXX\x00\x10"),
+        segment(0xE0, b"JFIF\x00\x02\x01\x00\x00\x01\x00\x01\x00\x00"),
+        segment(0xE5, b""),
+        segment(0xDC, b"\x00\x10"),
+        segment(0xDD, b"\x00"),
+        segment(0xF3, b"unknown"),
+        b"\xff\x01",
+        b"\xff\xd3",
+        b"lost",
+        b"\x00",
+    ):
+        check(data[:2] + extra + data[2:], count=2)
+        header = len(b"".join(segments(data)[:-1]))
+        check(data[:header] + extra + data[header:], count=2)
+    for end in (
+        b"",
+        b"\xff",
+        b"\xff\xff",
+        b"\xff\xff\x00",
+        b"\xff\xff\x00\xff\xd9",
+        b"\x00\x00\xff\xd9",
+        b"\xff\xdc\x00",
+    ):
+        assert_same(whole(data[:-2] + end), whole(data[:-2] + end, libjpeg=True), end)
+    check(data + bytes(4000), count=2)
+
+
+# Damage
+
+
+def damaged(data: bytes, draw: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(draw.choice((1, 1, 1, 2, 4))):
+        at = draw.randrange(2, len(changed))
+        kind = draw.randrange(4)
+        if kind == 0:
+            changed[at] ^= 1 << draw.randrange(8)
+        elif kind == 1:
+            del changed[at : at + draw.randint(1, 4)]
+        elif kind == 2:
+            changed[at:at] = bytes(draw.choice((0, 255, draw.randrange(256))) for _ in range(draw.randint(1, 4)))
+        else:
+            changed[at] = draw.choice((0, 255, draw.randrange(256)))
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("tiled", [False, True])
+def test_damage(kind: str, tiled: bool) -> None:
+    """Both refuse a file, with the same words, or both take it, with the same levels.
+
+    With one exception: of a crop, what lies in segments above or beside it is not looked at, nor what comes behind the
+    last block that it needs. So a crop may be read where libjpeg refuses it, but not the other way round.
+    """
+    data = tile_jpeg(KINDS[kind]) if tiled else KINDS[kind]
+    draw = random.Random(f"{kind} {tiled}")
+    taken = 0
+    for number in range(400):
+        changed = damaged(data, draw)
+        own = whole(changed)
+        assert_same(own, whole(changed, libjpeg=True), number)
+        taken += not isinstance(own, str)
+        if isinstance(own, str) and not own.startswith("Corrupt"):
+            continue  # its header, mostly
+        try:
+            box = list(boxes(changed, 1, number))[1]
+        except JpegError:
+            continue
+        size = max((box[2] - box[0]) // draw.choice((1, 2, 4, 8)), 1), max((box[3] - box[1]) // 2, 1)
+        if size[0] * size[1] > 1 << 20:
+            continue
+        other = crop(changed, box, size, gap=1, libjpeg=True)
+        if not isinstance(other, str):
+            assert_same(crop(changed, box, size, gap=1), other, number)
+    assert taken > 20
+
+
+def test_damage_leaves_no_trace() -> None:
+    """An image that is refused in the middle of a block, then one that is whole, by the same thread."""
+    draw = random.Random(5)
+    expected = {kind: decode_jpeg(KINDS[kind], libjpeg=True) for kind in OWN}
+    for _ in range(400):
+        whole(damaged(KINDS[draw.choice(OWN)], draw))
+        kind = draw.choice(OWN)
+        np.testing.assert_array_equal(decode_jpeg(KINDS[kind]), expected[kind])
+
+
+def test_what_a_crop_does_not_need_is_not_read() -> None:
+    """Seen by damage above the crop that libjpeg, which reads all rows of such a file, does not let pass."""
+    data = save(picture(149, 107), restart_marker_blocks=4)  # no divisor of the MCUs in a row
+    marker = data.index(b"\xff\xd0")
+    spoiled = data[: marker - 40] + bytes(40) + data[marker:]
+    box = (60, 70, 140, 100)
+    assert isinstance(whole(spoiled), str)
+    if isinstance(crop(spoiled, box), str):
+        pytest.skip("this processor has no AVX2: libjpeg decodes all images")
+    assert isinstance(crop(spoiled, box, libjpeg=True), str)
+    assert_same(crop(spoiled, box), crop(data, box))
