@@ -20,10 +20,11 @@ constexpr int f0298 = fixed(0.298631336), f0390 = fixed(0.390180644), f0541 = fi
               f1501 = fixed(1.501321110), f1847 = fixed(1.847759065), f1961 = fixed(1.961570560),
               f2053 = fixed(2.053119869), f2562 = fixed(2.562915447), f3072 = fixed(3.072711026);
 
-BUSHEL_INLINE __m256i factors(int first, int second) {
-    return _mm256_set1_epi32(static_cast<int>(static_cast<unsigned>(first) & 0xFFFF) |
-                             static_cast<int>(static_cast<unsigned>(second) << 16));
+constexpr int pair(int first, int second) {
+    return static_cast<int>((static_cast<unsigned>(first) & 0xFFFF) | static_cast<unsigned>(second) << 16);
 }
+
+BUSHEL_INLINE __m256i factors(int first, int second) { return _mm256_set1_epi32(pair(first, second)); }
 
 // Eight columns of four pairs of inputs; each pair's two values lie side by side.
 struct Pairs {
@@ -191,41 +192,63 @@ BUSHEL_WIDE bool idct8(const std::int16_t *block, const Quantisers &quantisers, 
     return _mm256_testz_si256(wrong, wrong);
 }
 
-// Half and quarter sizes leave out what belongs to frequencies that these sizes do not have, in both passes. Their sums
-// are wide enough for any coefficients that a file can hold.
-using Wide = std::int64_t;
+// Half and quarter sizes leave out what belongs to frequencies that these sizes do not have, in both passes.
 
-struct Four {
-    int out[4];
-};
+constexpr int f0211 = fixed(0.211164243), f0509 = fixed(0.509795579), f0601 = fixed(0.601344887),
+              f1061 = fixed(1.061594337), f1451 = fixed(1.451774981), f2172 = fixed(2.172734803);
 
+// The sums of two rows of eight with these factors: those of the first in the lower half, of the second in the upper.
+BUSHEL_INLINE __m256i sums_of_rows(__m256i rows) {
+    constexpr int whole = 1 << (fraction + 1);
+    const auto products = [rows](int in0, int in1, int in2, int in3, int in5, int in6, int in7) BUSHEL_WIDE {
+        const __m256i factor = _mm256_setr_epi32(pair(in0, in1), pair(in2, in3), pair(0, in5), pair(in6, in7),
+                                                 pair(in0, in1), pair(in2, in3), pair(0, in5), pair(in6, in7));
+        return _mm256_madd_epi16(rows, factor);
+    };
+    const __m256i first = products(whole, f2562, f1847, f0899, -f0601, -f0765, -f0509);
+    const __m256i second = products(whole, f1061, -f1847, -f2172, f1451, f0765, -f0211);
+    const __m256i third = products(whole, -f1061, -f1847, f2172, -f1451, f0765, f0211);
+    const __m256i fourth = products(whole, -f2562, f1847, -f0899, f0601, -f0765, f0509);
+    return _mm256_hadd_epi32(_mm256_hadd_epi32(first, second), _mm256_hadd_epi32(third, fourth));
+}
+
+// Two rows of eight, one behind the other.
 template <int Bits>
-BUSHEL_INLINE Four four(Wide in0, Wide in1, Wide in2, Wide in3, Wide in5, Wide in6, Wide in7) {
-    const Wide middle = in0 * (1 << (fraction + 1));
-    const Wide even = in2 * f1847 - in6 * f0765;
-    const Wide low = -in7 * fixed(0.211164243) + in5 * fixed(1.451774981) - in3 * fixed(2.172734803) +
-                    in1 * fixed(1.061594337);
-    const Wide high = -in7 * fixed(0.509795579) - in5 * fixed(0.601344887) + in3 * f0899 + in1 * f2562;
-    return {{rounded(middle + even + high, Bits), rounded(middle - even + low, Bits),
-             rounded(middle - even - low, Bits), rounded(middle + even - high, Bits)}};
+BUSHEL_INLINE __m256i two_rows(__m256i first, __m256i second) {
+    constexpr int in_order = 0xD8;  // the quarters that packing brings out of order
+    return _mm256_permute4x64_epi64(_mm256_packs_epi32(descaled<Bits>(first), descaled<Bits>(second)), in_order);
 }
 
 BUSHEL_WIDE bool idct4(const std::int16_t *block, const Quantisers &quantisers, int, std::uint8_t *out,
                        std::size_t stride) {
-    Range range;
-    int columns[4][8];
-    for (int column = 0; column < 8; ++column) {
-        const auto in = [&](int row) { return range.product(block[8 * row + column] * quantisers.factor[8 * row + column]); };
-        const Four down = four<fraction - first_pass + 1>(in(0), in(1), in(2), in(3), in(5), in(6), in(7));
-        for (int row = 0; row < 4; ++row) columns[row][column] = range.sum(down.out[row]);
+    constexpr int down = fraction - first_pass + 1, across = fraction + first_pass + 3 + 1;
+    const Pairs in = pairs_of_rows(block, quantisers);
+    const __m256i middle = _mm256_madd_epi16(in.of04, factors(1 << (fraction + 1), 0));
+    const __m256i even = _mm256_madd_epi16(in.of26, factors(f1847, -f0765));
+    const __m256i low = _mm256_add_epi32(_mm256_madd_epi16(in.of13, factors(f1061, -f2172)),
+                                         _mm256_madd_epi16(in.of57, factors(f1451, -f0211)));
+    const __m256i high = _mm256_add_epi32(_mm256_madd_epi16(in.of13, factors(f2562, f0899)),
+                                          _mm256_madd_epi16(in.of57, factors(-f0601, -f0509)));
+    const __m256i outer = _mm256_add_epi32(middle, even), inner = _mm256_sub_epi32(middle, even);
+    const __m256i rows01 = two_rows<down>(_mm256_add_epi32(outer, high), _mm256_add_epi32(inner, low));
+    const __m256i rows23 = two_rows<down>(_mm256_sub_epi32(inner, low), _mm256_sub_epi32(outer, high));
+    const __m256i levels = _mm256_packs_epi32(descaled<across>(sums_of_rows(rows01)),
+                                              descaled<across>(sums_of_rows(rows23)));  // rows 0 and 2, 1 and 3
+    const __m256i bytes = _mm256_add_epi8(_mm256_packs_epi16(levels, levels), _mm256_set1_epi8(-128));
+    const std::uint64_t rows02 = static_cast<std::uint64_t>(_mm256_extract_epi64(bytes, 0));
+    const std::uint64_t rows13 = static_cast<std::uint64_t>(_mm256_extract_epi64(bytes, 2));
+    for (std::size_t row = 0; row < 4; ++row) {
+        const auto four = static_cast<std::uint32_t>((row % 2 ? rows13 : rows02) >> (row / 2 * 32));
+        std::memcpy(out + row * stride, &four, sizeof four);
     }
-    for (int row = 0; row < 4; ++row, out += stride) {
-        const int *in = columns[row];
-        const Four across = four<fraction + first_pass + 3 + 1>(in[0], in[1], in[2], in[3], in[5], in[6], in[7]);
-        for (int column = 0; column < 4; ++column) out[column] = range.level(across.out[column]);
-    }
-    return range.holds();
+    const __m256i wrong = _mm256_or_si256(beyond(block, quantisers),
+                                          _mm256_or_si256(beyond(most_sum, rows01, rows23, rows01, rows23),
+                                                          beyond(most_level, levels, levels, levels, levels)));
+    return _mm256_testz_si256(wrong, wrong);
 }
+
+// Sums are wide enough for any coefficients that a file can hold.
+using Wide = std::int64_t;
 
 struct Two {
     int out[2];
