@@ -17,6 +17,7 @@ __all__ = ["BufferPool"]
 
 _STEP = 1 << 21  # what huge pages come in
 _SPARE = 4  # free buffers that are kept
+_LARGEST = 31 << 20  # just below the most that glibc learns from
 
 
 class BufferPool:
@@ -28,6 +29,7 @@ class BufferPool:
 
     def __init__(self, most: int = 1 << 30) -> None:
         self.most = most
+        _keep_what_is_freed()
         # filled by the garbage collector, in any thread and at any time: a deque takes that without a lock
         self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
 
@@ -60,3 +62,13 @@ class BufferPool:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             memory.madvise(mmap.MADV_HUGEPAGE)
         return memory
+
+
+def _keep_what_is_freed() -> None:
+    """Let the C library keep the memory of stored bytes for those of the next batch.
+
+    glibc gives free memory back to the system beyond twice the size of the largest block that was freed so far
+    (mallopt(3), M_MMAP_THRESHOLD). None of a batch's is large, so pages went to and fro with every batch. Of this
+    block no page is touched.
+    """
+    np.empty(_LARGEST, np.uint8)
