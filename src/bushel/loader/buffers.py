@@ -17,7 +17,7 @@ __all__ = ["BufferPool"]
 
 _STEP = 1 << 21  # what huge pages come in
 _SPARE = 4  # free buffers that are kept
-_LARGEST = 31 << 20  # just below the most that glibc learns from
+_LARGEST = 16 << 20  # glibc then keeps up to twice as much
 
 
 class BufferPool:
