@@ -76,11 +76,16 @@ BUSHEL_INLINE int take_value(BitReader &reader, unsigned size) {
 
 constexpr int bad_code = -1;
 
+// The code that comes next, however long it is; unknown when there is no such code. The reader must be filled.
+BUSHEL_INLINE HuffmanEntry next_code(const BitReader &reader, const HuffmanTable &table) {
+    const HuffmanEntry entry = table[reader.first(HuffmanTable::lookup_bits)];
+    return __builtin_expect(entry.is_known(), 1) ? entry : table.longer(static_cast<std::uint32_t>(reader.first(16)));
+}
+
 // Adds the difference of a block's DC coefficient to the one before it. False for bits that are no code.
 BUSHEL_INLINE bool take_dc(BitReader &reader, const HuffmanTable &table, int &predicted) {
     reader.fill();
-    HuffmanEntry entry = table[reader.first(HuffmanTable::lookup_bits)];
-    if (__builtin_expect(!entry.is_known(), 0)) entry = table.longer(static_cast<std::uint32_t>(reader.first(16)));
+    const HuffmanEntry entry = next_code(reader, table);
     reader.skip(entry.bits());
     predicted += entry.is_open() ? take_value(reader, entry.more()) : entry.value();
     return entry.is_known();
@@ -168,40 +173,39 @@ BUSHEL_INLINE void take_two_ac(BitReader &first, BitReader &second, const Huffma
     second_number = two_ends ? two : take_ac(second, table, second_block, two);
 }
 
+// Passes by one AC code. `number` is then behind it in zigzag order: from 64 on at the end of a block. False for bits
+// that are no code.
+BUSHEL_INLINE bool skip_code(BitReader &reader, const HuffmanTable &table, int &number) {
+    const HuffmanEntry entry = next_code(reader, table);
+    reader.skip(entry.bits() + (entry.is_open() ? entry.more() : 0));
+    number = entry.is_end() ? 64 : number + entry.run() + 1;
+    return entry.is_known();
+}
+
 // Passes by the AC codes of a block, one after the other.
 BUSHEL_INLINE bool skip_ac(BitReader &reader, const HuffmanTable &table) {
     for (int number = 1; number < 64;) {
         reader.fill();
-        HuffmanEntry entry = table[reader.first(HuffmanTable::lookup_bits)];
-        if (__builtin_expect(!entry.is_known(), 0)) entry = table.longer(static_cast<std::uint32_t>(reader.first(16)));
-        reader.skip(entry.bits() + (entry.is_open() ? entry.more() : 0));
-        if (entry.is_end() || !entry.is_known()) return entry.is_known();
-        number += entry.run() + 1;
+        if (!skip_code(reader, table, number)) return false;
     }
     return true;
 }
 
 // The same for a table whose strides are made: several codes at once.
 BUSHEL_INLINE bool stride_ac(BitReader &reader, const HuffmanTable &table) {
-    int number = 1;
-    while (true) {
+    for (int number = 1; number < 64;) {
         reader.fill();
         const HuffmanStride stride = table.stride(reader.first(HuffmanTable::lookup_bits));
         const int next = number + stride.coefficients();
         // Codes behind the 64th coefficient belong to another block.
         if (__builtin_expect(stride.is_known() && next <= 64 - stride.is_end(), 1)) {
             reader.skip(stride.bits());
-            number = next;
-            if (stride.is_end() || number == 64) return true;
-            continue;
+            number = stride.is_end() ? 64 : next;
+        } else if (!skip_code(reader, table, number)) {
+            return false;
         }
-        HuffmanEntry entry = table[reader.first(HuffmanTable::lookup_bits)];
-        if (__builtin_expect(!entry.is_known(), 0)) entry = table.longer(static_cast<std::uint32_t>(reader.first(16)));
-        if (!entry.is_known()) return false;
-        reader.skip(entry.bits() + (entry.is_open() ? entry.more() : 0));
-        number += entry.run() + 1;
-        if (entry.is_end() || number >= 64) return true;
     }
+    return true;
 }
 
 }  // namespace bushel
