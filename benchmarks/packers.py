@@ -34,7 +34,7 @@ def sync(out: Path) -> None:
 
 def bushel_into(container: str) -> Callable[[Path, Path, bool], None]:
     """Bushel's writer, which syncs by itself."""
-    from bushel.writer import Writer
+    from bushel.core.writer.writer import Writer
 
     def pack(folder: Path, out: Path, sync: bool) -> None:
         spec, expected = {"image": "jpg", "label": "int"}, len(list(folder.iterdir()))

@@ -1,9 +1,11 @@
-"""Imports point one way: a room of the house imports only from rooms below it."""
+"""Imports point one way: a room of the house imports only from rooms below it, and no two files import each other."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,20 +13,18 @@ import pytest
 import bushel
 
 HOUSE = Path(bushel.__file__).parent
-FACE = "the public names"
+PUBLIC_NAMES = "the public names"
 FLOORS = (
-    ("errors", "bytesize", "ahead", "kernels"),
-    ("spec", "codecs", "storage", "helpers"),
-    ("jpeg", "transforms", "shardindex"),
-    ("containers", "sidecar", "journal", "readplan"),
-    ("shards", "finding", "segmentscan", "targets"),
-    ("indexing", "keytable", "arrow", "reader", "shardwrite", "stream"),
-    ("dataset", "shardupload"),
-    ("access", "concatenation", "writer"),
-    ("loader", "sources"),
+    ("kernels", "errors"),
+    ("core.order", "core.parallel", "core.processes", "core.sizes"),
+    ("spec", "codecs", "storage"),
+    ("core.index", "jpeg", "transforms"),
+    ("containers",),
+    ("core.dataset",),
+    ("core.writer", "loader", "sources"),
     ("ingest",),
     ("integrity",),
-    (FACE,),
+    (PUBLIC_NAMES,),
     ("compat", "testing"),
     ("cli",),
     ("__main__",),
@@ -32,37 +32,54 @@ FLOORS = (
 """From the ground up. Rooms of one floor do not import each other."""
 
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+ROOMS_IN_CORE = {room.removeprefix("core.") for room in FLOOR_OF if room.startswith("core.")}
 
 
 def room_of(module: str) -> str:
-    """The room in which a module is, by its dotted name."""
+    """Return the room that holds a module, given the module's dotted name."""
     parts = module.split(".")
-    return FACE if len(parts) == 1 else parts[1]
+    if len(parts) == 1:
+        return PUBLIC_NAMES
+    return ".".join(parts[1:3]) if parts[1] == "core" else parts[1]
+
+
+def files_of(room: str) -> list[Path]:
+    """Return the Python files of a room."""
+    place = HOUSE.joinpath(*room.split("."))
+    return sorted(place.rglob("*.py")) or [place.with_suffix(".py")]
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return the file of every module, by its dotted name."""
+    found = {}
+    for path in sorted(HOUSE.rglob("*.py")):
+        parts = path.relative_to(HOUSE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
 def imports_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The line of each import of Bushel's own in a file, also of one within a function, and the room it leads to."""
+    """Yield the line of each import of Bushel's own modules, also within functions, and the module's dotted name."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: imports name the whole path"
             module = node.module or ""
-            names = [f"{module}.{alias.name}" if _is_room(module, alias.name) else module for alias in node.names]
+            names = [
+                f"{module}.{alias.name}" if f"{module}.{alias.name}" in modules() else module for alias in node.names
+            ]
         else:
             continue
-        yield from ((node.lineno, room_of(name)) for name in names if name.partition(".")[0] == "bushel")
+        yield from ((node.lineno, name) for name in names if name.partition(".")[0] == "bushel")
 
 
-def _is_room(module: str, name: str) -> bool:
-    return module == "bushel" and name in FLOOR_OF
-
-
-@pytest.mark.parametrize("room", sorted(FLOOR_OF.keys() - {FACE}))  # which are imported when they are asked for
+@pytest.mark.parametrize("room", sorted(FLOOR_OF.keys() - {PUBLIC_NAMES}))  # whose imports are lazy
 def test_a_room_imports_from_rooms_below_it(room: str) -> None:
-    files = sorted((HOUSE / room).rglob("*.py")) or [HOUSE / f"{room}.py"]
-    for path in files:
-        for line, other in imports_of(path):
+    for path in files_of(room):
+        for line, module in imports_of(path):
+            other = room_of(module)
             if other != room:
                 assert other in FLOOR_OF, f"{path}:{line}: there is no room {other}"
                 assert FLOOR_OF[other] < FLOOR_OF[room], f"{path}:{line}: {room} imports {other}, which is not below it"
@@ -70,4 +87,20 @@ def test_a_room_imports_from_rooms_below_it(room: str) -> None:
 
 def test_every_room_is_there() -> None:
     there = {path.stem for path in HOUSE.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
-    assert there == FLOOR_OF.keys() - {FACE} | {"__init__"}
+    assert there == {room.partition(".")[0] for room in FLOOR_OF.keys() - {PUBLIC_NAMES}} | {"__init__"}
+    in_core = {path.stem for path in (HOUSE / "core").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
+    assert in_core == ROOMS_IN_CORE | {"__init__"}
+
+
+@pytest.mark.xfail(reason="two cycles are left")
+def test_no_files_import_each_other() -> None:
+    graph = {name: {other for _, other in imports_of(path)} - {name} for name, path in modules().items()}
+    graph["bushel"] = set()  # its names are imported when they are first used
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"these modules import each other: {' -> '.join(error.args[1])}")
+
+
+def test_few_modules_at_the_root() -> None:
+    assert len([path for path in HOUSE.glob("*.py") if not path.stem.startswith("__")]) <= 8

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from bushel.access import open as open_dataset
 from bushel.containers import containers
-from bushel.dataset import Dataset
-from bushel.writer import Writer
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.open import open as open_dataset
+from bushel.core.writer.writer import Writer
 
 containers()  # imported on first use; here, with everything else that is imported before a clock starts
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bushel import jpeg, transforms
-    from bushel.access import index, open  # noqa: A004
     from bushel.codecs import Codec, register_codec
-    from bushel.concatenation import concat
-    from bushel.dataset import Dataset, Info
+    from bushel.core.dataset.concat import concat
+    from bushel.core.dataset.dataset import Dataset, Info
+    from bushel.core.dataset.open import index, open  # noqa: A004
+    from bushel.core.dataset.stream import StreamDataset
+    from bushel.core.writer.writer import Writer
     from bushel.errors import (
         BushelError,
         CodecError,
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from bushel.ingest import convert, pack
     from bushel.integrity import repair, verify
     from bushel.loader import Loader, mix
-    from bushel.stream import StreamDataset
-    from bushel.writer import Writer
 
 __version__ = "0.1.0"
 
@@ -37,20 +37,20 @@ _HOME = {
     "Codec": "codecs",
     "CodecError": "errors",
     "CorruptError": "errors",
-    "Dataset": "dataset",
+    "Dataset": "core.dataset.dataset",
     "FormatError": "errors",
-    "Info": "dataset",
+    "Info": "core.dataset.dataset",
     "Loader": "loader",
     "SpecError": "errors",
     "StateError": "errors",
-    "StreamDataset": "stream",
+    "StreamDataset": "core.dataset.stream",
     "TooManyErrors": "errors",
     "UnsupportedError": "errors",
-    "Writer": "writer",
-    "concat": "concatenation",
+    "Writer": "core.writer.writer",
+    "concat": "core.dataset.concat",
     "convert": "ingest",
-    "index": "access",
-    "open": "access",
+    "index": "core.dataset.open",
+    "open": "core.dataset.open",
     "mix": "loader",
     "pack": "ingest",
     "register_codec": "codecs",

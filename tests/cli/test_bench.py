@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import bushel
 from bushel.cli.app import app
 from bushel.loader import LoaderStats
-from bushel.loader.ceilings import Ceilings, Rate
+from bushel.loader.stage_benchmarks import Ceilings, Rate
 
 QUICK = ("--seconds", "0.2", "--batch", "8")
 

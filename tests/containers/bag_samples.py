@@ -13,7 +13,7 @@ from tests.containers.writing import stored_samples
 
 from bushel.containers.bag import CONTAINER
 from bushel.containers.base import ReadOptions, Shard
-from bushel.shardindex import ShardIndex
+from bushel.core.index.table import ShardIndex
 
 Samples = list[tuple[str | None, dict[str, Any]]]
 

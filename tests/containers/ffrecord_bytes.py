@@ -14,7 +14,7 @@ from tests.containers.writing import Sample
 
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.ffrecord import CONTAINER
-from bushel.shardindex import ShardIndex
+from bushel.core.index.table import ShardIndex
 
 GOLDEN = bytes.fromhex(
     "70bf43e4 0300000000000000 86a61036 00000000 7f895408"

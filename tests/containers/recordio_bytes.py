@@ -13,7 +13,7 @@ from tests.containers.writing import Sample, stored_samples
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recordio import CONTAINER
-from bushel.shardindex import ShardIndex
+from bushel.core.index.table import ShardIndex
 
 M = struct.pack("<I", 0xCED7230A)
 FOUR = [b"", b"a", b"abcd", b"abcde"]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bushel.containers import checksums
 from bushel.containers.checksums import with_checksums
+from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Fragments, ShardIndex
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, join_recordio, split_recordio
-from bushel.shardindex import INLINE, MISSING, Column, FileStamp, Fragments, ShardIndex
 from bushel.spec import Field
 from bushel.storage import File, as_path, open_file
 

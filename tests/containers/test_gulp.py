@@ -25,9 +25,9 @@ from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Stored, WriteOptions
 from bushel.containers.gulp import CONTAINER
 from bushel.containers.gulp.gmeta import parse_gmeta
+from bushel.core.index.table import ShardIndex
 from bushel.errors import CodecError, FormatError, SpecError, UnsupportedError
 from bushel.kernels import crc32
-from bushel.shardindex import ShardIndex
 from bushel.spec import parse_spec
 from bushel.storage import Staging
 

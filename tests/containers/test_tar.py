@@ -21,9 +21,9 @@ from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.tar import CONTAINER
 from bushel.containers.tar.writer import end_of_archive, header_of
+from bushel.core.index.table import MISSING
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32
-from bushel.shardindex import MISSING
 from bushel.spec import parse_spec
 
 # What webdataset 1.0.2 writes for {"__key__": "a", "cls": 3, "txt": "hi"} with mtime=0: all bytes that are not zero.

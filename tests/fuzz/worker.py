@@ -16,10 +16,10 @@ from typing import cast
 from tests.fuzz.mutations import mutate
 
 import bushel
-from bushel.access import index
 from bushel.codecs import get_codec
+from bushel.core.dataset.open import index
+from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import BushelError
-from bushel.stream import StreamDataset
 
 MEMORY = 1 << 30
 """Bytes that reading a damaged dataset of a few kilobytes may take, at most."""

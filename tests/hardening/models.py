@@ -10,7 +10,7 @@ import numpy as np
 
 import bushel
 from bushel.codecs import get_codec
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
 
 Sample: TypeAlias = dict[str, Any]
 

@@ -13,9 +13,9 @@ import pytest
 from tests.hardening.models import CONTAINERS, expected, make_samples, opened, plain, write
 
 import bushel
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.index.table import INLINE
 from bushel.errors import BushelError, CorruptError, FormatError
-from bushel.shardindex import INLINE
 
 COUNT = 12
 

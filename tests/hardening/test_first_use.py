@@ -12,13 +12,13 @@ PROGRAM = """
 import sys, threading
 sys.setswitchinterval(1e-6)
 from pathlib import Path
-from bushel.sidecar import load_index, load_manifest
+from bushel.core.index.sidecar import load_index, load_manifest
 
 index, manifest = map(Path, sys.argv[1:])
 for number in range(60):
-    for name in [name for name in sys.modules if name.startswith("bushel.sidecar")]:
+    for name in [name for name in sys.modules if name.startswith("bushel.core.index.sidecar")]:
         del sys.modules[name]
-    from bushel.sidecar import load_index, load_manifest
+    from bushel.core.index.sidecar import load_index, load_manifest
     together = threading.Barrier(4)
     def work():
         together.wait()

@@ -21,8 +21,8 @@ from safetensors.numpy import load, save
 from tests.hardening.models import CONTAINERS, SPECS, make_samples, opened, write
 
 import bushel
-from bushel import indexing
-from bushel.dataset import Dataset
+from bushel.core.dataset import load_index
+from bushel.core.dataset.dataset import Dataset
 from bushel.errors import BushelError, FormatError
 
 ENOUGH = 1 << 30
@@ -293,7 +293,7 @@ def test_headers_that_are_none(text: bytes, folders: dict[str, Path]) -> None:
     with as_it_was(folder):
         first.write_bytes(len(text).to_bytes(8, "little") + text)
         with pytest.raises(FormatError, match="index"):
-            bushel.sidecar.load_index(first)
+            bushel.core.index.sidecar.load_index(first)
         exercise(folder, verify=True)
 
 
@@ -321,7 +321,7 @@ def test_arrays_that_are_none(entry: Any, tmp_path: Path, folders: dict[str, Pat
         text = json.dumps({**header, name: entry}).encode()
         (tmp_path / "x").write_bytes(len(text).to_bytes(8, "little") + text + data[8 + size :])
         with modest(), pytest.raises(FormatError) as caught:
-            bushel.sidecar.load_index(tmp_path / "x")
+            bushel.core.index.sidecar.load_index(tmp_path / "x")
         assert caught.value.file == str(tmp_path / "x")
 
 
@@ -351,7 +351,7 @@ def forged_manifests() -> dict[str, Callable[[dict[str, Any]], object]]:
 @pytest.mark.parametrize("container", ["bag", "tar"])
 @pytest.mark.parametrize("name", list(forged_manifests()))
 def test_forged_manifests(container: str, name: str, folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "_STAT_ALL", 0)
+    monkeypatch.setattr(load_index, "_STAT_ALL", 0)
     folder = folders[container]
     [path] = folder.rglob("manifest.json")
     with as_it_was(folder):

@@ -10,7 +10,7 @@ import pytest
 from tests.hardening.models import CONTAINERS, SPECS, expected, make_samples, opened, plain, write
 
 import bushel
-from bushel import indexing
+from bushel.core.dataset import load_index
 from bushel.errors import FormatError
 
 
@@ -36,7 +36,7 @@ def test_going_on_after_a_shard_could_not_be_finished(
     for sample in samples[:9]:
         writer.append(sample)
     with monkeypatch.context() as patched:
-        patched.setattr("bushel.shardwrite.save_index", full)
+        patched.setattr("bushel.core.writer.shard_writer.save_index", full)
         with pytest.raises(OSError, match="No space"):
             writer.append(samples[9])
     with pytest.raises(ValueError, match="closed"):
@@ -55,7 +55,7 @@ def test_the_index_of_another_shard_behind_a_manifest(tmp_path: Path, monkeypatc
     write(tmp_path / "ds", "tar", samples, shard_samples=5)
     one, two = sorted((tmp_path / "ds" / ".bushel").glob("*.safetensors"))
     one.write_bytes(two.read_bytes())
-    monkeypatch.setattr(indexing, "_STAT_ALL", 0)
+    monkeypatch.setattr(load_index, "_STAT_ALL", 0)
     dataset = bushel.open(tmp_path / "ds")
     with pytest.raises(FormatError, match="not the index of"):
         dataset.read(range(5), decode=False)

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 from tests.hardening.models import CONTAINERS, SPARSE, Sample, expected, make_samples, plain, write
 
 import bushel
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
 
 NAMES = ("label", "text", "parts")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.integrity.compare import differences
-from bushel.shardindex import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.spec import Field
 
 

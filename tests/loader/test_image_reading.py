@@ -15,9 +15,9 @@ from tests.kernels.jpegs import picture
 import bushel
 from bushel.codecs import get_codec
 from bushel.codecs.image import ImageReading, image_reading
+from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import CodecError, SpecError
 from bushel.loader import Loader, MapView, StreamLoader
-from bushel.stream import StreamDataset
 from bushel.transforms import CenterCrop, EachFrame, Lambda, RandomResizedCrop, Resize
 
 FORMATS = ["JPEG", "PNG", "WEBP", "TIFF"]

@@ -40,7 +40,7 @@ def command(
     import bushel
     from bushel.cli.output import print_json, print_text
     from bushel.codecs import holds_image
-    from bushel.loader.ceilings import measure
+    from bushel.loader.stage_benchmarks import measure
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
     dataset = bushel.open(path, container=container, allow_commands=allow_commands)

@@ -15,12 +15,12 @@ import numpy as np
 
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
-from bushel.dataset import Dataset, Sample
+from bushel.core.dataset.dataset import Dataset, Sample
+from bushel.core.dataset.shards import OpenShard
+from bushel.core.dataset.stream import StreamDataset
+from bushel.core.index.table import MISSING, Column
 from bushel.errors import CodecError
-from bushel.shardindex import MISSING, Column
-from bushel.shards import OpenShard
 from bushel.spec import KEY
-from bushel.stream import StreamDataset
 
 __all__ = [
     "FieldSummary",

@@ -35,7 +35,7 @@ def command(
     import bushel
     from bushel.cli.describe import find_sample, is_readable, lines, stored_value
     from bushel.cli.output import print_bytes, print_json
-    from bushel.dataset import Dataset
+    from bushel.core.dataset.dataset import Dataset
     from bushel.errors import UnsupportedError, naming
     from bushel.storage import as_path, write_whole
 

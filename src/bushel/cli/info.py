@@ -20,7 +20,7 @@ def command(
     import bushel
     from bushel.cli.describe import summarise
     from bushel.cli.output import columns, count, print_json, print_text, size
-    from bushel.dataset import Dataset
+    from bushel.core.dataset.dataset import Dataset
     from bushel.errors import UnsupportedError
 
     dataset = bushel.open(path, container=container, pickle=pickle)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from bushel.writer import Mode
+    from bushel.core.writer.writer import Mode
 
 __all__ = [
     "Allow",

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from typing_extensions import Buffer
 
-from bushel.shardindex import IndexBuilder, ShardIndex
+from bushel.core.index.table import IndexBuilder, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, Staging
 
@@ -97,7 +97,7 @@ class Column:
     Attributes:
         field: The field as the user declared it.
         codec: Codec of the stored bytes.
-        file: Number of its file in the shard, `bushel.shardindex.INLINE` if in none.
+        file: Number of its file in the shard, `bushel.core.index.table.INLINE` if in none.
     """
 
     field: Field
@@ -202,7 +202,7 @@ class Container(Protocol):
         ...
 
     def join(self, raw: bytes) -> bytes:
-        """The payload of a record that is stored in pieces (`bushel.shardindex.Fragments`)."""
+        """The payload of a record that is stored in pieces (`bushel.core.index.table.Fragments`)."""
         ...
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:

@@ -9,9 +9,9 @@ from typing import cast
 import numpy as np
 
 from bushel import kernels
+from bushel.core.index.table import I64, INLINE, MISSING, U32, Column, ShardIndex
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
-from bushel.shardindex import I64, INLINE, MISSING, U32, Column, ShardIndex
 from bushel.storage import Extents, File, read_many
 
 __all__ = ["with_checksums"]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel.containers.packed_map import locate
+from bushel.core.index.table import MISSING, Column, Fragments, Keys
 from bushel.errors import FormatError
-from bushel.shardindex import MISSING, Column, Fragments, Keys
 from bushel.spec import Field, Spec
 
 __all__ = ["Record", "index_records"]

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
-from bushel.dataset import Dataset, Sample
+from bushel.core.dataset.dataset import Dataset, Sample
+from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import CodecError, SpecError
 from bushel.sources.stored import empty_folders_in
 from bushel.spec import KEY, Field, parse_spec
-from bushel.stream import StreamDataset
 
 __all__ = ["Batch", "Batches", "DatasetBatches", "StreamBatches", "batch_ranges"]
 

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bushel.access import open as open_dataset
-from bushel.ahead import work_ahead
 from bushel.codecs import get_codec
 from bushel.containers import Container, container_for, get_container
 from bushel.containers.base import Layout, WriteOptions
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.open import open as open_dataset
+from bushel.core.dataset.stream import StreamDataset
+from bushel.core.parallel import work_ahead
+from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import CodecError, StateError
 from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
 from bushel.ingest.routes import Route, encode_value, holders, plan_routes, target_fields
 from bushel.ingest.tiling import Jpeg, fields_to_tile, tile_values
 from bushel.spec import KEY, Field, format_spec
 from bushel.storage import AnyPath, as_path
-from bushel.stream import StreamDataset
-from bushel.writer import Mode, Writer
 
 __all__ = ["Conversion", "convert"]
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from bushel.core.index.sidecar import FOLDER
 from bushel.errors import FormatError, StateError, naming
 from bushel.ingest.prepare import Bad
-from bushel.sidecar import FOLDER
 from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, write_whole
 
 __all__ = ["ErrorLog", "PackState", "beside", "reason"]

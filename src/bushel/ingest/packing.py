@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bushel.containers import container_for, get_container
+from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import SpecError, UnsupportedError
 from bushel.ingest.errorlog import ErrorLog, beside
 from bushel.ingest.labels import labels_path, load_labels, save_labels
@@ -31,7 +32,6 @@ from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, as_path, workplace
-from bushel.writer import Mode, Writer
 
 __all__ = ["Packed", "Progress", "pack"]
 

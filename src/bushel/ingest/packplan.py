@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from bushel.codecs import get_codec
 from bushel.containers import Container
 from bushel.containers.base import WriteOptions
+from bushel.core.order.orders import Exact, Sequential
 from bushel.errors import SpecError
 from bushel.ingest.part import Places
 from bushel.ingest.prepare import image_fields
 from bushel.ingest.steps import FieldSteps
-from bushel.loader.order import Exact, Sequential
 from bushel.loader.transforms import Transform
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath

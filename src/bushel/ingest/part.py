@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.order.orders import Exact, Sequential
+from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
 from bushel.ingest.errorlog import ErrorLog, PackState, reason
 from bushel.ingest.parallel import in_order
 from bushel.ingest.prepare import Bad, Item, Ready, prepared_size
-from bushel.loader.order import Exact, Sequential
 from bushel.storage import AnyPath
-from bushel.writer import Mode, Writer
 
 __all__ = ["Crew", "Limits", "Part", "PartDone", "Places", "StreamItems", "write_part"]
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from bushel.helpers import Channel, HelperProcess, pickle_for_helper, portable
+from bushel.core.processes import Channel, HelperProcess, pickle_for_helper, portable
 from bushel.ingest.prepare import Bad, Item, Preparer, Ready
 
 __all__ = ["HelperPool", "serve"]

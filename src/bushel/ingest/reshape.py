@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bushel.access import open as open_dataset
-from bushel.concatenation import concat
-from bushel.dataset import Dataset
+from bushel.core.dataset.concat import concat
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.open import open as open_dataset
+from bushel.core.order.orders import Exact
 from bushel.errors import UnsupportedError
 from bushel.ingest.conversion import Conversion, convert
-from bushel.loader.order import Exact
 from bushel.storage import AnyPath, as_path
 
 __all__ = ["merge", "reshard", "share_out", "split"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bushel.shardindex import INLINE, MISSING, Column, Keys, ShardIndex
+from bushel.core.index.table import INLINE, MISSING, Column, Keys, ShardIndex
 
 __all__ = ["Difference", "differences"]
 

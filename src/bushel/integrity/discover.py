@@ -8,12 +8,12 @@ from typing import Any
 
 from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Shard
+from bushel.core.dataset.discovery import expand_paths, find
+from bushel.core.dataset.load_index import manifest_path
+from bushel.core.index.sidecar import load_manifest
+from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.errors import FormatError
-from bushel.finding import expand_paths, find
-from bushel.indexing import manifest_path
 from bushel.integrity.report import Findings, Problem
-from bushel.shardwrite import ShardInProgress
-from bushel.sidecar import load_manifest
 from bushel.storage import AnyPath
 
 __all__ = ["Place", "discover"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from bushel.loader.collate import Padded, collate  # now: `collate` would else be the module
 
 if TYPE_CHECKING:
+    from bushel.core.order.orders import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
     from bushel.loader.loader import Loader
     from bushel.loader.mixture import Mixture, mix
-    from bushel.loader.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
     from bushel.loader.report import BadSample
     from bushel.loader.state import LoaderState
     from bushel.loader.stats import LoaderStats
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from bushel.loader.view import MapView
 
 _HOME = {
-    "ORDER_VERSION": "order",
-    "BadSample": "report",
-    "Blocks": "order",
-    "Exact": "order",
-    "Loader": "loader",
-    "LoaderState": "state",
-    "LoaderStats": "stats",
-    "MapView": "view",
-    "Mixed": "order",
-    "Mixture": "mixture",
-    "Sequential": "order",
-    "StreamLoader": "streaming",
-    "mix": "mixture",
+    "ORDER_VERSION": "core.order.orders",
+    "BadSample": "loader.report",
+    "Blocks": "core.order.orders",
+    "Exact": "core.order.orders",
+    "Loader": "loader.loader",
+    "LoaderState": "loader.state",
+    "LoaderStats": "loader.stats",
+    "MapView": "loader.view",
+    "Mixed": "core.order.orders",
+    "Mixture": "loader.mixture",
+    "Sequential": "core.order.orders",
+    "StreamLoader": "loader.streaming",
+    "mix": "loader.mixture",
 }
 
 __all__ = [
@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
     """Import names when they are first used: helper processes begin sooner without what only their parent needs."""
     if name not in _HOME:
         raise AttributeError(f"module 'bushel.loader' has no attribute {name!r}")
-    value = getattr(import_module(f"bushel.loader.{_HOME[name]}"), name)
+    value = getattr(import_module(f"bushel.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from bushel.helpers import Channel, portable
-from bushel.loader.ahead import Ahead
+from bushel.core.processes import Channel, portable
 from bushel.loader.outputs import Output
 from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import Plan
+from bushel.loader.prefetch import Ahead
 from bushel.loader.report import BadSample, ErrorReport
 from bushel.loader.run import run_threads
 from bushel.loader.segments import Packed, SegmentPool

@@ -10,14 +10,15 @@ from time import perf_counter
 from typing import Any, get_args
 
 from bushel.codecs.image import ImageReading
+from bushel.core.dataset.stream import StreamDataset
+from bushel.core.order.orders import Shuffle, check_mixed, make_order
 from bushel.errors import SpecError, UnsupportedError
-from bushel.loader.ahead import Ahead
 from bushel.loader.collate import Collate
 from bushel.loader.mixture import Mixture
-from bushel.loader.order import Shuffle, check_mixed, make_order
 from bushel.loader.outputs import Output, To
 from bushel.loader.pipeline import Finished, Pipeline, Readable
 from bushel.loader.plan import Pad, Plan
+from bushel.loader.prefetch import Ahead
 from bushel.loader.processes import run_processes
 from bushel.loader.ranks import detect_rank
 from bushel.loader.report import BadSample, ErrorReport, OnError, read_errors, write_errors
@@ -25,7 +26,6 @@ from bushel.loader.run import run_inline, run_threads
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.stats import Clock, LoaderStats, cpus
 from bushel.loader.transforms import SampleTransforms, Transform
-from bushel.stream import StreamDataset
 
 __all__ = ["Loader"]
 

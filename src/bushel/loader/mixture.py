@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from bushel.concatenation import concat
-from bushel.dataset import Dataset
-from bushel.loader.order import Mixed
+from bushel.core.dataset.concat import concat
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.order.orders import Mixed
 
 __all__ = ["Mixture", "Until", "mix", "share_block"]
 

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.order.orders import Order
 from bushel.errors import BushelError, CodecError, TooManyErrors
 from bushel.loader.collate import Collate, Sample, collate
-from bushel.loader.order import Order
+from bushel.loader.decode_batch import Stretch, stored_bytes, stretches
 from bushel.loader.plan import BatchPlan
-from bushel.loader.prepare import Stretch, stored_bytes, stretches
 from bushel.loader.report import BadSample, ErrorReport, Failure, OnError, raise_first
 from bushel.loader.slots import SlotMemory, Slots
 from bushel.loader.stats import Clock

@@ -9,12 +9,12 @@ import os
 import pickle
 from collections.abc import Generator
 
-from bushel.helpers import HelperProcess, pickle_for_helper
-from bushel.loader.ahead import Ahead
+from bushel.core.processes import HelperProcess, pickle_for_helper
 from bushel.loader.helper import Delivery, Failed, Job
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import Plan
+from bushel.loader.prefetch import Ahead
 from bushel.loader.report import ErrorReport
 from bushel.loader.segments import SegmentReader
 from bushel.loader.stats import Clock

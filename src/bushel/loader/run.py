@@ -14,12 +14,12 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
-from bushel.loader.ahead import Ahead, count_bytes
 from bushel.loader.buffers import BufferPool
 from bushel.loader.collate import Sample
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import BatchPlan
+from bushel.loader.prefetch import Ahead, count_bytes
 from bushel.loader.report import ErrorReport, Failure
 from bushel.loader.slots import SlotMemory
 from bushel.loader.stats import Clock

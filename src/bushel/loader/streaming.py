@@ -12,21 +12,21 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bushel.core.dataset.stream import StreamDataset
+from bushel.core.order.orders import ORDER_VERSION, Exact, Sequential
+from bushel.core.order.permutation import LIMIT, derive
 from bushel.errors import UnsupportedError
-from bushel.loader.ahead import Ahead
 from bushel.loader.collate import Collate, Sample
-from bushel.loader.order import ORDER_VERSION, Exact, Sequential
 from bushel.loader.outputs import Output, To
-from bushel.loader.permutation import LIMIT, derive
 from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import BatchPlan
+from bushel.loader.prefetch import Ahead
 from bushel.loader.ranks import detect_rank
 from bushel.loader.report import BadSample, ErrorReport, Failure
 from bushel.loader.run import run_threads
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.stats import Clock, LoaderStats, cpus
 from bushel.loader.transforms import SampleTransforms, Transform, generator
-from bushel.stream import StreamDataset
 
 __all__ = ["StreamLoader"]
 

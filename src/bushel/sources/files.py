@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from bushel.core.index.sidecar import FOLDER
 from bushel.errors import FormatError
-from bushel.sidecar import FOLDER
 from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
 from bushel.sources.media import IMAGES, VIDEOS, Frames, Image, Media

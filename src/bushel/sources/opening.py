@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from bushel.access import open as open_dataset
 from bushel.containers import containers
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.open import open as open_dataset
+from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
@@ -26,7 +27,6 @@ from bushel.sources.stored import Stored
 from bushel.sources.tables import Table
 from bushel.storage import AnyPath, as_path, is_local, walk_names
 from bushel.storage.objects.location import ObjectPath
-from bushel.stream import StreamDataset
 
 __all__ = ["KINDS", "kind_of", "open_source"]
 

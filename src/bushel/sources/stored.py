@@ -9,7 +9,7 @@ from typing import Self
 
 from bushel.codecs import get_codec
 from bushel.containers.ffrecord import empty_folders
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
 from bushel.sources.base import Sample
 from bushel.spec import KEY, parse_spec
 from bushel.storage import is_local

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bushel.core.index.table import INLINE
 from bushel.errors import BushelError, CorruptError
-from bushel.shardindex import INLINE
 from bushel.testing.expect import expect, expect_equal, expect_raises, same
 from bushel.testing.samples import make_samples
 from bushel.testing.target import Target, forget, numbered

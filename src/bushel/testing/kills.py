@@ -1,7 +1,7 @@
 """What must hold when a writer is killed: a real process, a real SIGKILL, and `mode="resume"` after it.
 
-The processes (`bushel.testing.victim`) write samples that the parent can make too, and kill themselves at a chosen
-moment: after a number of samples, in the middle of one, or before one of the renames that name finished files.
+The processes (`bushel.testing.killed_writer`) write samples that the parent can make too, and kill themselves at a
+chosen moment: after a number of samples, in the middle of one, or before one of the renames that name finished files.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _kill(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
         "spec": spec,
         "plans": [asdict(plan) for plan in plans],
     }
-    command = [sys.executable, "-m", "bushel.testing.victim"]
+    command = [sys.executable, "-m", "bushel.testing.killed_writer"]
     done = subprocess.run(command, input=json.dumps(work), capture_output=True, text=True, check=False)
     expect(done.returncode == 0, f"{' '.join(command)} failed: {done.stderr}")
     for plan, code in zip(plans, json.loads(done.stdout), strict=True):

@@ -19,11 +19,11 @@ from typing_extensions import Buffer
 from bushel.compat.ffrecord.errors import RecordIndexError, as_runtime_errors
 from bushel.containers.base import Shard
 from bushel.containers.ffrecord import index_all_records
-from bushel.dataset import Dataset
-from bushel.shards import OpenShard
-from bushel.shardwrite import ShardInProgress
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.shards import OpenShard
+from bushel.core.writer.shard_writer import ShardInProgress
+from bushel.core.writer.writer import Writer
 from bushel.storage import Staging
-from bushel.writer import Writer
 
 __all__ = ["FileReader", "FileWriter", "checkFsAlign", "drop_index", "new_file"]
 

@@ -16,7 +16,7 @@ from bushel.compat.granular.records import Records, off_memory
 from bushel.containers import get_container
 from bushel.containers.bag.tables import encode_table
 from bushel.containers.base import ReadOptions
-from bushel.shards import OpenShard
+from bushel.core.dataset.shards import OpenShard
 from bushel.storage import AnyPath, FilePool, Staging
 
 __all__ = ["MOST_RECORDS", "BagReader", "BagWriter", "checked_index", "checked_range", "source_path"]

@@ -18,7 +18,7 @@ from bushel.compat.granular.errors import OutOfRangeError, UnknownKeyError, Wron
 from bushel.compat.granular.formats import Codecs, bind_codecs, of_generation
 from bushel.compat.granular.keys import Key, Names
 from bushel.compat.granular.records import Records, off_memory
-from bushel.shards import OpenShard
+from bushel.core.dataset.shards import OpenShard
 from bushel.spec import KEY
 from bushel.storage import AnyPath, FilePool
 

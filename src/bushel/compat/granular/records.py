@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.table import Column, ShardIndex
 from bushel.errors import FormatError
-from bushel.shardindex import Column, ShardIndex
-from bushel.shards import OpenShard
 from bushel.storage import ExtentError, File, FilePool
 
 __all__ = ["Records", "off_memory"]

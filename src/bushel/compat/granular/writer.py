@@ -16,7 +16,7 @@ from bushel.compat.granular.paths import granular_path, make_folder
 from bushel.containers import get_container
 from bushel.containers.bag.writer import plan_layout
 from bushel.containers.base import Column, Layout, WriteOptions
-from bushel.shardindex import ColumnBuilder, IndexBuilder
+from bushel.core.index.table import ColumnBuilder, IndexBuilder
 from bushel.spec import KEY, Field
 from bushel.storage import AnyPath, Staging
 

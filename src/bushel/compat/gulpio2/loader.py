@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bushel.ahead import work_ahead
 from bushel.compat.gulpio2.samplers import (
     BatchSampler,
     RandomSampler,
@@ -15,6 +14,7 @@ from bushel.compat.gulpio2.samplers import (
     SequentialSampler,
     SubsetRandomSampler,
 )
+from bushel.core.parallel import work_ahead
 
 __all__ = [
     "BatchSampler",

@@ -25,8 +25,8 @@ from bushel.compat.webdataset.permission import check_commands
 from bushel.compat.webdataset.rules import Continue, Rename, Rule, Rules, map_by_rules
 from bushel.compat.webdataset.tariterators import member_contents
 from bushel.containers.tar.names import split_name
+from bushel.core.dataset.stream import expand_ranges
 from bushel.errors import FormatError, TooManyErrors
-from bushel.stream import expand_ranges
 
 __all__ = [
     "Channel",

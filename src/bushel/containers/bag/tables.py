@@ -14,8 +14,8 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.index.table import I64
 from bushel.errors import FormatError
-from bushel.shardindex import I64
 from bushel.storage import File
 
 __all__ = ["Refs", "Table", "decode_refs", "encode_refs", "encode_table", "gapless", "inline_table", "separate_table"]

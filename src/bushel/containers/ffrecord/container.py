@@ -20,8 +20,8 @@ from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, p
 from bushel.containers.naming import name_behind
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
+from bushel.core.index.table import Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.errors import CorruptError, FormatError, SpecError
-from bushel.shardindex import Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, ExtentError, Extents, File, Staging, copy_whole, open_file, read_many, write_whole
 

@@ -23,8 +23,8 @@ from bushel import kernels
 from bushel.containers.base import Layout, Shard, Stored
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
+from bushel.core.index.table import IndexBuilder
 from bushel.errors import SpecError, naming
-from bushel.shardindex import IndexBuilder
 from bushel.storage import Staging
 
 __all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "pack_paths", "staged_names"]

@@ -25,8 +25,8 @@ from bushel.containers.checksums import with_checksums
 from bushel.containers.gulp.fields import frames_field, meta_columns
 from bushel.containers.gulp.gmeta import parse_gmeta
 from bushel.containers.gulp.naming import chunk_names, chunk_number, is_data, number_width, padding, pair_chunks
+from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError, UnsupportedError
-from bushel.shardindex import INLINE, MISSING, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, Staging, copy_whole, open_file
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.containers.gulp.gmeta import Gmeta
+from bushel.core.index.table import Column, ColumnBuilder
 from bushel.errors import SpecError
-from bushel.shardindex import Column, ColumnBuilder
 from bushel.spec import Field, Spec
 
 __all__ = ["frames_field", "meta_columns"]

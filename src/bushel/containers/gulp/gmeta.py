@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.index.table import MISSING
 from bushel.errors import FormatError
-from bushel.shardindex import MISSING
 
 __all__ = ["Gmeta", "parse_gmeta"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.index.table import Keys
 from bushel.errors import FormatError, SpecError
-from bushel.shardindex import Keys
 
 __all__ = ["Table", "check_key", "format_idx", "idx_name", "parse_idx"]
 

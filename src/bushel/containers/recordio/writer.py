@@ -13,8 +13,8 @@ from bushel.containers.base import Layout, Shard, Stored
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.recordio.idx import check_key, idx_name
 from bushel.containers.recordio.scan import IMAGE_HEADER
+from bushel.core.index.table import IndexBuilder
 from bushel.errors import SpecError
-from bushel.shardindex import IndexBuilder
 from bushel.spec import Spec
 from bushel.storage import Staging
 

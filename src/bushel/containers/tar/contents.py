@@ -10,9 +10,9 @@ import numpy as np
 from bushel.containers.tar.members import ForwardReader, members
 from bushel.containers.tar.samples import Members
 from bushel.containers.tar.scan import damage, regular, scan
+from bushel.core.index.table import I64
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, announce, read_many
-from bushel.shardindex import I64
 from bushel.storage import ExtentError
 
 __all__ = ["Keep", "file_contents", "stream_contents"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bushel.codecs import codec_of_extension, tar_storage
+from bushel.core.index.table import I64, U8
 from bushel.errors import SpecError
-from bushel.shardindex import I64, U8
 from bushel.spec import Field, Spec
 
 __all__ = ["Naming", "Place", "check_key", "extension_of", "field_name", "is_meta", "split_name", "split_names"]

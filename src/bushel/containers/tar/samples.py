@@ -11,8 +11,8 @@ from operator import ne
 import numpy as np
 
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name, split_names
+from bushel.core.index.table import I64, MISSING, U8, Column, Keys
 from bushel.errors import FormatError
-from bushel.shardindex import I64, MISSING, U8, Column, Keys
 from bushel.spec import KEY, Spec
 
 __all__ = ["Members", "Table", "tabulate"]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bushel.bytesize import parse_bytes
+from bushel.core.sizes import parse_bytes
 from bushel.kernels import crc32
 
 __all__ = ["BLOCK", "BlockCache", "cache_of_environment"]

@@ -18,10 +18,10 @@ from bushel.compat.mxnet.io.sources import ArrayImages, ListedImages
 from bushel.compat.mxnet.ndarray import Array
 from bushel.compat.mxnet.pixels import encode
 from bushel.compat.mxnet.resampling import BILINEAR, method_for, resize
+from bushel.core.index.sidecar import FOLDER
 from bushel.ingest import Packed, pack
 from bushel.ingest.errorlog import beside
 from bushel.ingest.packplan import part_path
-from bushel.sidecar import FOLDER
 from bushel.storage import AnyPath, as_path, read_text, remove
 
 __all__ = ["Im2recParams", "convert", "im2rec"]

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bushel.access import open as open_dataset
 from bushel.compat.mxnet.batches import DataBatch, DataDesc, DataIter
 from bushel.compat.mxnet.ndarray import Array, NDArray
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.open import open as open_dataset
 from bushel.errors import FormatError, UnsupportedError
 from bushel.loader import Loader
 from bushel.sources.lists import parse_line

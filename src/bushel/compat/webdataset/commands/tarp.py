@@ -30,7 +30,7 @@ from bushel.compat.webdataset.commands.samples import (
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.shuffling import shuffle
 from bushel.compat.webdataset.writer import ShardWriter
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
 from bushel.errors import FormatError
 
 __all__ = ["main"]

@@ -20,7 +20,7 @@ from bushel.compat.webdataset.cache import download
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.decode import default_decoder
 from bushel.compat.webdataset.wids.descriptor import load, resolve, urldir
-from bushel.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset
 from bushel.errors import FormatError
 
 __all__ = ["ShardListDataset", "open_shard"]

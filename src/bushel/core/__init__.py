@@ -1,0 +1,1 @@
+"""Machinery that Bushel keeps private: orders, the index, datasets, writers, threads and processes."""

@@ -1,0 +1,1 @@
+"""Datasets: finding, opening and reading them."""

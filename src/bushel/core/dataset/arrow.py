@@ -1,0 +1,83 @@
+"""The index as an Arrow table, for DuckDB, polars and whatever else queries such tables. Needs the extra `arrow`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.table import INLINE, MISSING, Column, Keys
+from bushel.spec import KEY
+
+__all__ = ["index_table"]
+
+
+def index_table(shards: Sequence[OpenShard], names: Sequence[str], positions: Any) -> Any:
+    """The index of some samples as a table; `Dataset.to_arrow` says what is in it.
+
+    Args:
+        shards: The shards.
+        names: Fields that become columns.
+        positions: range or int64[n], the samples, counted over all shards.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError("to_arrow needs pyarrow: pip install 'bushel[arrow]'") from error
+    tables = []
+    first = 0
+    for shard in shards:
+        columns = {KEY: _keys(pa, shard.index.keys, shard.samples, first)}
+        for name in names:
+            column = shard.index.columns.get(name)
+            columns[name] = pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
+        tables.append(pa.table(columns))
+        first += shard.samples
+    table = pa.concat_tables(tables, promote_options="permissive")
+    if isinstance(positions, range) and positions.step == 1:
+        return table.slice(positions.start, len(positions))
+    return table.take(pa.array(np.asarray(positions, np.int64)))
+
+
+def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
+    if keys is None:
+        return pa.array(map(str, range(first, first + samples)), pa.large_string())
+    text, offsets = (pa.py_buffer(np.ascontiguousarray(array)) for array in (keys.text, keys.offsets))
+    array = pa.LargeStringArray.from_buffers(samples, offsets, text)
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:  # keys of a tar whose names are no UTF-8
+        taken = keys.take(np.arange(samples, dtype=np.int64))
+        return pa.array([key.encode("utf-8", "replace").decode() for key in taken], pa.large_string())
+    return array
+
+
+def _column(pa: Any, shard: OpenShard, column: Column) -> Any:
+    """Of a plain field a struct for each sample, of a sequence a list of them."""
+    rows = column.rows
+    missing: npt.NDArray[np.bool_] = column.length == MISSING
+    file = None if column.file == INLINE else str(shard.shard.path(column.file))
+    crc32 = pa.nulls(rows, pa.uint32()) if column.crc32 is None else pa.array(np.ascontiguousarray(column.crc32))
+    struct = pa.StructArray.from_arrays(
+        [
+            pa.DictionaryArray.from_arrays(pa.nulls(rows, pa.int32()), pa.array([], pa.string()))
+            if file is None
+            else pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([file])),
+            pa.array(np.ascontiguousarray(column.offset)),
+            pa.array(np.ascontiguousarray(column.length)),
+            crc32,
+        ],
+        ["file", "offset", "length", "crc32"],
+        mask=pa.array(missing) if missing.any() else None,
+    )
+    if column.starts is None:
+        return struct
+    offsets = pa.array(np.ascontiguousarray(column.starts))
+    mask = None if column.absent is None else pa.array(np.ascontiguousarray(column.absent))
+    return pa.LargeListArray.from_arrays(offsets, struct, mask=mask)

@@ -1,0 +1,490 @@
+"""Dataset: samples by position, key, field and range, from any container."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, SupportsIndex, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import holds_elements
+from bushel.core.dataset.arrow import index_table
+from bushel.core.dataset.key_lookup import KeyTable, KeyView
+from bushel.core.dataset.reader import Reader, Sample
+from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
+from bushel.errors import FormatError
+from bushel.spec import Field, format_spec
+from bushel.storage import is_local
+
+__all__ = ["Dataset", "Info", "Sample"]
+
+Positions = range | npt.NDArray[np.int64]
+"""Which samples of the whole dataset a view shows, and in which order."""
+
+_CHUNK = 64
+"""Samples that iteration reads at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a dataset is, in a few numbers.
+
+    Attributes:
+        container: Names of its containers, joined by `+` when there are several.
+        shards: Number of shards.
+        samples: Number of samples of the whole dataset (a view has the same info as what it views).
+        bytes: Bytes of all files.
+        files: Number of files.
+        checksums: Whether the CRC-32 of every field is known.
+        keyed: Whether samples have keys of their own rather than positions.
+        indexed: Whether every shard's index lies beside it.
+        spec: Field names to types.
+    """
+
+    container: str
+    shards: int
+    samples: int
+    bytes: int
+    files: int
+    checksums: bool
+    keyed: bool
+    indexed: bool
+    spec: dict[str, str]
+
+
+class Dataset:
+    """A read-only sequence of samples, made by `bushel.open` or as a view of another.
+
+    Threads may share it, a forked process may go on with it, and a pickled copy opens its own files.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[OpenShard],
+        *,
+        verify: bool = False,
+        reader: Reader | None = None,
+        positions: Positions | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self._reader = Reader(shards, verify=verify) if reader is None else reader
+        self._positions: Positions = range(int(self._reader.starts[-1])) if positions is None else positions
+        fields = _union(self._reader.shards)
+        self._fields = fields if names is None else {name: fields[name] for name in names}
+        self._table: KeyTable | None = None
+
+    def _view(self, positions: Positions | None = None, names: Sequence[str] | None = None) -> Dataset:
+        return Dataset(
+            (),
+            reader=self._reader,
+            positions=self._positions if positions is None else positions,
+            names=list(self._fields) if names is None else names,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_table": None}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of open files. Optional: the dataset and its views open them again when they are read."""
+        self._reader.close()
+
+    # What it is
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __repr__(self) -> str:
+        return f"<bushel.Dataset: {len(self)} samples, {self.info.container}, {self.spec}>"
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`."""
+        return format_spec(self._fields)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files of the dataset."""
+        return sum(stamp.size for shard in self._reader.shards for stamp in shard.stamps)
+
+    @property
+    def remote(self) -> bool:
+        """Whether any of its files lies elsewhere than on this machine's file system."""
+        return any(not is_local(shard.shard.root) for shard in self._reader.shards)
+
+    @property
+    def info(self) -> Info:
+        """Container, counts and sizes of the whole dataset."""
+        shards = self._reader.shards
+        return Info(
+            container="+".join(dict.fromkeys(shard.container for shard in shards)),
+            shards=len(shards),
+            samples=int(self._reader.starts[-1]),
+            bytes=self.size,
+            files=sum(len(shard.stamps) for shard in shards),
+            checksums=all(shard.checksums for shard in shards),
+            keyed=any(shard.keyed for shard in shards),
+            indexed=all(shard.stored for shard in shards),
+            spec=self.spec,
+        )
+
+    @property
+    def shards(self) -> tuple[OpenShard, ...]:
+        """The shards of the whole dataset, with their files and tables."""
+        return self._reader.shards
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits that tell this dataset or view from others, by names, counts and sizes but not by times."""
+        shards = [(s.shard.name, s.samples, [(f.name, f.size) for f in s.stamps]) for s in self._reader.shards]
+        digest = hashlib.sha256(json.dumps([self.spec, shards]).encode())
+        if isinstance(self._positions, range):
+            digest.update(repr(self._positions).encode())
+        else:
+            digest.update(self._positions.tobytes())
+        return digest.hexdigest()[:32]
+
+    # Keys
+
+    @property
+    def keys(self) -> KeyView:
+        """The keys in order, as a sequence that does not hold them in memory."""
+        return KeyView(len(self), lambda positions: self._reader.keys(self._absolute(positions)))
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._find(key) is not None
+
+    def position(self, key: str) -> int:
+        """The position of the first sample with this key.
+
+        Raises:
+            KeyError: There is none.
+            TypeError: It is no text.
+        """
+        if not isinstance(key, str):
+            raise TypeError(f"a key is text, not {key!r}: ds[3] and ds[[3, 1]] take positions")
+        position = self._find(key)
+        if position is None:
+            raise KeyError(f"there is no sample {key!r} among these {len(self)}")
+        return position
+
+    def _find(self, key: str) -> int | None:
+        if self._table is None:
+            self._table = KeyTable.of(self._reader.shards)
+        found: list[int] = []
+        for position in self._table.find(key):
+            if isinstance(self._positions, range):
+                found += [self._positions.index(position)] if position in self._positions else []
+            else:
+                found += np.flatnonzero(self._positions == position)[:1].tolist()
+        return min(found, default=None)
+
+    # Views
+
+    # An array has __index__ too, which only one of a single number answers to.
+    @overload
+    def __getitem__(  # type: ignore[overload-overlap]
+        self, item: slice | list[int] | list[bool] | range | npt.NDArray[Any]
+    ) -> Dataset: ...
+    @overload
+    def __getitem__(self, item: SupportsIndex | str | tuple[SupportsIndex | str, Mask]) -> Sample: ...
+
+    def __getitem__(self, item: Any) -> Any:
+        """A sample by position or key, optionally with a mask; or a view of several samples.
+
+        `ds[3]`, `ds[-1]` and `ds["key"]` are samples. `ds[3, ["label"]]` reads only these fields, and
+        `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field, or frames of a clip. `ds[10:20]`,
+        `ds[[5, 1, 1]]` and `ds[mask]` with a boolean array of the dataset's length make views, which read nothing.
+
+        Raises:
+            IndexError: There is no such position, or no such element of a sequence.
+            KeyError: There is no such key or field.
+        """
+        mask: Mask = None
+        if isinstance(item, tuple):
+            if len(item) != 2:
+                raise TypeError("ds[position, fields] takes one position and one mask of fields")
+            item, mask = item
+        if isinstance(item, str):
+            return self._reader.sample(self._at(self.position(item)), self._wanted(mask))
+        if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
+            return self._reader.sample(self._at(operator.index(item)), self._wanted(mask))
+        if mask is not None:
+            raise TypeError("a mask goes with one sample: choose fields of several with ds[...].fields(names)")
+        if isinstance(item, slice):
+            return self._view(self._positions[item])
+        return self._view(self._absolute(self._numbers(item)))
+
+    def fields(self, names: Iterable[str]) -> Dataset:
+        """A view with only these fields.
+
+        Raises:
+            KeyError: There is no such field.
+        """
+        return self._view(names=list(self._wanted(names)))
+
+    def select(self, keys: Iterable[str]) -> Dataset:
+        """A view of the samples with these keys, in this order.
+
+        Raises:
+            KeyError: One is missing.
+        """
+        return self._view(self._absolute(np.array([self.position(key) for key in keys], np.int64)))
+
+    def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
+        """A view of the samples for which `keep(sample)` is true.
+
+        Args:
+            keep: Called once with every sample, now.
+            fields: The fields that it needs; naming few saves much.
+        """
+        kept: list[int] = []
+        for first in range(0, len(self), _CHUNK):
+            samples = self.read(range(first, min(first + _CHUNK, len(self))), fields)
+            kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
+        return self._view(self._absolute(np.array(kept, np.int64)))
+
+    def shard(self, number: int, count: int) -> Dataset:
+        """A view of part `number` of `count` contiguous parts, whose sizes differ by one at most.
+
+        Raises:
+            ValueError: `number` is not in `range(count)`.
+        """
+        if not 0 <= number < count:
+            raise ValueError(f"part {number} of {count}: the parts are 0 to {count - 1}")
+        return self._view(self._positions[len(self) * number // count : len(self) * (number + 1) // count])
+
+    def to_arrow(self) -> Any:
+        """The index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.
+
+        A row per sample, in order: `__key__` (of samples without keys their position), and for every field a struct of
+        `file` (path), `offset` and `length` in bytes and `crc32` (null where not known); null where the sample lacks
+        the field, and of a sequence a list. The arrays are not copied. Reads no data.
+
+        Raises:
+            ImportError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
+        """
+        return index_table(self._reader.shards, list(self._fields), self._positions)
+
+    # Reading
+
+    def __iter__(self) -> Iterator[Sample]:
+        for first in range(0, len(self), _CHUNK):
+            positions = range(first, min(first + _CHUNK, len(self)))
+            for position, stored in zip(positions, self.read(positions, decode=False), strict=True):
+                yield self.decode_sample(stored, position)
+
+    def read(
+        self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None, *, decode: bool = True
+    ) -> list[Sample]:
+        """Read many samples in one batched, coalesced read, which is much faster than one by one.
+
+        Args:
+            positions: int[n]; negative ones count from the end.
+            fields: As in `ds[position, fields]`.
+            decode: Whether to decode the values, or give the stored bytes; those of a clip whole, whatever `fields`.
+
+        Returns:
+            The samples in the order of `positions`.
+
+        Raises:
+            IndexError: A position is out of range.
+            CorruptError: Stored bytes do not match their CRC (with `verify=True`).
+            FormatError: The files do not reach as far as the index says.
+            CodecError: Stored bytes do not decode.
+        """
+        return self._reader.read(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
+
+    def gather(
+        self, positions: Iterable[int] | npt.NDArray[Any], field: str
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.
+
+        Returns:
+            buffer: uint8[total].
+            offsets: int64[n + 1]; sample `i` is `buffer[offsets[i]:offsets[i + 1]]`, empty where it lacks the field.
+
+        Raises:
+            TypeError: The field is a sequence.
+            IndexError, CorruptError, FormatError: As `read`.
+        """
+        [name] = self._wanted([field])
+        if self._fields[name].sequence:
+            raise TypeError(f"field {name!r} is a sequence: gather() reads plain fields, read() reads both")
+        return self._reader.gather(self._absolute(self._numbers(positions)), name)
+
+    def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> npt.NDArray[Any]:
+        """Read and decode a part of an image: of a tiled JPEG only its header and the segments that the part needs.
+
+        That takes an index that knows the segments (`bushel.index(source, segments=True)`), and pays where reading
+        costs more than decoding. Without it, of other images, and of a dataset that is opened with `verify=True` and
+        knows checksums, the whole is read. The pixels are the same.
+
+        Args:
+            position: Of the sample.
+            field: A plain field of images.
+            box: Left, top, right, bottom, in pixels, the last two exclusive.
+
+        Returns:
+            HxWx3, or HxW of a grey image, as in `ds[position][field]`.
+
+        Raises:
+            KeyError: The sample has no such field.
+            TypeError: The field is a sequence, or holds no images.
+            ValueError: The box is not inside the image.
+            IndexError, CorruptError, FormatError, CodecError: As `read`.
+        """
+        [name] = self._wanted([field])
+        if self._fields[name].sequence:
+            raise TypeError(f"field {name!r} is a sequence: read_crop() reads plain fields")
+        return self._reader.crop(self._at(position), name, box)
+
+    def announce(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> None:
+        """Ask the operating system to load what a later `read` of these positions will need. Returns at once."""
+        self._reader.announce(self._absolute(self._numbers(positions)), self._wanted(fields))
+
+    def decode_sample(self, stored: Sample, position: int) -> Sample:
+        """Decode a sample that `read(..., decode=False)` gave for this position.
+
+        Raises:
+            CodecError: Stored bytes do not decode; names the sample, field and file.
+        """
+        return self._reader.decode([stored], np.array([self._positions[position]], np.int64))[0]
+
+    def decode_samples(
+        self,
+        stored: Sequence[Sample],
+        positions: Iterable[int] | npt.NDArray[Any],
+        encoded: Collection[str] = (),
+        fields: Mask = None,
+    ) -> list[Sample]:
+        """Decode samples that `read(..., decode=False)` gave for these positions.
+
+        Args:
+            stored: The samples.
+            positions: int[n], where they came from.
+            encoded: Fields whose images are left as they are stored.
+            fields: As they were given to `read`; it tells which frames of clips are wanted.
+
+        Raises:
+            CodecError: Stored bytes do not decode; names the sample, field and file.
+        """
+        return self._reader.decode(stored, self._absolute(self._numbers(positions)), encoded, self._wanted(fields))
+
+    def available(self, item: int | str) -> dict[str, bool | range]:
+        """The fields that a sample has: True, or the range of a sequence field's elements, or of a clip's frames.
+
+        Nothing is decoded, and nothing but clips is read.
+
+        Raises:
+            SpecError: There is a clip, and PyAV, which counts its frames, is not installed.
+            CodecError: There is a damaged clip.
+        """
+        position = self.position(item) if isinstance(item, str) else operator.index(item)
+        absolute = self._at(position)
+        [group] = self._reader.groups(np.array([absolute], np.int64))
+        row = int(group.rows[0])
+        found: dict[str, bool | range] = {}
+        for name in self._fields:
+            column = group.index.columns.get(name)
+            if column is None:
+                continue
+            if column.starts is not None:
+                if column.absent is None or not column.absent[row]:
+                    found[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
+            elif column.length[row] >= 0:
+                found[name] = range(self._reader.elements(absolute, name)) if holds_elements(column.codec) else True
+        return found
+
+    def lengths(self, positions: Iterable[int] | npt.NDArray[Any], field: str) -> npt.NDArray[np.int64]:
+        """Stored bytes of one field in many samples, known without reading them.
+
+        Returns:
+            int64[n]: of a sequence field, the bytes of all elements; -1 where a sample lacks the field.
+        """
+        [name] = self._wanted([field])
+        wanted = self._absolute(self._numbers(positions))
+        return stored_lengths(self._reader.groups(wanted), len(wanted), name)
+
+    def where(self, position: int, field: str) -> tuple[str, int]:
+        """Path of the file and offset in bytes at which a field of a sample begins."""
+        if field not in self._fields:
+            raise KeyError(f"there is no field {field!r}: the fields are {', '.join(self._fields) or 'none'}")
+        return self._reader.where(self._at(position), field)
+
+    # Positions
+
+    def _wanted(self, mask: Mask) -> dict[str, Elements]:
+        if mask is None:
+            return dict.fromkeys(self._fields)
+        ranged = [name for name, field in self._fields.items() if field.sequence or holds_elements(field.codec)]
+        return normalise_mask(mask, list(self._fields), ranged)
+
+    def _numbers(self, positions: Any) -> npt.NDArray[np.int64]:
+        """Positions as users give them, as int64[n] that may be negative."""
+        if isinstance(positions, range):
+            for end in (positions[0], positions[-1]) if positions else ():
+                self._checked(end)
+            return np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
+        array = np.asarray(positions if hasattr(positions, "__array__") else list(positions))
+        if array.dtype == np.bool_:
+            if array.shape != (len(self),):
+                raise IndexError(f"a boolean mask of shape {array.shape} for {len(self)} samples")
+            return np.flatnonzero(array).astype(np.int64)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iuO"):
+            raise TypeError(f"positions are a one-dimensional list of integers, not {positions!r}")
+        if array.dtype.kind == "O":  # some do not fit into int64, or are no integers at all
+            return np.array([self._checked(operator.index(position)) for position in array], np.int64)
+        if array.dtype == np.uint64 and array.size:
+            self._checked(int(array.max()))
+        return array.astype(np.int64)
+
+    def _checked(self, position: int) -> int:
+        size = len(self._positions)
+        if not -size <= position < size:
+            raise IndexError(f"position {position} of a dataset of {size} samples")
+        return position
+
+    def _at(self, position: int) -> int:
+        """A position in this view as a position in the whole dataset."""
+        return int(self._positions[self._checked(position)])
+
+    def _absolute(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Positions in this view as positions in the whole dataset."""
+        size = len(self._positions)
+        if len(positions):
+            low, high = int(positions.min()), int(positions.max())
+            if low < -size or high >= size:
+                raise IndexError(f"position {high if high >= size else low} of a dataset of {size} samples")
+            if low < 0:
+                positions = np.where(positions < 0, positions + size, positions)
+        if not isinstance(self._positions, range):
+            return self._positions[positions]
+        if self._positions.start or self._positions.step != 1:
+            return positions * self._positions.step + self._positions.start
+        return positions
+
+
+def _union(shards: Iterable[OpenShard]) -> dict[str, Field]:
+    """The fields of all shards, in order of first appearance."""
+    fields: dict[str, Field] = {}
+    for shard in {shard.fields: shard for shard in shards}.values():
+        for field in shard.fields:
+            if fields.setdefault(field.name, field).sequence != field.sequence:
+                raise FormatError(
+                    f"field {field.name!r} is a sequence in some shards and plain in others",
+                    file=str(shard.shard.path(0)),
+                    hint="give its type with spec=",
+                )
+    return fields

@@ -1,0 +1,121 @@
+"""Finding samples by key over all shards of a dataset, without a dict of all keys."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.dataset.shards import OpenShard
+from bushel.kernels import hash_keys
+
+__all__ = ["KeyTable", "KeyView"]
+
+_CHUNK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable:
+    """Hashes of all keys, in ascending order, and whose they are: 16 bytes a sample.
+
+    Samples without keys of their own need no table: their key is their position.
+
+    Attributes:
+        shards: The dataset's shards.
+        starts: int64[shards + 1], position of each shard's first sample.
+        hashes: uint64[keyed samples], ascending.
+        positions: int64[keyed samples], whose hash it is; ascending where hashes are equal.
+    """
+
+    shards: Sequence[OpenShard]
+    starts: npt.NDArray[np.int64]
+    hashes: npt.NDArray[np.uint64]
+    positions: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, shards: Sequence[OpenShard]) -> KeyTable:
+        """Make the table; with one shard it is the shard's own, mapped from its sidecar."""
+        starts = np.zeros(len(shards) + 1, np.int64)
+        np.cumsum([shard.samples for shard in shards], out=starts[1:])
+        keyed = [
+            (shard.index.keys, start) for shard, start in zip(shards, starts.tolist(), strict=False) if shard.keyed
+        ]
+        tables = [
+            (keys.hashes, keys.order + start if start else keys.order) for keys, start in keyed if keys is not None
+        ]
+        if len(tables) == 1:
+            return cls(shards, starts, *tables[0])
+        if not tables:
+            return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
+        hashes = np.concatenate([hashes for hashes, _ in tables])
+        order = np.argsort(hashes, kind="stable")
+        return cls(shards, starts, hashes[order], np.concatenate([positions for _, positions in tables])[order])
+
+    def find(self, key: str) -> Iterator[int]:
+        """Positions of the samples with this key, in ascending order."""
+        own = None
+        if len(key) < 19 and key.isdecimal() and key.isascii() and str(int(key)) == key:
+            position = int(key)
+            shard = int(np.searchsorted(self.starts, position, side="right")) - 1
+            if position < self.starts[-1] and not self.shards[shard].keyed:
+                own = position
+        for position in self._keyed(key):
+            if own is not None and own < position:
+                yield own
+                own = None
+            yield position
+        if own is not None:
+            yield own
+
+    def _keyed(self, key: str) -> Iterator[int]:
+        """Positions of the samples that have this key of their own."""
+        try:
+            encoded = key.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return  # half of a surrogate pair is in no stored key
+        [wanted] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
+        at = int(np.searchsorted(self.hashes, wanted))
+        while at < len(self.hashes) and self.hashes[at] == wanted:
+            position = int(self.positions[at])
+            at += 1
+            if not 0 <= position < self.starts[-1]:
+                continue  # a damaged table: what it points to would be compared with the key, were it there
+            shard = int(np.searchsorted(self.starts, position, side="right")) - 1
+            keys = self.shards[shard].index.keys
+            if keys is not None and keys[position - int(self.starts[shard])] == key:
+                yield position
+
+
+class KeyView(Sequence[str]):
+    """The keys of a dataset in order: a sequence that holds none of them."""
+
+    def __init__(self, length: int, take: Callable[[npt.NDArray[np.int64]], list[str]]) -> None:
+        self._length, self._take = length, take
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        shown = [repr(key) for key in self[:3]]
+        return f"<{self._length} keys: {', '.join(shown)}{', …' if self._length > len(shown) else ''}>"
+
+    @overload
+    def __getitem__(self, item: int) -> str: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[str]: ...
+
+    def __getitem__(self, item: int | slice) -> str | list[str]:
+        if isinstance(item, slice):
+            return self._take(np.arange(*item.indices(self._length), dtype=np.int64))
+        position = operator.index(item)
+        if not -self._length <= position < self._length:
+            raise IndexError(f"position {position} of {self._length} keys")
+        return self._take(np.array([position % self._length], np.int64))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, self._length, _CHUNK):
+            yield from self[first : first + _CHUNK]

@@ -1,0 +1,278 @@
+"""Sidecar files: the index and the manifest beside the data.
+
+A shard's index is a safetensors file (https://github.com/huggingface/safetensors): a small JSON header and named
+arrays, which are mapped rather than read, so opening one costs the same for ten samples and for ten million. Nothing
+in it is ever executed. A manifest lists the shards of a folder, so that none has to be touched to open the dataset.
+
+Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
+`image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.fragments` (int64[3, k]),
+`image.segment_starts`, `image.segment_lengths`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.index.table import Column, FileStamp, Fragments, Keys, Segments, ShardIndex
+from bushel.errors import FormatError, SpecError
+from bushel.kernels import map_array
+from bushel.spec import Field, parse_spec
+from bushel.storage import AnyPath, read_whole, write_whole
+
+__all__ = ["FOLDER", "Manifest", "ManifestShard", "load_index", "load_manifest", "save_index", "save_manifest"]
+
+FOLDER = ".bushel"
+"""The folder of all sidecars. It can be deleted at any time: what it says is then scanned again."""
+
+_VERSION = 1
+_HINT = "delete it: the index will be built again"
+_DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "U32": np.uint32, "I64": np.int64, "U64": np.uint64}
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
+"""Room for as many shards as any dataset has before their sum leaves int64."""
+
+
+class _Field(msgspec.Struct):
+    name: str
+    type: str
+    codec: str
+    file: int
+
+
+class _Header(msgspec.Struct):
+    version: int
+    container: str
+    samples: _Count
+    files: list[tuple[str, int, int]]
+    fields: list[_Field]
+
+
+class ManifestShard(msgspec.Struct, frozen=True):
+    """What a manifest says of one shard.
+
+    Attributes:
+        name: The shard's name.
+        samples: Number of samples.
+        files: (name, size, mtime_ns) of its files.
+        checksums: Whether its index has the CRC-32 of every field.
+        keyed: Whether its samples have keys of their own.
+    """
+
+    name: str
+    samples: _Count
+    files: list[tuple[str, int, int]]
+    checksums: bool
+    keyed: bool
+
+    @classmethod
+    def of(cls, name: str, index: ShardIndex) -> ManifestShard:
+        """The manifest's entry for a shard."""
+        checksums = all(column.crc32 is not None for column in index.columns.values())
+        files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
+        return cls(name, index.samples, files, checksums, index.keys is not None)
+
+    @property
+    def stamps(self) -> tuple[FileStamp, ...]:
+        """Its files as stamps."""
+        return tuple(FileStamp(*file) for file in self.files)
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The shards of one dataset.
+
+    Attributes:
+        container: Name of the container.
+        spec: Field names to types.
+        codecs: Field names to codecs of the stored bytes, the same in all shards.
+        shards: The shards in the dataset's order.
+        version: Of this file's layout.
+    """
+
+    container: str
+    spec: dict[str, str]
+    codecs: dict[str, str]
+    shards: list[ManifestShard]
+    version: int = _VERSION
+
+
+# made at import: msgspec 0.22 learns a Struct when it is first decoded, and crashes when two threads do that at once
+_MANIFEST = msgspec.json.Decoder(Manifest)
+_HEADER = msgspec.json.Decoder(_Header)
+
+
+def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
+    """Write a shard's index, atomically, and on disk if `sync`.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    from safetensors.numpy import save
+
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if index.keys is not None:
+        for part in ("text", "offsets", "hashes", "order"):
+            arrays[f"__key__.{part}"] = getattr(index.keys, part)
+    if index.inline is not None:
+        arrays["__inline__"] = index.inline
+    for name, column in index.columns.items():
+        for part in ("offset", "length", "crc32", "starts", "absent"):
+            if (array := getattr(column, part)) is not None:
+                arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
+        if (pieces := column.fragments) is not None:
+            arrays[f"{name}.fragments"] = np.stack([pieces.rows, pieces.start, pieces.length])
+        if (segments := column.segments) is not None:
+            arrays |= {f"{name}.segment_starts": segments.starts, f"{name}.segment_lengths": segments.lengths}
+    header = _Header(
+        _VERSION,
+        index.container,
+        index.samples,
+        [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
+        [_Field(name, column.field.type, column.codec, column.file) for name, column in index.columns.items()],
+    )
+    write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=sync)
+
+
+def load_index(path: AnyPath) -> ShardIndex:
+    """Map a shard's index. Only its header is read and checked here; extents are checked when they are used.
+
+    Raises:
+        FileNotFoundError: There is none.
+        FormatError: The file is damaged or of a later version.
+    """
+    data = _bytes_of(path)
+    arrays, header = _parse(data, str(path))
+    samples = header.samples
+    keys = None
+    if "__key__.offsets" in arrays:
+        keys = Keys(
+            _array(arrays, "__key__.text", np.uint8, None, path),
+            _array(arrays, "__key__.offsets", np.int64, samples + 1, path),
+            _array(arrays, "__key__.hashes", np.uint64, samples, path),
+            _array(arrays, "__key__.order", np.int64, samples, path),
+        )
+    inline = _array(arrays, "__inline__", np.uint8, None, path) if "__inline__" in arrays else None
+    if samples and keys is None and not header.fields:
+        raise FormatError(f"{samples} samples without a field or a key", file=str(path), offset=8, hint=_HINT)
+    try:
+        fields = parse_spec({field.name: field.type for field in header.fields})
+    except SpecError as error:
+        raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
+    columns = {entry.name: _column(arrays, entry, fields[entry.name], samples, path) for entry in header.fields}
+    if any(not -1 <= entry.file < len(header.files) for entry in header.fields):
+        raise FormatError(f"a field in a file that is none of {len(header.files)}", file=str(path), hint=_HINT)
+    files = tuple(FileStamp(*file) for file in header.files)
+    return ShardIndex(samples, files, columns, header.container, keys, inline)
+
+
+def _column(arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, samples: int, path: AnyPath) -> Column:
+    name, starts, absent = entry.name, None, None
+    rows = samples
+    if field.sequence:
+        starts = _array(arrays, f"{name}.starts", np.int64, samples + 1, path)
+        rows = len(_array(arrays, f"{name}.offset", np.int64, None, path))
+        if f"{name}.absent" in arrays:
+            absent = _array(arrays, f"{name}.absent", np.bool_, samples, path)
+    return Column(
+        field,
+        entry.codec,
+        entry.file,
+        _array(arrays, f"{name}.offset", np.int64, rows, path),
+        _array(arrays, f"{name}.length", np.int64, rows, path),
+        _array(arrays, f"{name}.crc32", np.uint32, rows, path) if f"{name}.crc32" in arrays else None,
+        starts,
+        absent,
+        _fragments(arrays.get(f"{name}.fragments"), name, rows, path),
+        _segments(arrays, name, rows, path),
+    )
+
+
+def _fragments(pieces: npt.NDArray[Any] | None, name: str, rows: int, path: AnyPath) -> Fragments | None:
+    if pieces is None:
+        return None
+    known = pieces.dtype == np.int64 and pieces.ndim == 2 and len(pieces) == 3
+    if not known or (np.diff(pieces[0], prepend=-1, append=rows) <= 0).any():
+        raise FormatError(f"array '{name}.fragments' is none of rows in order", file=str(path), hint=_HINT)
+    return Fragments(*pieces)
+
+
+def _segments(arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: AnyPath) -> Segments | None:
+    if f"{name}.segment_starts" not in arrays:
+        return None
+    return Segments(
+        _array(arrays, f"{name}.segment_starts", np.int64, rows + 1, path),
+        _array(arrays, f"{name}.segment_lengths", np.uint32, None, path),
+    )
+
+
+def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
+    """Write a manifest, atomically, and on disk if `sync`."""
+    write_whole(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n", sync=sync)
+
+
+def load_manifest(path: AnyPath) -> Manifest | None:
+    """The manifest at a path, or None if there is none.
+
+    Raises:
+        FormatError: It is damaged or of a later version.
+    """
+    try:
+        data = read_whole(path)
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = _MANIFEST.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
+    if manifest.version != _VERSION:
+        raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {_VERSION}", file=str(path))
+    return manifest
+
+
+def _bytes_of(path: AnyPath) -> memoryview:
+    if not isinstance(path, Path):
+        return memoryview(read_whole(path))
+    return map_array(str(path)).data
+
+
+def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _Header]:
+    if len(data) < 8 or (length := int.from_bytes(data[:8], "little")) > len(data) - 8:
+        raise FormatError("not an index: its header is cut", file=path, offset=0, hint=_HINT)
+    try:
+        entries = msgspec.json.decode(data[8 : 8 + length])
+        header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"not an index: {error}", file=path, offset=8, hint=_HINT) from error
+    if header.version != _VERSION:
+        raise FormatError(f"version {header.version} of an index; this Bushel knows {_VERSION}", file=path, hint=_HINT)
+    body = data[8 + length :]
+    arrays = {}
+    for name, entry in entries.items():
+        try:
+            dtype = np.dtype(_DTYPES[entry["dtype"]])
+            first, last = (int(at) for at in entry["data_offsets"])
+            shape = [int(size) for size in entry["shape"]]
+            if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:
+                raise ValueError(f"bytes {first} to {last} of {len(body)}")  # noqa: TRY301 - one of several ways to fail
+            arrays[name] = np.frombuffer(body[first:last], dtype).reshape(shape)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise FormatError(f"array {name!r}: {error}", file=path, offset=8, hint=_HINT) from error
+    return arrays, header
+
+
+def _array(
+    arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type[np.generic], size: int | None, path: AnyPath
+) -> npt.NDArray[Any]:
+    """The one-dimensional array of a name, dtype and, unless None, size."""
+    array = arrays.get(name)
+    if array is None:
+        raise FormatError(f"array {name!r} is missing", file=str(path), hint=_HINT)
+    if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
+        found = f"{array.dtype}{list(array.shape)}, not {np.dtype(dtype)}[{'n' if size is None else size}]"
+        raise FormatError(f"the arrays do not belong together: {name!r} is {found}", file=str(path), hint=_HINT)
+    return array

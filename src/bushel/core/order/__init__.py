@@ -1,0 +1,1 @@
+"""Orders: which sample stands at each position of an epoch."""

@@ -1,0 +1,1 @@
+"""Writing datasets shard by shard, safely against kills."""

@@ -1,0 +1,275 @@
+"""Checking one shard: its structure, its index, its checksums, its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from bushel.codecs import get_codec
+from bushel.containers import Container
+from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.checksums import with_checksums
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.shards import OpenShard, stamps_of
+from bushel.core.index.sidecar import load_index
+from bushel.core.index.table import MISSING, Column, FileStamp, Keys, ShardIndex
+from bushel.errors import CodecError, FormatError, SpecError
+from bushel.integrity.compare import Difference, differences
+from bushel.integrity.report import Findings, Problem
+from bushel.spec import KEY
+from bushel.storage import File, open_file
+
+__all__ = ["Checked", "Checks", "Scrutinised", "check_shard"]
+
+_CHUNK = 64
+"""Samples that are decoded from one read."""
+_NO_INDEX = "; delete this file and run `bushel index`"
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What to check.
+
+    Attributes:
+        checksums: Whether to compare all bytes with their checksums.
+        decode: Whether to decode every value.
+        pickle: Whether pickled gulp metadata may be unpickled.
+        room: Problems to keep per shard.
+        tick: Called with the number of bytes checked since the last call. Raises to end the work.
+    """
+
+    checksums: bool
+    decode: bool
+    pickle: bool
+    room: int
+    tick: Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came out for one shard.
+
+    Attributes:
+        findings: Its problems.
+        index: Its table, as good as it is known, or None.
+        bytes_checked: Stored bytes that were compared with a checksum.
+        complete: Whether all of them could be.
+    """
+
+    findings: Findings
+    index: ShardIndex | None
+    bytes_checked: int = 0
+    complete: bool = False
+
+
+@runtime_checkable
+class Scrutinised(Protocol):
+    """A container that can tell damage with which its files are readable all the same."""
+
+    def faults(self, shard: Shard) -> list[FormatError]:
+        """What is wrong with it."""
+        ...
+
+
+def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
+    """Check one shard, and go on after whatever is found."""
+    found = Findings(checks.room)
+    try:
+        return _check(container, shard, checks, found)
+    except OSError as error:
+        found.fail(error, str(shard.path(0)))
+    return Checked(found, None)
+
+
+def _check(container: Container, shard: Shard, checks: Checks, found: Findings) -> Checked:
+    stamps: tuple[FileStamp, ...] | None = None
+    with suppress(FormatError):  # the container says it better
+        stamps = stamps_of(shard)
+    kept = None if stamps is None else _kept(shard, stamps, found)
+    built = _built(container, shard, kept, checks, found)
+    if kept is not None and built is not None:
+        for difference in differences(kept, built):
+            _disagree(shard, kept, difference, found)
+    index = built if kept is None else kept
+    if index is None:
+        return Checked(found, None)
+    _check_keys(shard, index.keys, found)
+    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    checked, complete = 0, False
+    if checks.checksums:
+        checked, complete = _check_crcs(container, shard, index, files, checks.tick, found)
+    if checks.decode:
+        _check_values(container, shard, index, checks.tick, found)
+    return Checked(found, index, checked, complete)
+
+
+def _built(
+    container: Container, shard: Shard, kept: ShardIndex | None, checks: Checks, found: Findings
+) -> ShardIndex | None:
+    """The table that the files give, told apart into the fields that the kept one has, if that is possible."""
+    spec = None if kept is None else {name: column.field for name, column in kept.columns.items()}
+    try:
+        try:
+            built = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
+        except SpecError:
+            built = container.index(shard, ReadOptions(pickle=checks.pickle))
+    except FormatError as error:
+        found.fault(error)
+        return None
+    if isinstance(container, Scrutinised):
+        for fault in container.faults(shard):
+            found.fault(fault)
+    return built
+
+
+# Its index
+
+
+def _kept(shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> ShardIndex | None:
+    """The table in the sidecar, if it is whole and of the files as they are."""
+    try:
+        kept = load_index(shard.sidecar)
+        if kept.files == stamps:
+            kept.check(str(shard.sidecar))
+    except FileNotFoundError:
+        return None
+    except FormatError as error:
+        found.fault(error, "index")
+        return None
+    if kept.files != stamps:
+        changed = next((now for now in stamps if now not in kept.files), stamps[0])
+        message = "it has changed since it was indexed, so it was not compared with the index"
+        found.add(Problem(str(shard.root / changed.name), None, None, None, "stale", message))
+        return None
+    if kept.keys is not None and not _finds_keys(kept.keys):
+        message = f"the table to find keys by is damaged{_NO_INDEX}"
+        found.add(Problem(str(shard.sidecar), None, None, None, "index", message))
+        return None
+    return kept
+
+
+def _finds_keys(keys: Keys) -> bool:
+    try:
+        again = Keys.build(keys.text, keys.offsets)
+    except ValueError:  # offsets that descend
+        return False
+    return np.array_equal(again.hashes, keys.hashes) and np.array_equal(again.order, keys.order)
+
+
+def _disagree(shard: Shard, kept: ShardIndex, difference: Difference, found: Findings) -> None:
+    file, offset = str(shard.path(max(difference.file or 0, 0))), difference.offset
+    refs = next((name for name in shard.files if name.rpartition("/")[2] == "refs.bag"), None)
+    if difference.referred and refs is not None:
+        file, offset = str(shard.root / refs), None  # the bag's records are as they were
+    key = None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
+    message = f"{difference.what}; no new modification time tells why: one of the two is damaged"
+    problem = Problem(file, offset, key, difference.field, "index", message)
+    found.add(problem, difference.sample if key is None else None)
+
+
+# Its keys
+
+
+def _check_keys(shard: Shard, keys: Keys | None, found: Findings) -> None:
+    for key in keys.duplicates() if keys is not None else ():
+        found.add(Problem(str(shard.path(0)), None, key, None, "key", "more than one sample has this key"))
+
+
+# Its bytes
+
+
+def _check_crcs(
+    container: Container,
+    shard: Shard,
+    index: ShardIndex,
+    files: list[File],
+    tick: Callable[[int], None],
+    found: Findings,
+) -> tuple[int, bool]:
+    """Compare every field that has a checksum with it.
+
+    Returns:
+        The bytes compared, and whether that is all of them.
+    """
+    known = {name: column for name, column in index.columns.items() if column.crc32 is not None}
+    complete = len(known) == len(index.columns)
+    try:
+        now = _recompute(container, index, known, files, tick)
+    except FormatError:  # once more field by field, to say which ones cannot be read
+        now = {}
+        for name, column in known.items():
+            try:
+                now |= _recompute(container, index, {name: column}, files, tick)
+            except FormatError as error:
+                found.fault(error, "checksum")
+                complete = False
+    checked = 0
+    for name, column in now.items():
+        checked += column.nbytes
+        _compare_crcs(shard, index, known[name], column, found)
+    return checked, complete
+
+
+def _recompute(
+    container: Container,
+    index: ShardIndex,
+    columns: dict[str, Column],
+    files: list[File],
+    tick: Callable[[int], None],
+) -> dict[str, Column]:
+    bare = replace(index, columns={name: replace(column, crc32=None) for name, column in columns.items()})
+    return dict(with_checksums(bare, files, join=container.join, report=tick).columns)
+
+
+def _compare_crcs(shard: Shard, index: ShardIndex, known: Column, now: Column, found: Findings) -> None:
+    if known.crc32 is None or now.crc32 is None:
+        return
+    wrong = np.flatnonzero((known.crc32 != now.crc32) & (known.length != MISSING))
+    for row in wrong.tolist():
+        sample, element = row, ""
+        if known.starts is not None:
+            sample = int(np.searchsorted(known.starts, row, side="right")) - 1
+            element = f"element {row - int(known.starts[sample])} "
+        message = f"{element}has the CRC-32 {int(now.crc32[row]):08x} where {int(known.crc32[row]):08x} was written"
+        key = None if index.keys is None else index.keys[sample]
+        file, offset = str(shard.path(max(known.file, 0))), int(known.offset[row])
+        found.add(Problem(file, offset, key, known.field.name, "checksum", message), sample if key is None else None)
+
+
+# Its values
+
+
+def _check_values(
+    container: Container, shard: Shard, index: ShardIndex, tick: Callable[[int], None], found: Findings
+) -> None:
+    """Decode every field of every sample, each by itself."""
+    dataset = Dataset([OpenShard.of(container.name, shard, index, stored=False)])
+    for first in range(0, len(dataset), _CHUNK):
+        positions = range(first, min(first + _CHUNK, len(dataset)))
+        tick(0)
+        try:
+            batch = dataset.read(positions, decode=False)
+        except FormatError as error:
+            found.fault(error)
+            continue
+        for position, sample in zip(positions, batch, strict=True):
+            for name, stored in sample.items():
+                if name != KEY:
+                    _check_value(dataset, index, position, name, stored, found)
+
+
+def _check_value(dataset: Dataset, index: ShardIndex, position: int, name: str, stored: Any, found: Findings) -> None:
+    codec = get_codec(index.columns[name].codec)
+    elements: Iterable[Any] = stored if isinstance(stored, list) else [stored]
+    for number, element in enumerate(elements):
+        try:
+            codec.decode(element)
+        except CodecError as error:
+            file, offset = dataset.where(position, name)
+            key = None if index.keys is None else index.keys[position]
+            message = f"element {number}: {error}" if isinstance(stored, list) else str(error)
+            found.add(Problem(file, offset, key, name, "decode", message), position if key is None else None)

@@ -1,0 +1,264 @@
+"""What a loader reaches on a dataset, and what each of its stages reaches alone: the ceilings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.stream import StreamDataset
+from bushel.core.order.orders import Exact, Shuffle
+from bushel.core.order.permutation import LIMIT
+from bushel.loader.collate import Sample
+from bushel.loader.decode_batch import stored_bytes
+from bushel.loader.loader import Loader
+from bushel.loader.stats import LoaderStats, cpus
+from bushel.loader.streaming import StreamLoader
+from bushel.loader.transforms import Transform
+
+__all__ = ["Ceilings", "Rate", "measure"]
+
+_ROUNDS = 3
+_HELD_BYTES = 1 << 26  # of stored samples, which are decoded again and again
+_MOST_HELD = 1 << 17
+_READ = 256
+_POSITION = "__position__"
+_NEAR = 0.8  # a loader this near to its lowest ceiling has little of its own to lose
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How fast one stage is.
+
+    Attributes:
+        samples: Samples that went through it.
+        stored_bytes: Their bytes, as stored.
+        seconds: How long that took.
+    """
+
+    samples: int
+    stored_bytes: int
+    seconds: float
+
+    def __add__(self, other: Rate) -> Rate:
+        """Both together."""
+        return Rate(self.samples + other.samples, self.stored_bytes + other.stored_bytes, self.seconds + other.seconds)
+
+    @property
+    def samples_per_second(self) -> float:
+        """Samples in a second."""
+        return self.samples / self.seconds
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Stored bytes in a second."""
+        return self.stored_bytes / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What was measured.
+
+    Attributes:
+        storage: Reading alone.
+        decode: All but reading, of samples that lie in memory: decoding, transforms, collation.
+        whole: The loader, with everything.
+        stats: Of the loader.
+    """
+
+    storage: Rate
+    decode: Rate
+    whole: Rate
+    stats: LoaderStats
+
+    @property
+    def bound(self) -> str:
+        """The stage that is the slowest alone: `storage` or `decode`."""
+        return "storage" if self.storage.samples_per_second < self.decode.samples_per_second else "decode"
+
+    @property
+    def share(self) -> float:
+        """How near the loader comes to the lowest ceiling; 1 is all of it."""
+        lowest = min(self.storage.samples_per_second, self.decode.samples_per_second)
+        return self.whole.samples_per_second / lowest
+
+    @property
+    def advice(self) -> str:
+        """One sentence: what limits this dataset here, and what to change."""
+        stats = self.stats
+        threads = max(1, stats.threads)
+        reaches = f"the loader reaches {min(self.share, 1):.0%} of what {self.bound} alone does"
+        if self.share < _NEAR:
+            work = {"storage": stats.storage, "decode": stats.decode, "transform": stats.transform}
+            work["collate"] = stats.collate
+            most = max(work, key=lambda stage: work[stage])
+            return f"{reaches}, and spends most of its time in {most}: try other numbers of workers"
+        if self.bound == "storage":
+            return f'storage-bound: {reaches}; read fewer fields, use shuffle="blocks", or bring the data nearer'
+        cores = f"decode-bound with {min(threads, stats.cpus)} of {stats.cpus} cores busy: {reaches}"
+        if threads < stats.cpus:
+            return f"{cores}; use more workers"
+        return f"{cores}; store smaller images or tile them, or use more cores"
+
+
+def measure(
+    dataset: Dataset | StreamDataset,
+    batch_size: int,
+    *,
+    seconds: float,
+    shuffle: Shuffle = True,
+    transforms: Mapping[str, Sequence[Transform]] | None = None,
+    fields: Sequence[str] | None = None,
+    workers: int | None = None,
+    processes: int = 0,
+) -> Ceilings:
+    """Measure a dataset.
+
+    The stages take turns, so that a disturbance meets all of them.
+
+    Args:
+        dataset: The dataset.
+        batch_size: As for `Loader`.
+        seconds: How long to measure each stage.
+        shuffle: As for `Loader`; every measurement has another order, so that none finds in memory what the one
+            before it has read. A small dataset is in memory all the same.
+        transforms: As for `Loader`.
+        fields: Names of the fields to read.
+        workers: As for `Loader`.
+        processes: As for `Loader`; the stages alone are measured in this process.
+
+    Raises:
+        ValueError: The dataset has no samples, or a stream is to be read by several processes.
+    """
+    if isinstance(dataset, StreamDataset):
+        if processes:
+            raise ValueError("a stream is read by this process: leave processes out")
+        held, stream = _hold(dataset.stored()), dataset.stored()
+        read: Callable[[float], Rate] = partial(_drain, stream)
+        whole: Loader | StreamLoader
+        whole = StreamLoader(dataset, batch_size, transforms=transforms, workers=workers or cpus())
+    else:
+        held = _hold(_shuffled(dataset, fields))
+        common: dict[str, Any] = {"shuffle": shuffle, "fields": fields, "workers": workers}
+        read = partial(_run, Loader(dataset, batch_size, **common, seed=1, decode=False, collate=_nothing))
+        whole = Loader(dataset, batch_size, **common, seed=2, transforms=transforms, processes=processes)
+    if not held:
+        raise ValueError("there are no samples to measure")
+    decode = Loader(_InMemory(dataset, held), batch_size, transforms=transforms, workers=workers)
+    stages: dict[str, Callable[[float], Rate]] = {
+        "storage": read,
+        "decode": partial(_run, decode),
+        "whole": partial(_run, whole),
+    }
+    rounds = [{name: stage(seconds / _ROUNDS) for name, stage in stages.items()} for _ in range(_ROUNDS)]
+    rates = {name: sum((one[name] for one in rounds[1:]), start=rounds[0][name]) for name in stages}
+    return Ceilings(**rates, stats=whole.stats())
+
+
+def _nothing(samples: list[Sample]) -> int:
+    """Collation that costs nothing."""
+    return len(samples)
+
+
+def _run(loader: Loader | StreamLoader, seconds: float) -> Rate:
+    """Load for so long, in as many epochs as it takes."""
+    before, start = loader.stats(), perf_counter()
+    while perf_counter() - start < seconds:
+        batches = loader.stats().batches
+        for _ in loader:
+            if perf_counter() - start > seconds:
+                break
+        if loader.stats().batches == batches:
+            break
+    after = loader.stats()
+    return Rate(after.samples - before.samples, after.stored_bytes - before.stored_bytes, perf_counter() - start)
+
+
+def _drain(samples: Iterable[Sample], seconds: float) -> Rate:
+    """Read a stream for so long, or to its end."""
+    start = perf_counter()
+    read = size = 0
+    for sample in samples:
+        read += 1
+        size += stored_bytes(sample)
+        if perf_counter() - start > seconds:
+            break
+    return Rate(read, size, perf_counter() - start)
+
+
+def _hold(samples: Iterable[Sample]) -> list[Sample]:
+    """The first samples, as many as are held in memory."""
+    held: list[Sample] = []
+    size = 0
+    for sample in samples:
+        held.append(sample)
+        size += stored_bytes(sample)
+        if size > _HELD_BYTES or len(held) == _MOST_HELD:
+            break
+    return held
+
+
+def _shuffled(dataset: Dataset, fields: Sequence[str] | None) -> Iterator[Sample]:
+    """The stored samples of a dataset, in random order."""
+    order = Exact(len(dataset), seed=0)
+    for first in range(0, len(dataset), _READ):
+        positions = np.arange(first, min(first + _READ, len(dataset)), dtype=np.int64)
+        numbers = order.take(0, positions)
+        for number, sample in zip(numbers.tolist(), dataset.read(numbers, fields, decode=False), strict=True):
+            yield {**sample, _POSITION: number}
+
+
+class _InMemory:
+    """Some samples of a dataset as they are stored, over and over, so that nothing but reading is left out.
+
+    Attributes:
+        fingerprint: None is needed: nothing is resumed here.
+        keys: Nor are keys.
+        spec: The dataset's.
+    """
+
+    fingerprint = ""
+    keys: Sequence[str] = ()
+
+    def __init__(self, dataset: Dataset | StreamDataset, held: Sequence[Sample]) -> None:
+        self._dataset, self._held = dataset, held
+        self._positions = np.array([sample.pop(_POSITION, 0) for sample in held], np.int64)
+        self.spec: Mapping[str, str] = dataset.spec
+
+    def __len__(self) -> int:
+        return LIMIT  # so that the epoch does not end, with which threads would
+
+    def read(self, positions: Any, fields: Any = None, *, decode: bool = False) -> list[Sample]:
+        """The samples held."""
+        return [self._held[position] for position in (positions % len(self._held)).tolist()]
+
+    def decode_samples(
+        self,
+        stored: Sequence[Sample],
+        positions: npt.NDArray[np.int64],
+        encoded: Collection[str] = (),
+        fields: Any = None,
+    ) -> list[Sample]:
+        """Decode as the dataset does."""
+        if isinstance(self._dataset, StreamDataset):
+            return [self._dataset.decode_sample(sample, encoded) for sample in stored]
+        return self._dataset.decode_samples(stored, self._positions[positions % len(self._held)], encoded, fields)
+
+    def announce(self, positions: Any, fields: Any = None) -> None:
+        """There is nothing to announce."""
+
+    def position(self, key: str) -> int:
+        """Nobody asks for a key."""
+        raise KeyError(key)
+
+    def where(self, position: int, field: str) -> tuple[str | None, int | None]:
+        """Where the dataset has a sample."""
+        if isinstance(self._dataset, StreamDataset):
+            return None, None
+        return self._dataset.where(int(self._positions[position % len(self._held)]), field)

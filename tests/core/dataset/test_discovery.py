@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+import bushel
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.discovery import expand_braces, expand_paths
+
+
+def write(path: Path, count: int = 6, shard_samples: int | None = None) -> None:
+    with bushel.Writer(path, {"txt": "utf8"}, container="tar", sync=False, shard_samples=shard_samples) as writer:
+        for number in range(count):
+            writer.append({"txt": f"{number}"}, key=f"{number:03d}")
+
+
+def texts(source: object) -> list[str]:
+    return [sample["txt"] for sample in bushel.open(source)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("a", ["a"]),
+        ("{0..2}", ["0", "1", "2"]),
+        ("x-{08..11}.tar", ["x-08.tar", "x-09.tar", "x-10.tar", "x-11.tar"]),
+        ("{a,b}/{1..2}", ["a/1", "a/2", "b/1", "b/2"]),
+        ("{a,}x", ["ax", "x"]),
+        ("{x{1..2},y}", ["x1", "y", "x2", "y"]),
+    ],
+)
+def test_braces(pattern: str, names: list[str]) -> None:
+    assert expand_braces(pattern) == names
+
+
+def test_a_backward_range() -> None:
+    with pytest.raises(ValueError, match="backwards"):
+        expand_braces("{3..1}")
+
+
+def test_every_way_to_name_a_dataset(tmp_path: Path) -> None:
+    write(tmp_path / "ds", shard_samples=2)
+    files = sorted((tmp_path / "ds").glob("*.tar"))
+    everything = ["0", "1", "2", "3", "4", "5"]
+    assert texts(tmp_path / "ds") == everything
+    assert texts(str(tmp_path / "ds")) == everything
+    assert texts(str(tmp_path / "ds" / "*.tar")) == everything
+    assert texts([str(file) for file in files]) == everything
+    assert texts(files[::-1]) == ["4", "5", "2", "3", "0", "1"]
+    assert texts(files[1]) == ["2", "3"]
+    pattern = str(files[0]).replace("000000", "{000001..000002}")
+    assert texts(pattern) == ["2", "3", "4", "5"]
+    assert texts(f"file://{tmp_path}/ds") == everything
+
+
+def test_a_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
+    write(tmp_path / "odd{1..2}[x]")
+    assert len(texts(str(tmp_path / "odd{1..2}[x]"))) == 6
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    sources: list[object] = [tmp_path / "no", str(tmp_path / "*.tar"), str(tmp_path / "{1..2}.tar"), []]
+    for source in sources:
+        with pytest.raises(FileNotFoundError):
+            bushel.open(source)
+    with pytest.raises(TypeError):
+        bushel.open(3)
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "photo.jpg").write_bytes(b"x")
+    with pytest.raises(bushel.FormatError, match="none of the five containers"):
+        bushel.open(tmp_path / "plain")
+    with pytest.raises(bushel.FormatError, match="no bag dataset"):
+        bushel.open(tmp_path / "plain", container="bag")
+
+
+def test_a_folder_of_two_containers_asks_which(tmp_path: Path) -> None:
+    write(tmp_path / "x.tar")
+    with bushel.Writer(tmp_path / "y.rec", {"data": "bytes"}) as writer:
+        writer.append({"data": b"abc"})
+    with pytest.raises(bushel.FormatError, match="tar and recordio.*container="):
+        bushel.open(tmp_path)
+    assert len(bushel.open(tmp_path, container="tar")) == 6
+    assert len(bushel.open(tmp_path, container="recordio")) == 1
+
+
+def test_a_scan_is_kept_beside_the_data_when_it_may_be(tmp_path: Path) -> None:
+    write(tmp_path / "ds")
+    sidecar = tmp_path / "ds" / ".bushel" / "shard-000000.tar.safetensors"
+    sidecar.unlink()
+    bushel.open(tmp_path / "ds", index="memory")
+    assert not sidecar.exists()
+    with pytest.raises(bushel.FormatError, match="bushel index"):
+        bushel.open(tmp_path / "ds", index="require")
+    bushel.open(tmp_path / "ds")
+    assert sidecar.exists()
+    bushel.open(tmp_path / "ds", index="require")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_no_problem(tmp_path: Path) -> None:
+    write(tmp_path / "ds")
+    (tmp_path / "ds" / ".bushel" / "shard-000000.tar.safetensors").unlink()
+    (tmp_path / "ds" / ".bushel").chmod(0o555)
+    assert len(texts(tmp_path / "ds")) == 6
+
+
+def test_a_stale_index_is_never_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "ds")
+    write(tmp_path / "other", 9)
+    [file] = (tmp_path / "ds").glob("*.tar")
+    [other] = (tmp_path / "other").glob("*.tar")
+    file.write_bytes(other.read_bytes())
+    with pytest.raises(bushel.FormatError, match="older than the file"):
+        bushel.open(tmp_path / "ds", index="require")
+    with caplog.at_level(logging.INFO, "bushel"):
+        assert len(bushel.open(tmp_path / "ds")) == 9
+    assert "older than the data" in caplog.text
+    assert len(bushel.open(tmp_path / "ds", index="require")) == 9
+
+
+def test_a_damaged_sidecar_is_replaced_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "ds")
+    sidecar = tmp_path / "ds" / ".bushel" / "shard-000000.tar.safetensors"
+    sidecar.write_bytes(sidecar.read_bytes()[:100])
+    assert len(texts(tmp_path / "ds")) == 6
+    assert "indexed again" in caplog.text
+    caplog.clear()
+    assert len(texts(tmp_path / "ds")) == 6
+    assert caplog.text == ""
+
+
+def test_index_adds_checksums_and_a_manifest(tmp_path: Path) -> None:
+    write(tmp_path / "ds", shard_samples=2)
+    for sidecar in (tmp_path / "ds" / ".bushel").iterdir():
+        sidecar.unlink()
+    assert not bushel.open(tmp_path / "ds").info.checksums  # type: ignore[union-attr]
+    done: list[int] = []
+    dataset = bushel.index(tmp_path / "ds", report=done.append)
+    assert sum(done) == 3
+    assert dataset.info.checksums
+    assert bushel.open(tmp_path / "ds", index="require").info.checksums  # type: ignore[union-attr]
+    assert (tmp_path / "ds" / ".bushel" / "manifest.json").exists()
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "ds" / ".bushel").glob("*.safetensors")}
+    bushel.index(tmp_path / "ds")
+    assert before == {file: file.stat().st_mtime_ns for file in before}
+    bushel.index(tmp_path / "ds", force=True)
+    assert before != {file: file.stat().st_mtime_ns for file in before}
+
+
+def test_a_large_dataset_opens_by_its_manifest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "ds", 9, shard_samples=1)
+    monkeypatch.setattr("bushel.core.dataset.load_index._STAT_ALL", 3)
+    for sidecar in (tmp_path / "ds" / ".bushel").glob("*.safetensors"):
+        sidecar.rename(sidecar.with_suffix(".hidden"))
+    dataset = bushel.open(tmp_path / "ds")
+    assert isinstance(dataset, Dataset)
+    assert (len(dataset), dataset.spec) == (9, {"txt": "utf8"})
+    for sidecar in (tmp_path / "ds" / ".bushel").glob("*.hidden"):
+        sidecar.rename(sidecar.with_suffix(".safetensors"))
+    assert dataset[7]["txt"] == "7"
+    [file] = (tmp_path / "ds").glob("*3.tar")
+    os.utime(file, (1, 1))
+    with pytest.raises(bushel.FormatError, match="changed since it was indexed"):
+        dataset[3]
+
+
+def test_patterns_in_lists_keep_their_order(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name).write_text(name)
+    assert [path.name for path in expand_paths([str(tmp_path / "{b,a}"), tmp_path / "a"])] == ["b", "a", "a"]
