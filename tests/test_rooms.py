@@ -16,7 +16,7 @@ HOUSE = Path(bushel.__file__).parent
 PUBLIC_NAMES = "the public names"
 FLOORS = (
     ("kernels", "errors"),
-    ("core.order", "core.parallel", "core.processes", "core.sizes"),
+    ("core.order", "core.parallel", "core.processes", "core.progress", "core.sizes"),
     ("spec", "codecs", "storage"),
     ("core.index", "jpeg", "transforms"),
     ("containers",),
