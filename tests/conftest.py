@@ -1,16 +1,16 @@
-"""What all tests share: where the sample data is, when it is there."""
+"""Fixtures of all tests: the golden datasets, and the photos and videos where they are there."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+from tests.data import GOLDEN, SAMPLE_DATA
 
 # The same examples every time, so that a change is judged by what it changes; new ones are for the night. How long they
 # take to make says what else the machine is doing.
@@ -25,20 +25,40 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _folder(name: str) -> Path:
-    folder = SHARED / name
+    folder = SAMPLE_DATA / name
     if not folder.is_dir():
         pytest.skip(f"the sample data is not here ({name})")
     return folder
 
 
 @pytest.fixture(scope="session")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the datasets written by the original packages, since opening one may leave an index beside it."""
-    copy = tmp_path_factory.mktemp("shared") / "golden"
-    shutil.copytree(_folder("golden"), copy)
-    for folder in (copy, *copy.rglob("*/")):
-        folder.chmod(0o755)
-    return copy
+def _golden_copy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, tuple[int, int]]]:
+    copy = tmp_path_factory.mktemp("data") / "golden"
+    shutil.copytree(GOLDEN, copy)
+    return copy, _files_of(copy)
+
+
+def _files_of(folder: Path) -> dict[str, tuple[int, int]]:
+    found = {}
+    for parent, folders, names in os.walk(folder):
+        if ".bushel" in folders:  # an index that reading has left: the next test starts without it
+            shutil.rmtree(Path(parent, ".bushel"))
+            folders.remove(".bushel")
+        for name in names:
+            stat = os.stat(os.path.join(parent, name))
+            found[os.path.join(parent, name)] = (stat.st_size, stat.st_mtime_ns)
+    return found
+
+
+@pytest.fixture
+def golden(_golden_copy: tuple[Path, dict[str, tuple[int, int]]]) -> Iterator[Path]:
+    """The datasets written by the original packages, to be read only: a test that changes one copies it.
+
+    All tests of a process read the same copy, because opening a dataset leaves an index beside it.
+    """
+    copy, files = _golden_copy
+    yield copy
+    assert _files_of(copy) == files, "the test changed the golden datasets: it must copy what it changes"
 
 
 @pytest.fixture(scope="session")
