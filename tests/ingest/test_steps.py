@@ -14,8 +14,9 @@ from bushel.codecs import get_codec
 from bushel.errors import CodecError
 from bushel.ingest.im2rec import im2rec
 from bushel.ingest.steps import FieldSteps
-from bushel.loader.transforms import Transform, generator
+from bushel.loader.transforms import generator
 from bushel.transforms import CenterCrop, Grayscale, Lambda, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize
+from bushel.transforms.values import Transform
 
 GENERATORS = partial(generator, 7, 0, 3)
 

@@ -273,10 +273,12 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        ({"transforms": {"nose": [len]}}, SpecError, "'nose'.*number, name, vector"),
-        ({"transforms": {"name": ["upper"]}}, TypeError, "'upper' of field 'name'"),
+        ({"transforms": {"nose": [len]}}, SpecError, "'nose'.*'number', 'name', 'vector'"),
+        ({"transforms": {"name": ["upper"]}}, TypeError, "'name'.*'upper', which is not callable"),
         ({"collate": {"nose": "list"}}, SpecError, "nose"),
+        ({"transforms": [len]}, SpecError, "no image field.*'number', 'name', 'vector'"),
         ({"shuffle": "random"}, ValueError, "shuffle"),
+        ({"shuffle": 7}, TypeError, "shuffle=True, seed=7"),
         ({"shuffle": Exact(9)}, ValueError, "9 samples"),
         ({"shuffle": Exact(10, 3), "seed": 2}, ValueError, "seed 3"),
         ({"batch_size": None, "collate": len}, ValueError, "batch_size=None"),
@@ -290,6 +292,8 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
         ({"workers": -1}, ValueError, "workers"),
         ({"prefetch": 0}, ValueError, "prefetch"),
         ({"max_errors": -1}, ValueError, "max_errors"),
+        ({"max_errors": 1.5}, ValueError, "above 1"),
+        ({"max_errors": "1"}, TypeError, "max_errors"),
         ({"batch_size": 0}, ValueError, "batch_size"),
     ],
 )

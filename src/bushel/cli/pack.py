@@ -33,7 +33,7 @@ from bushel.cli.packoptions import check_options, image_types
 if TYPE_CHECKING:
     from bushel.ingest import Progress
     from bushel.ingest.tiling import Jpeg
-    from bushel.loader.transforms import Transform
+    from bushel.transforms.values import Transform
 
 __all__ = ["command"]
 

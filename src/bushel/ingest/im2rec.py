@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import get_codec
-from bushel.loader.transforms import Transform
 from bushel.transforms.geometry import Crop, ScaleTo, run
+from bushel.transforms.values import Transform
 
 __all__ = ["im2rec"]
 

@@ -13,9 +13,9 @@ from bushel.errors import SpecError
 from bushel.ingest.part import Places
 from bushel.ingest.prepare import image_fields
 from bushel.ingest.steps import FieldSteps
-from bushel.loader.transforms import Transform
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
+from bushel.transforms.values import Transform
 
 __all__ = [
     "Transforms",

@@ -17,12 +17,13 @@ from bushel.loader.collate import Sample
 from bushel.loader.prefetch import count_bytes
 from bushel.loader.report import Failure
 from bushel.loader.slots import Slots, is_large
-from bushel.loader.transforms import Call, FieldTransforms
+from bushel.loader.transforms import FieldTransforms
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
 from bushel.transforms.decode import decode_into, image_size
 from bushel.transforms.fuse import DecodePlan, frame_geometries
 from bushel.transforms.geometry import Geometry
+from bushel.transforms.values import Call
 
 __all__ = ["Stretch", "stored_bytes", "stretches"]
 

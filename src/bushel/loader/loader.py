@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
@@ -21,11 +21,12 @@ from bushel.loader.plan import Pad, Plan
 from bushel.loader.prefetch import Ahead
 from bushel.loader.processes import run_processes
 from bushel.loader.ranks import detect_rank
-from bushel.loader.report import BadSample, ErrorReport, OnError, read_errors, write_errors
+from bushel.loader.report import BadSample, ErrorReport, OnError, error_limit, read_errors, write_errors
 from bushel.loader.run import run_inline, run_threads
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.stats import Clock, LoaderStats, cpus
-from bushel.loader.transforms import SampleTransforms, Transform
+from bushel.loader.transforms import SampleTransforms
+from bushel.transforms.by_field import Transforms
 
 __all__ = ["Loader"]
 
@@ -46,9 +47,10 @@ class Loader:
             hand, such as `Blocks(len(dataset), seed, size=1024, window=8)`. A mixture has an order of its own.
         seed: 0 to 2**64 - 1. Keys the order and the randomness of transforms. A mixture and an order made by hand
             bring their own.
-        transforms: Field to functions, applied one after another to the field's decoded value (a sequence field's is
-            a list). A function with a parameter named `rng` is given a `numpy.random.Generator` that depends on
-            (seed, epoch, sample) only. They run in several threads at once.
+        transforms: One transform or a list of them for the only image field, or a mapping of field names to either.
+            They are applied one after another to the field's decoded value (a list for a sequence field). A function
+            with a parameter named `rng` is given a `numpy.random.Generator` that depends only on (seed, epoch,
+            sample). Transforms run in several threads at once.
         fields: The fields to read, as `dataset.read` takes them; None for all.
         rank: Which of the training processes this is; None to find out (torch.distributed, JAX, `RANK`).
         world_size: Number of training processes, given together with `rank`.
@@ -62,7 +64,8 @@ class Loader:
             ranks have equally many; None leaves them short, and a rank may have one batch fewer than another.
         on_error: What to do about a sample that cannot be read, decoded or transformed. `"raise"` it; `"skip"` it,
             for a smaller batch; `"replace"` it by the next good sample of the epoch's order, for full batches.
-        max_errors: Number of bad samples that `"skip"` and `"replace"` put up with, per process; None for any.
+        max_errors: Number of bad samples that `"skip"` and `"replace"` tolerate in this process, in all epochs
+            together (int), or a share of the dataset between 0 and 1 (float); None for any number.
         collate: How samples become a batch: a function of the list of samples, or field to rule (see `collate`).
         batch_transform: A function of the finished batch. It runs in worker threads.
         prefetch: Batches that are worked on ahead of the trainer, in each process; None for 2 to 16, more when the
@@ -99,7 +102,7 @@ class Loader:
         *,
         shuffle: Shuffle | None = None,
         seed: int = 0,
-        transforms: Mapping[str, Sequence[Transform]] | None = None,
+        transforms: Transforms | None = None,
         fields: Any = None,
         rank: int | None = None,
         world_size: int | None = None,
@@ -108,7 +111,7 @@ class Loader:
         drop_last: bool = False,
         pad: Pad = None,
         on_error: OnError = "raise",
-        max_errors: int | None = 100,
+        max_errors: float | None = 100,
         collate: Collate | None = None,
         batch_transform: Callable[[Any], Any] | None = None,
         prefetch: int | None = None,
@@ -152,7 +155,7 @@ class Loader:
             fields,
             decode,
             SampleTransforms.of(
-                transforms or {},
+                transforms,
                 source.spec,
                 decode=decode,
                 reducing_gap=reducing_gap,
@@ -164,7 +167,7 @@ class Loader:
             _positions(source, exclude),
             batched=batch_size is not None,
         )
-        self._report, self._clock = ErrorReport(max_errors), Clock()
+        self._report, self._clock = ErrorReport(error_limit(max_errors, len(source))), Clock()
         self._progress = Progress(0)
         self._begun = False  # whether the epoch of `_progress` has been given out by a `for`
 

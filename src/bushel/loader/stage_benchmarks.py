@@ -20,7 +20,7 @@ from bushel.loader.decode_batch import stored_bytes
 from bushel.loader.loader import Loader
 from bushel.loader.stats import LoaderStats, cpus
 from bushel.loader.streaming import StreamLoader
-from bushel.loader.transforms import Transform
+from bushel.transforms.by_field import Transforms
 
 __all__ = ["Ceilings", "Rate", "measure"]
 
@@ -113,7 +113,7 @@ def measure(
     *,
     seconds: float,
     shuffle: Shuffle = True,
-    transforms: Mapping[str, Sequence[Transform]] | None = None,
+    transforms: Transforms | None = None,
     fields: Sequence[str] | None = None,
     workers: int | None = None,
     processes: int = 0,

@@ -22,11 +22,12 @@ from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import BatchPlan
 from bushel.loader.prefetch import Ahead
 from bushel.loader.ranks import detect_rank
-from bushel.loader.report import BadSample, ErrorReport, Failure
+from bushel.loader.report import BadSample, ErrorReport, Failure, error_limit
 from bushel.loader.run import run_threads
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.stats import Clock, LoaderStats, cpus
-from bushel.loader.transforms import SampleTransforms, Transform, generator
+from bushel.loader.transforms import SampleTransforms, generator
+from bushel.transforms.by_field import Transforms
 
 __all__ = ["StreamLoader"]
 
@@ -55,7 +56,7 @@ class StreamLoader:
         reducing_gap: As for `Loader`.
         on_error: `"raise"` or `"skip"` samples that do not decode. A damaged archive is always raised: what comes after
             the damage is lost.
-        max_errors: As for `Loader`.
+        max_errors: As for `Loader`, but not a share, since the number of samples is unknown.
         collate: As for `Loader`.
         batch_transform: As for `Loader`.
         prefetch: As for `Loader`.
@@ -80,7 +81,7 @@ class StreamLoader:
         *,
         buffer: int = 1000,
         seed: int = 0,
-        transforms: Mapping[str, Sequence[Transform]] | None = None,
+        transforms: Transforms | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         workers: int = 1,
@@ -113,13 +114,10 @@ class StreamLoader:
             )
         self._stream, self._batch_size, self._buffer, self._workers = stream, batch_size, buffer, workers
         self._seed = Sequential(LIMIT, seed).seed
-        # a stream learns its fields as it goes, so names cannot be checked beforehand
-        self._transforms = SampleTransforms.of(
-            transforms or {}, {**dict.fromkeys(transforms or {}, ""), **stream.spec}, reducing_gap=reducing_gap
-        )
+        self._transforms = SampleTransforms.of(transforms, stream.spec, complete=False, reducing_gap=reducing_gap)
         self._collate, self._batch_transform, self._on_error = collate, batch_transform, on_error
         self._output, self._ahead = Output(to, pin_memory, device), Ahead.of(prefetch, prefetch_bytes)
-        self._report, self._clock = ErrorReport(max_errors), Clock()
+        self._report, self._clock = ErrorReport(error_limit(max_errors, None)), Clock()
         self._progress, self._begun = Progress(0), False
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -11,17 +11,14 @@ import numpy.typing as npt
 
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
-from bushel.errors import SpecError
 from bushel.transforms import EachFrame
+from bushel.transforms.by_field import Transforms, transforms_by_field
 from bushel.transforms.fuse import DecodePlan, plan_decode, plan_frames
-from bushel.transforms.values import takes_rng
+from bushel.transforms.values import Call, Transform
 
-__all__ = ["FieldTransforms", "SampleTransforms", "Transform", "generator"]
+__all__ = ["FieldTransforms", "SampleTransforms", "generator"]
 
 _PLAIN = ImageReading()
-
-Transform = Callable[..., Any]
-"""`fn(value)`, or `fn(value, rng)` with a parameter named `rng`."""
 
 
 class _SampleSeed(np.random.SeedSequence):
@@ -45,24 +42,6 @@ def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
     """
     counter = np.array([0, 0, sample, 0], np.uint64)
     return np.random.Generator(np.random.Philox(_SampleSeed((seed, epoch, sample)), counter=counter))
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One function to apply.
-
-    Attributes:
-        function: The transform.
-        random: Whether it takes `rng`.
-    """
-
-    function: Transform
-    random: bool
-
-    @classmethod
-    def of(cls, function: Transform) -> Call:
-        """Find out whether it takes `rng`."""
-        return cls(function, takes_rng(function))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,45 +104,41 @@ class SampleTransforms:
     @classmethod
     def of(
         cls,
-        transforms: Mapping[str, Sequence[Transform]],
+        transforms: Transforms | None,
         spec: Mapping[str, str],
         *,
+        complete: bool = True,
         decode: bool = True,
         reducing_gap: float | None = None,
         reading: ImageReading = _PLAIN,
     ) -> SampleTransforms:
-        """Check and plan transforms given as field to list of functions.
+        """Check and plan the transforms that a loader is given.
 
         Args:
             transforms: As given to the loader.
             spec: The dataset's.
+            complete: Whether the spec lists all fields, which it does not for a stream.
             decode: Whether values are decoded; if not, the functions take stored bytes.
             reducing_gap: As given to the loader.
             reading: How images are read, beside what their codecs say.
 
         Raises:
-            SpecError: The dataset has no such field.
-            TypeError: Something in a list cannot be called.
+            SpecError: The dataset has no such field, or no single image field where no field is named.
+            TypeError: A transform cannot be called.
         """
+        by_field = transforms_by_field(transforms, spec, complete=complete)
         fields = []
         kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
         images = {name: image_reading(codec) | reading for name, codec in kinds.items() if holds_image(codec)}
-        for field, functions in transforms.items():
-            if field not in spec:
-                raise SpecError(
-                    f"transforms for {field!r}, which is not a field of the dataset: it has {', '.join(spec)}"
-                )
-            for function in functions:
-                if not callable(function):
-                    raise TypeError(f"the transform {function!r} of field {field!r} cannot be called")
+        for field, functions in by_field.items():
             how = images.get(field, reading) if decode else None
-            fields.append(FieldTransforms.of(field, list(functions), how))
+            fields.append(FieldTransforms.of(field, functions, how))
         random = any(call.random for one in fields for call in one.calls)
         fused = frozenset(one.field for one in fields if one.plan is not None)
         if not decode or reading == _PLAIN:
             return cls(tuple(fields), random, fused, fused, reducing_gap)
         planned = {one.field: one for one in fields} | {
-            name: FieldTransforms(name, ()) for name in images if name not in transforms
+            name: FieldTransforms(name, ()) for name in images if name not in by_field
         }
         read = [replace(one, reading=images.get(name)) for name, one in planned.items()]
         return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from bushel.loader.pipeline import Pipeline, Readable
 from bushel.loader.plan import BatchPlan
 from bushel.loader.report import Failure, raise_first
 from bushel.loader.stats import Clock
-from bushel.loader.transforms import SampleTransforms, Transform
+from bushel.loader.transforms import SampleTransforms
+from bushel.transforms.by_field import Transforms
 
 __all__ = ["MapView"]
 
@@ -43,7 +44,7 @@ class MapView:
         self,
         dataset: Readable,
         *,
-        transforms: Mapping[str, Sequence[Transform]] | None = None,
+        transforms: Transforms | None = None,
         fields: Any = None,
         seed: int = 0,
         reducing_gap: float | None = 2.0,
@@ -51,7 +52,7 @@ class MapView:
         tolerant: bool = False,
     ) -> None:
         reading = ImageReading(orient, tolerant)
-        checked = SampleTransforms.of(transforms or {}, dataset.spec, reducing_gap=reducing_gap, reading=reading)
+        checked = SampleTransforms.of(transforms, dataset.spec, reducing_gap=reducing_gap, reading=reading)
         self._pipeline = Pipeline(dataset, Sequential(len(dataset), seed), fields, transforms=checked)
         self.epoch = 0
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bushel.transforms.geometry import Image, check_image
 
-__all__ = ["Compose", "EachFrame", "Lambda", "Normalize", "ToCHW", "Transform", "takes_rng"]
+__all__ = ["Call", "Compose", "EachFrame", "Lambda", "Normalize", "ToCHW", "Transform", "takes_rng"]
 
 Transform = Callable[..., Any]
 """`transform(value)`, or `transform(value, rng=...)` with a parameter named `rng`."""
@@ -146,3 +146,21 @@ def takes_rng(transform: Transform) -> bool:
         return "rng" in inspect.signature(transform).parameters
     except ValueError:  # builtins without a signature
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A transform, and how it is called.
+
+    Attributes:
+        function: The transform.
+        random: Whether it takes `rng`.
+    """
+
+    function: Transform
+    random: bool
+
+    @classmethod
+    def of(cls, function: Transform) -> Call:
+        """Return the call of a transform, which is inspected for a parameter named `rng`."""
+        return cls(function, takes_rng(function))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.core.order.orders import Blocks, Exact, Mixed, Order, Sequential
+from bushel.core.order.orders import Blocks, Exact, Mixed, Order, Sequential, Shuffle, make_order
 from bushel.core.order.permutation import Permutation, derive
 
 I64 = npt.NDArray[np.int64]
@@ -301,3 +301,35 @@ def test_blocks_mix_a_window_evenly() -> None:
 def test_the_short_block_comes_anywhere() -> None:
     places = [int(np.flatnonzero(whole(Blocks(41, seed, 10, 1)) == 40)[0]) // 10 for seed in range(500)]
     assert min(np.bincount(places, minlength=5)[:5]) > 60
+
+
+@pytest.mark.parametrize(
+    ("shuffle", "order"),
+    [
+        (False, Sequential(9, 4)),
+        (None, Sequential(9, 4)),
+        (True, Exact(9, 4)),
+        ("exact", Exact(9, 4)),
+        ("blocks", Blocks(9, 4)),
+        (Blocks(9, 4, size=2, window=3), Blocks(9, 4, size=2, window=3)),
+    ],
+)
+def test_shuffle_means_an_order(shuffle: Shuffle, order: Order) -> None:
+    assert make_order(shuffle, 9, 4) == order
+
+
+@pytest.mark.parametrize(
+    ("shuffle", "error", "says"),
+    [
+        ("random", ValueError, "shuffle='random'"),
+        (4, TypeError, "shuffle=True, seed=4"),
+        (0, TypeError, "shuffle=True, seed=0"),
+        (0.5, TypeError, "an order such as Blocks"),
+        (Mixed((9,), (1,), 9, 4), TypeError, "mixture"),
+        (Exact(8, 4), ValueError, "8 samples, but there are 9"),
+        (Exact(9, 3), ValueError, "seed 3"),
+    ],
+)
+def test_other_values_of_shuffle_are_refused(shuffle: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        make_order(shuffle, 9, 4)
