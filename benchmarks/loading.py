@@ -52,8 +52,6 @@ def main() -> None:
     options = parser.parse_args()
     path = bushel_readers("bushel", "", ("bag",))[0].fill(100_000 if options.small else 1_000_000, LENGTH)
     dataset = bushel.open(path)
-    if not isinstance(dataset, bushel.Dataset):
-        raise TypeError(path)
     contestants = {f"loader, {workers} workers": _loading(dataset, workers) for workers in (0, 1, 2)}
     contestants["ds.read, no loader"] = _reading(dataset)
     results = in_turns(contestants, 3 if options.small else 5)

@@ -115,14 +115,6 @@ def pack(photos: list[Photo], out: Path, container: str) -> None:
             writer.append({"image": photo.path.read_bytes(), "label": photo.label}, key=photo.key)
 
 
-def open_dataset(path: Path) -> bushel.Dataset:
-    """Open a dataset that can be read at random, as all of these can."""
-    dataset = bushel.open(path)
-    if not isinstance(dataset, bushel.Dataset):
-        raise MismatchError(f"{path} opened as a stream")
-    return dataset
-
-
 def check_content(dataset: bushel.Dataset, photos: list[Photo]) -> None:
     """Compare every key, label and byte with the photos."""
     if list(dataset.keys) != [photo.key for photo in photos]:
@@ -186,7 +178,7 @@ def run(photos: list[Photo], root: Path) -> dict[str, Result]:
             report = bushel.verify(root / container)
             if not report.ok:
                 raise MismatchError(f"{container}: {report.problems[0]}")
-        dataset = open_dataset(root / container)
+        dataset = bushel.open(root / container)
         with step("keys, labels and bytes compared"):
             check_content(dataset, photos)
         with step(f"{READS} photos read at random") as read:
@@ -205,7 +197,7 @@ def run(photos: list[Photo], root: Path) -> dict[str, Result]:
 def compare(photos: list[Photo], root: Path) -> None:
     """One key gives the same bytes from all containers, and the same pixels."""
     key = photos[len(photos) // 2].key
-    datasets = [open_dataset(root / container) for container in CONTAINERS]
+    datasets = [bushel.open(root / container) for container in CONTAINERS]
     images = [dataset.read([dataset.position(key)], ["image"], decode=False)[0]["image"] for dataset in datasets]
     if len(set(images)) != 1:
         raise MismatchError(f"the containers do not agree on {key}")

@@ -32,10 +32,7 @@ def write_shapes(path: Path, samples: int = 512) -> None:
 def open_shapes(path: Path) -> bushel.Dataset:
     """Write the data set if it is not there, and open it."""
     write_shapes(path)
-    dataset = bushel.open(path)
-    if not isinstance(dataset, bushel.Dataset):
-        raise TypeError(f"{path} is a stream")
-    return dataset
+    return bushel.open(path)
 
 
 if __name__ == "__main__":

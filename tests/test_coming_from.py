@@ -118,9 +118,7 @@ def run(line: str, names: dict[str, Any]) -> Any:
 
 
 def opened(path: str) -> bushel.Dataset:
-    dataset = bushel.open(path)
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(path)
 
 
 def test_all_sections_are_run() -> None:

@@ -62,7 +62,6 @@ def test_demo_packs_the_photos_of_a_folder_into_all_five_containers(
         row = rf"^│ {container} +│ +\d+ │( +[\d,]+ │){{4}}$"
         assert re.search(row, done.stdout, re.MULTILINE)
         dataset = bushel.open(kept / container)
-        assert isinstance(dataset, bushel.Dataset)
         with dataset:
             assert dataset.info.container == container
             assert len(dataset) == 40

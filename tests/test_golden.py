@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,8 +62,8 @@ def test_golden_dataset(path: Path, manifest: dict[str, Any]) -> None:
     source = str(path.parent / manifest["open"])
     expected = manifest["samples"]
     if manifest.get("stream"):
-        decoded: Iterable[Any] = cast("bushel.StreamDataset", bushel.open(source))
-        stored: Iterable[Any] = bushel.StreamDataset(source, decode=False)
+        decoded: Iterable[Any] = bushel.open_stream(source)
+        stored: Iterable[Any] = bushel.open_stream(source, decode=False)
     else:
         dataset: Any = bushel.open(source, index="memory")
         assert dataset.info.samples == len(dataset) == len(expected)

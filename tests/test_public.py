@@ -32,6 +32,7 @@ NAMES = [
     "jpeg",
     "mix",
     "open",
+    "open_stream",
     "pack",
     "register_codec",
     "repair",

@@ -36,10 +36,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
 
 def open(path: str, *, verify: bool = False) -> Dataset:  # noqa: A001 - one shape for every peer
     """The dataset at ``path``."""
-    dataset = open_dataset(path, verify=verify)
-    if not isinstance(dataset, Dataset):
-        raise TypeError(f"{path} opened as a stream")
-    return dataset
+    return open_dataset(path, verify=verify)
 
 
 def read_batch(handle: Dataset, indices: np.ndarray) -> Samples:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bushel.codecs import Codec, register_codec
     from bushel.core.dataset.concat import concat
     from bushel.core.dataset.dataset import Dataset, Info
-    from bushel.core.dataset.open import index, open  # noqa: A004
+    from bushel.core.dataset.open import index, open, open_stream  # noqa: A004
     from bushel.core.dataset.stream import StreamDataset
     from bushel.core.writer.writer import Writer
     from bushel.errors import (
@@ -50,8 +50,9 @@ _HOME = {
     "concat": "core.dataset.concat",
     "convert": "ingest",
     "index": "core.dataset.open",
-    "open": "core.dataset.open",
     "mix": "loader",
+    "open": "core.dataset.open",
+    "open_stream": "core.dataset.open",
     "pack": "ingest",
     "register_codec": "codecs",
     "repair": "integrity",
@@ -82,6 +83,7 @@ __all__ = [
     "jpeg",
     "mix",
     "open",
+    "open_stream",
     "pack",
     "register_codec",
     "repair",

@@ -235,8 +235,8 @@ def test_info_of_what_is_no_dataset(tmp_path: Path) -> None:
     assert "there is no file or folder" in fails("info", tmp_path / "nowhere")
     assert "none of the five containers" in fails("info", tmp_path, code=1)
     (tmp_path / "x.tar.gz").write_bytes(b"")
-    assert "is a stream" in fails("info", tmp_path / "x.tar.gz")
-    assert "is a stream" in fails("get", tmp_path / "x.tar.gz", 0)
+    assert "bushel.open_stream" in fails("info", tmp_path / "x.tar.gz")
+    assert "bushel.open_stream" in fails("get", tmp_path / "x.tar.gz", 0)
     assert "pass allow_commands=True" in fails("ls", "pipe:echo hello")
 
 

@@ -23,9 +23,7 @@ from bushel.jpeg import tile
 
 
 def opened(path: Path | str) -> bushel.Dataset:
-    dataset = bushel.open(path)
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(path)
 
 
 def test_pack_a_folder(tmp_path: Path) -> None:

@@ -22,9 +22,7 @@ ALL = list(range(40))
 
 
 def opened(source: object, **more: object) -> bushel.Dataset:
-    dataset = bushel.open(source, **more)  # type: ignore[arg-type] # of any kind
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(source, **more)  # type: ignore[arg-type] # of any kind
 
 
 @pytest.mark.parametrize("shard_samples", [None, 7])
@@ -160,8 +158,7 @@ def test_streams(bucket: ObjectPath, tmp_path: Path) -> None:
         for member in plain:
             packed.addfile(member, plain.extractfile(member))
     upload(tmp_path / "set", bucket / "set")
-    stream = bushel.open([f"{bucket}/set/x.tar.gz"] * 2, spec=SPEC)
-    assert isinstance(stream, bushel.StreamDataset)
+    stream = bushel.open_stream([f"{bucket}/set/x.tar.gz"] * 2, spec=SPEC)
     assert [sample["data"] for sample in stream] == 2 * [sample["data"] for sample in samples]
     loader = StreamLoader(stream, batch_size=10)
     assert sum(len(batch["label"]) for batch in loader) == 80

@@ -11,7 +11,6 @@ import resource
 import shutil
 import sys
 from pathlib import Path
-from typing import cast
 
 from tests.fuzz.mutations import mutate
 
@@ -29,7 +28,7 @@ _SOME = 40
 
 def read_all(folder: Path) -> None:
     """Open and read a dataset in every way."""
-    with cast("bushel.Dataset", bushel.open(folder, index="memory", pickle=True)) as dataset:
+    with bushel.open(folder, index="memory", pickle=True) as dataset:
         positions = [*range(min(len(dataset), _SOME)), *range(-min(len(dataset), 3), 0)]
         for position in positions:
             try:
@@ -40,7 +39,7 @@ def read_all(folder: Path) -> None:
                 continue
         list(dataset.keys[:_SOME])
         dataset.read(positions, decode=False)
-    with cast("bushel.Dataset", bushel.open(folder, index="memory", verify=True)) as dataset:
+    with bushel.open(folder, index="memory", verify=True) as dataset:
         for _, sample in zip(range(_SOME), dataset, strict=False):
             assert "__key__" in sample
 
@@ -57,7 +56,7 @@ def read_stream(folder: Path) -> None:
 
 def read_sidecars(folder: Path) -> None:
     """Read with what lies in `.bushel`."""
-    with cast("bushel.Dataset", bushel.open(folder)) as dataset:
+    with bushel.open(folder) as dataset:
         dataset.read(range(min(len(dataset), _SOME)), decode=False)
         list(dataset.keys[:_SOME])
 

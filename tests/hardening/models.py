@@ -67,9 +67,7 @@ def write(folder: Path, container: str, samples: list[Sample], **options: Any) -
 
 def opened(path: Path, **options: Any) -> Dataset:
     """Open a dataset with checksums compared."""
-    dataset = bushel.open(path, **{"verify": True, **options})
-    assert isinstance(dataset, Dataset)
-    return dataset
+    return bushel.open(path, **{"verify": True, **options})
 
 
 def plain(value: Any) -> Any:

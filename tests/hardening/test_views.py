@@ -253,7 +253,6 @@ def keyed_and_not(tmp_path: Path) -> Iterator[Dataset]:
             for number, key in enumerate(keys):
                 writer.append({"label": number}, key=key)
         dataset = bushel.open(tmp_path / name)
-        assert isinstance(dataset, Dataset)
         yield dataset
 
 

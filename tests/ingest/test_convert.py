@@ -303,8 +303,7 @@ def test_a_stream(tmp_path: Path) -> None:
     dataset = reading(tmp_path / "out")
     stored = [{k: v for k, v in each.items() if k != "__key__"} for each in dataset.read(range(1500), decode=False)]
     assert stored == samples
-    for source in (bushel.open(path), bushel.open(str(path))):
-        assert isinstance(source, bushel.StreamDataset)
+    for source in (bushel.open_stream(path), bushel.open_stream(str(path))):
         name = f"bag{id(source)}"
         bushel.convert(source, tmp_path / name, container="bag", fields=["cls"], sync=False)
         assert [each["cls"] for each in reading(tmp_path / name)] == list(range(1500))
@@ -318,7 +317,7 @@ def test_a_stream_whose_fields_come_late(tmp_path: Path) -> None:
     path = packed(tmp_path, samples)
     with pytest.raises(SpecError, match="sample 's1099' has the field 'cls', which none of the first"):
         bushel.convert(path, tmp_path / "no", container="tar", sync=False)
-    source = bushel.open(path, spec={"txt": "utf8", "cls": "int"})
+    source = bushel.open_stream(path, spec={"txt": "utf8", "cls": "int"})
     bushel.convert(source, tmp_path / "out", container="ffrecord", sync=False)
     assert reading(tmp_path / "out")[1099] == {"__key__": "s1099", "txt": "x", "cls": 1}
 

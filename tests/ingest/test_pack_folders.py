@@ -31,9 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def opened(path: Path) -> bushel.Dataset:
-    dataset = bushel.open(path)
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(path)
 
 
 def test_they_are_kept(folder: Path, tmp_path: Path) -> None:

@@ -57,5 +57,5 @@ def test_merge_and_reshard(dataset: Path, tmp_path: Path) -> None:
 
 
 def test_streams_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="a stream cannot be divided"):
-        split(bushel.open("pipe:true", allow_commands=True), "out", {"a": 1})
+    with pytest.raises(UnsupportedError, match="a stream cannot be split"):
+        split(bushel.open_stream("pipe:true", allow_commands=True), "out", {"a": 1})

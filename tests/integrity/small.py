@@ -84,6 +84,4 @@ def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 def reading(path: Path, **options: Any) -> bushel.Dataset:
     """An open dataset that is no stream."""
-    dataset = bushel.open(path, **options)
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(path, **options)

@@ -44,9 +44,7 @@ def stored(folder: Path, datas: list[bytes], codec: str = "image") -> bushel.Dat
     with bushel.Writer(folder, spec, container="bag") as writer:
         for number, data in enumerate(datas):
             writer.append({"image": data, "frames": [data, data], "label": number}, key=f"k{number}")
-    dataset = bushel.open(folder)
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(folder)
 
 
 def samples(loader: Any) -> list[dict[str, Any]]:

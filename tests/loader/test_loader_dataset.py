@@ -19,9 +19,7 @@ def write(path: Path, container: str, samples: int = 30) -> bushel.Dataset:
     with bushel.Writer(path, SPEC, container=container, shard_samples=8) as writer:
         for i in range(samples):
             writer.append({"x": np.full(4, i, np.float32), "label": i, "caption": f"no. {i}"}, key=f"k{i:03}")
-    dataset = bushel.open(path)
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(path)
 
 
 @pytest.mark.parametrize("container", ["tar", "bag", "ffrecord", "recordio"])
@@ -49,7 +47,6 @@ def test_views_are_loaded_and_have_a_fingerprint_of_their_own(tmp_path: Path) ->
 def test_damage_is_found_named_and_replaced(tmp_path: Path) -> None:
     write(tmp_path / "data", "tar").close()
     dataset = bushel.open(tmp_path / "data", verify=True)
-    assert isinstance(dataset, bushel.Dataset)
     file, offset = dataset.where(12, "caption")
     times = os.stat(file)
     with Path(file).open("r+b") as damaged:
@@ -72,7 +69,6 @@ def test_gulp_sequences_are_loaded_and_fused(tmp_path: Path) -> None:
         for i in range(10):
             writer.append({"frames": [np.full((32, 48, 3), 20 * i, np.uint8)] * (1 + i % 3)}, key=f"clip{i}")
     dataset = bushel.open(tmp_path / "data")
-    assert isinstance(dataset, bushel.Dataset)
     steps = [EachFrame([CenterCrop(16)])]
     loader = Loader(dataset, 4, shuffle=True, seed=2, transforms={"frames": steps}, collate={"frames": "list"})
     order = Exact(10, 2).take(0, np.arange(10)).tolist()

@@ -14,9 +14,7 @@ from bushel.loader.mixture import share_block
 
 
 def read(path: Path) -> bushel.Dataset:
-    dataset = bushel.open(path)
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(path)
 
 
 def write(path: Path, samples: int, first: int) -> bushel.Dataset:

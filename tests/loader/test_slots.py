@@ -143,7 +143,6 @@ def test_an_iteration_leaves_no_descriptor(tmp_path: Path) -> None:
         for i in range(200):
             writer.append({"x": np.full(LARGE, i, np.float32)})
     dataset = bushel.open(tmp_path / "data")
-    assert isinstance(dataset, bushel.Dataset)
 
     loader = Loader(dataset, 16, shuffle=True, workers=2)
     assert sum(len(batch["x"]) for batch in loader) == 200  # opens the files, which the dataset keeps

@@ -34,9 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stream_of(folder: Path) -> bushel.StreamDataset:
-    stream = bushel.open(str(folder / "*.tar.gz"), spec={"n": "int", "x": "array"})
-    assert isinstance(stream, bushel.StreamDataset)
-    return stream
+    return bushel.open_stream(str(folder / "*.tar.gz"), spec={"n": "int", "x": "array"})
 
 
 def numbers(loader: StreamLoader) -> list[int]:
@@ -121,8 +119,7 @@ def test_what_does_not_decode_names_its_field(tmp_path: Path) -> None:
             member = tarfile.TarInfo(f"{key}.cls")
             member.size = len(label)
             archive.addfile(member, io.BytesIO(label))
-    stream = bushel.open(tmp_path / "bad.tar.gz")
-    assert isinstance(stream, bushel.StreamDataset)
+    stream = bushel.open_stream(tmp_path / "bad.tar.gz")
     with pytest.raises(CodecError, match="field 'cls'"):
         list(StreamLoader(stream, 2, buffer=0))
     loader = StreamLoader(stream, 2, buffer=0, on_error="skip")
@@ -133,8 +130,7 @@ def test_what_does_not_decode_names_its_field(tmp_path: Path) -> None:
 def test_a_cut_archive_is_raised_even_when_skipping(folder: Path, tmp_path: Path) -> None:
     plain = next((folder / "plain").glob("*.tar")).read_bytes()
     (tmp_path / "cut.tar.gz").write_bytes(gzip.compress(plain[: len(plain) // 2 + 100]))
-    stream = bushel.open(tmp_path / "cut.tar.gz", spec={"n": "int", "x": "array"})
-    assert isinstance(stream, bushel.StreamDataset)
+    stream = bushel.open_stream(tmp_path / "cut.tar.gz", spec={"n": "int", "x": "array"})
     with pytest.raises((FormatError, CodecError)):
         list(StreamLoader(stream, 2, on_error="skip"))
 
@@ -156,8 +152,7 @@ def test_every_kind_of_stream_loads(folder: Path, tmp_path: Path, packing: str) 
         names.append(tmp_path / f"{number}{packing.replace(' ', '-')}")
         names[-1].write_bytes(pack(path.read_bytes()))
     sources: Any = [f"pipe:cat {name}" for name in names] if "pipe" in packing else names
-    stream = bushel.open(sources, spec={"n": "int", "x": "array"}, allow_commands=True)
-    assert isinstance(stream, bushel.StreamDataset)
+    stream = bushel.open_stream(sources, spec={"n": "int", "x": "array"}, allow_commands=True)
     loader = StreamLoader(stream, 16, buffer=40, seed=1, workers=2)
     first, second = numbers(loader), numbers(loader)
     assert sorted(first) == sorted(second) == list(range(120))
@@ -170,7 +165,7 @@ def test_standard_input_loads_once(folder: Path) -> None:
     program = """
 import bushel
 from bushel.loader import StreamLoader
-loader = StreamLoader(bushel.open("-", spec={"n": "int", "x": "array"}), 8, buffer=10, seed=3)
+loader = StreamLoader(bushel.open_stream("-", spec={"n": "int", "x": "array"}), 8, buffer=10, seed=3)
 print(sorted(n for batch in loader for n in batch["n"].tolist()))
 """
     data = (folder / "0.tar.gz").read_bytes()

@@ -37,13 +37,13 @@ def command(
     Example:
       bushel bench train/ --crop 224
     """
-    import bushel
     from bushel.cli.output import print_json, print_text
     from bushel.codecs import holds_image
+    from bushel.core.dataset.open import open_any
     from bushel.loader.stage_benchmarks import measure
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
-    dataset = bushel.open(path, container=container, allow_commands=allow_commands)
+    dataset = open_any(path, container=container, allow_commands=allow_commands)
     images: list[str] = []
     if crop is not None:
         wanted = fields or dataset.spec

@@ -28,11 +28,11 @@ def command(
     Example:
       bushel cat train/ --fields label | jq .label | sort | uniq -c
     """
-    import bushel
     from bushel.cli.describe import lines
     from bushel.cli.output import print_json
+    from bushel.core.dataset.open import open_any
 
-    dataset = bushel.open(path, container=container, allow_commands=allow_commands, pickle=pickle)
+    dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands)
     names = None if fields is None else [name for name in fields.split(",") if name]
     for line in lines(dataset, start, number, names):
         print_json(line)

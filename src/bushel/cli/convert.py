@@ -71,8 +71,9 @@ def command(
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress, resumable, say, size
+    from bushel.core.dataset.open import open_any
 
-    opened = bushel.open(source, verify=True, allow_commands=allow_commands, pickle=pickle)
+    opened = open_any(source, verify=True, allow_commands=allow_commands, pickle=pickle)
     with resumable(target), progress("converting", "samples", quiet=quiet) as report:
         done = bushel.convert(
             opened,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.core.dataset.dataset import Dataset, Sample
 from bushel.core.dataset.shards import OpenShard
-from bushel.core.dataset.stream import StreamDataset
 from bushel.core.index.table import MISSING, Column
 from bushel.errors import CodecError
 from bushel.spec import KEY
+
+if TYPE_CHECKING:
+    from bushel.core.dataset.stream import StreamDataset
 
 __all__ = [
     "FieldSummary",
@@ -186,7 +188,7 @@ def listing(
         number: How many; None for all.
         sizes: Whether to tell sizes.
     """
-    if isinstance(dataset, StreamDataset):
+    if not isinstance(dataset, Dataset):
         for position, sample in _part(dataset, start, number):
             found = {name: _length(value) for name, value in sample.items() if name != KEY} if sizes else {}
             yield position, sample[KEY], found
@@ -213,7 +215,7 @@ def lines(
         KeyError: There is no such field.
         CodecError: Stored bytes do not decode.
     """
-    if isinstance(dataset, StreamDataset):
+    if not isinstance(dataset, Dataset):
         for _, sample in _part(dataset, start, number):
             kept = {name: value for name, value in sample.items() if fields is None or name in fields or name == KEY}
             yield readable(kept, dataset.spec, partial(_decoded, spec=dataset.spec))

@@ -35,13 +35,10 @@ def command(
     import bushel
     from bushel.cli.describe import find_sample, is_readable, lines, stored_value
     from bushel.cli.output import print_bytes, print_json
-    from bushel.core.dataset.dataset import Dataset
-    from bushel.errors import UnsupportedError, naming
+    from bushel.errors import naming
     from bushel.storage import as_path, write_whole
 
     dataset = bushel.open(path, container=container, pickle=pickle)
-    if not isinstance(dataset, Dataset):
-        raise UnsupportedError(f"{path} is a stream: `bushel cat` reads it, and `bushel convert` makes a dataset of it")
     at = find_sample(dataset, sample, by_position=position)
     if field is None:
         for line in lines(dataset, at, 1, None):

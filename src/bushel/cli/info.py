@@ -20,15 +20,8 @@ def command(
     import bushel
     from bushel.cli.describe import summarise
     from bushel.cli.output import columns, count, print_json, print_text, size
-    from bushel.core.dataset.dataset import Dataset
-    from bushel.errors import UnsupportedError
 
     dataset = bushel.open(path, container=container, pickle=pickle)
-    if not isinstance(dataset, Dataset):
-        raise UnsupportedError(
-            f"{path} is a stream, of which nothing is known before it is read: `bushel cat` reads it, and "
-            "`bushel convert` makes a dataset of it"
-        )
     info, fields = dataset.info, summarise(dataset.shards, dataset.spec)
     if as_json:
         print_json(

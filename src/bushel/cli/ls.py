@@ -28,11 +28,11 @@ def command(
       bushel ls train/ -n 10 --fields
       bushel ls train/ --json | jq .key
     """
-    import bushel
     from bushel.cli.describe import listing
     from bushel.cli.output import print_json, print_text
+    from bushel.core.dataset.open import open_any
 
-    dataset = bushel.open(path, container=container, allow_commands=allow_commands, pickle=pickle)
+    dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands)
     for position, key, sizes in listing(dataset, start, number, sizes=fields or as_json):
         if as_json:
             print_json({"position": position, "key": key, "fields": sizes})

@@ -137,7 +137,7 @@ class StreamBatches:
             if unknown is not None:
                 raise SpecError(
                     f"sample {sample[KEY]!r} has the field {unknown!r}, which none of the first samples has: name all "
-                    "fields when the stream is opened, with bushel.open(source, spec={...})"
+                    "fields when the stream is opened, with bushel.open_stream(source, spec={...})"
                 )
             kept = {name: value for name, value in sample.items() if name in names or name == KEY}
             samples.append((position, kept))

@@ -13,7 +13,7 @@ from bushel.codecs import get_codec
 from bushel.containers import Container, container_for, get_container
 from bushel.containers.base import Layout, WriteOptions
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.open import open as open_dataset
+from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.parallel import work_ahead
 from bushel.core.writer.writer import Mode, Writer
@@ -78,7 +78,8 @@ def convert(
     times 16 MiB, or the largest samples where these are larger.
 
     Args:
-        source: What `bushel.open` takes, read with `verify=True`; or a dataset, a view of one, or a stream.
+        source: What `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a dataset, a view of one,
+            or a stream.
         target: As for `bushel.Writer`.
         container: As for `bushel.Writer`; can be left out where the suffix of `target` tells.
         fields: Names of the fields to keep; all by default.
@@ -111,7 +112,7 @@ def convert(
     if workers < 1:
         raise ValueError(f"workers is at least 1, not {workers}")
     kind = get_container(container) if container is not None else container_for(as_path(target).name)
-    opened = source if isinstance(source, Dataset | StreamDataset) else open_dataset(source, verify=True)
+    opened = source if isinstance(source, Dataset | StreamDataset) else open_any(source, verify=True)
     reading = StreamBatches(opened) if isinstance(opened, StreamDataset) else DatasetBatches(opened, workers)
     targets = target_fields(reading.fields, kind.name, fields=fields, rename=rename or {}, spec=spec or {})
     keyed = reading.keyed if keys is None else bool(keys)

@@ -12,6 +12,7 @@ import numpy as np
 from bushel.core.dataset.concat import concat
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open as open_dataset
+from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order.orders import Exact
 from bushel.errors import UnsupportedError
 from bushel.ingest.conversion import Conversion, convert
@@ -115,10 +116,9 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
 
 
 def _opened(source: Any) -> Dataset:
-    dataset = source if isinstance(source, Dataset) else open_dataset(source, verify=True)
-    if not isinstance(dataset, Dataset):
-        raise UnsupportedError("a stream cannot be divided or joined: write it as a dataset first, with bushel.convert")
-    return dataset
+    if isinstance(source, StreamDataset):
+        raise UnsupportedError("a stream cannot be split or merged: write it as a dataset first, with bushel.convert")
+    return source if isinstance(source, Dataset) else open_dataset(source, verify=True)
 
 
 def _container(target: str | os.PathLike[str] | AnyPath, dataset: Dataset) -> str | None:

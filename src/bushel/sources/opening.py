@@ -11,7 +11,7 @@ import numpy as np
 
 from bushel.containers import containers
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.open import open as open_dataset
+from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter
@@ -39,7 +39,7 @@ KINDS: Mapping[str, Any] = {
     "videos": VideoFolder,
     "samples": SampleFolder,
     "recipe": Recipe,
-    "dataset": lambda path: _stored(open_dataset(path)),
+    "dataset": lambda path: _stored(open_any(path)),
     **LAYOUTS,
 }
 """Names of kinds of sources that a path can stand for, and what makes each."""

@@ -75,7 +75,6 @@ def test_frames_are_jpegs_of_quality_90(tmp_path: Path) -> None:
 def test_bushel_reads_it(tmp_path: Path) -> None:
     items = videos(3)
     dataset = bushel.open(write(tmp_path / "d", items), index="memory")
-    assert isinstance(dataset, bushel.Dataset)
     assert list(dataset.keys) == ["v0", "v1", "v2"]
     assert dataset["v2"]["meta"] == {"label": 2, "n": 2}
     assert bushel.verify(tmp_path / "d").ok

@@ -20,8 +20,10 @@ from typing import Any
 import pytest
 from tests.containers.archives import archive, as_webdataset
 
-from bushel.core.dataset.stream import StreamDataset, is_stream
-from bushel.errors import BushelError, CodecError, FormatError, UnsupportedError
+import bushel
+from bushel.core.dataset.discovery import is_stream
+from bushel.core.dataset.stream import StreamDataset
+from bushel.errors import BushelError, CodecError, FormatError, SpecError, UnsupportedError
 from bushel.storage.forward import output_of
 
 SAMPLES = [("a", {"cls": b"3", "txt": b"hi"}), ("d/b", {"cls": b"-4", "json": b"[1]", "bin": b""})]
@@ -136,6 +138,22 @@ def test_equal_keys_of_two_sources_stay_two_samples(tmp_path: Path) -> None:
 )
 def test_streams_are_told_by_name(source: object, answer: bool) -> None:
     assert is_stream(source) is answer
+
+
+@pytest.mark.parametrize("source", ["x.tar.gz", Path("x.tgz"), "pipe:cat x.tar", "-", ["x.tar", "y.tar.gz"]])
+def test_open_of_a_stream_names_open_stream(source: object) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        bushel.open(source, spec={"cls": "int"})
+    assert f"bushel.open_stream({source!r}, spec={{'cls': 'int'}})" in str(caught.value)
+
+
+def test_open_stream_takes_fields_specs_and_plain_archives(tmp_path: Path) -> None:
+    path = tmp_path / "x.tar"
+    path.write_bytes(PLAIN)
+    stream: StreamDataset = bushel.open_stream(path, spec={"cls": "utf8"}, fields=["cls"], decode=False)
+    assert list(stream) == [{"__key__": "a", "cls": b"3"}, {"__key__": "d/b", "cls": b"-4"}]
+    with pytest.raises(SpecError):
+        bushel.open_stream(path, spec={"cls": "nonsense"})
 
 
 def test_what_a_stream_cannot_do_it_says(tmp_path: Path) -> None:

@@ -20,9 +20,7 @@ CONTAINERS = ["bag", "tar", "ffrecord", "recordio"]
 
 
 def opened(path: Path) -> Dataset:
-    dataset = bushel.open(path, index="memory", verify=True)
-    assert isinstance(dataset, Dataset)
-    return dataset
+    return bushel.open(path, index="memory", verify=True)
 
 
 def sample(number: int) -> dict[str, Any]:

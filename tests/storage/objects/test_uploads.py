@@ -140,7 +140,6 @@ class TestOthers:
             if value == b"old":
                 remove(KEY)
         dataset = bushel.open(KEY, index="require")
-        assert isinstance(dataset, bushel.Dataset)
         assert list(dataset.keys) == ["new one"]
         assert dataset["new one"]["data"] == b"new one"
 

@@ -65,9 +65,7 @@ def folder(url: str) -> ObjectPath:
 
 
 def opened(source: Any, **options: Any) -> bushel.Dataset:
-    dataset = bushel.open(source, **options)
-    assert isinstance(dataset, bushel.Dataset)
-    return dataset
+    return bushel.open(source, **options)
 
 
 class TestWriter:

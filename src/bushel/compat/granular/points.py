@@ -60,7 +60,7 @@ class PointReader(Closing):
     # Opening
 
     def _open(self) -> None:
-        opened = cast("bushel.Dataset", bushel.open(self._folders, container="bag", index="memory"))
+        opened = bushel.open(self._folders, container="bag", index="memory")
         if not self._cache_index:
             opened = bushel.Dataset([_off_memory(shard) for shard in opened.shards])
         self._dataset = opened

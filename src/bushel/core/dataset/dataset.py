@@ -255,15 +255,21 @@ class Dataset:
             kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
         return self._view(self._absolute(np.array(kept, np.int64)))
 
-    def shard(self, number: int, count: int) -> Dataset:
-        """A view of part `number` of `count` contiguous parts, whose sizes differ by one at most.
+    def shard(self, index: int, num_shards: int) -> Dataset:
+        """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
+
+        The parts are divisions of the samples; they have nothing to do with the shards in which they are stored.
+
+        Args:
+            index: Which part, from 0.
+            num_shards: Number of parts.
 
         Raises:
-            ValueError: `number` is not in `range(count)`.
+            ValueError: `index` is not in `range(num_shards)`.
         """
-        if not 0 <= number < count:
-            raise ValueError(f"part {number} of {count}: the parts are 0 to {count - 1}")
-        return self._view(self._positions[len(self) * number // count : len(self) * (number + 1) // count])
+        if not 0 <= index < num_shards:
+            raise ValueError(f"index is {index}; it must be at least 0 and less than num_shards, which is {num_shards}")
+        return self._view(self._positions[len(self) * index // num_shards : len(self) * (index + 1) // num_shards])
 
     def to_arrow(self) -> Any:
         """The index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.

@@ -20,10 +20,11 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path
 from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["Found", "expand_braces", "expand_paths", "find"]
+__all__ = ["Found", "expand_braces", "expand_paths", "find", "is_stream"]
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_COMPRESSED = (".tgz", ".tbz", ".tbz2", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 _AT_ONCE = 32
 """Paths in object stores that are looked at together."""
 _SUFFIXES = frozenset({".bag", *(each.suffix for each in containers() if each.suffix)})
@@ -111,6 +112,17 @@ def _expand_url(url: str) -> list[ObjectPath]:
     if not matches:
         raise FileNotFoundError(f"no object matches {url}")
     return matches
+
+
+def is_stream(source: object) -> bool:
+    """Return whether a source can only be read forward. Its name or type decides; nothing is opened."""
+    if isinstance(source, str):
+        return source.startswith("pipe:") or source == "-" or source.endswith(_COMPRESSED)
+    if isinstance(source, list | tuple):
+        return any(is_stream(one) for one in source)
+    if hasattr(source, "open") or isinstance(source, os.PathLike):
+        return str(source).endswith(_COMPRESSED)
+    return hasattr(source, "read")
 
 
 def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:

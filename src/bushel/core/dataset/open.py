@@ -1,19 +1,22 @@
-"""Opening and indexing datasets: the two entrances."""
+"""Open and index datasets: `bushel.open`, `bushel.open_stream` and `bushel.index`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.discovery import expand_paths, find
+from bushel.core.dataset.discovery import expand_paths, find, is_stream
 from bushel.core.dataset.load_index import IndexPolicy, each_shard, open_shards, rebuild_index, write_manifest
-from bushel.core.dataset.stream import StreamDataset, is_stream
+from bushel.errors import UnsupportedError
 from bushel.spec import Spec, parse_spec
 
-__all__ = ["index", "open"]
+if TYPE_CHECKING:
+    from bushel.core.dataset.stream import StreamDataset
+
+__all__ = ["index", "open", "open_any", "open_stream"]
 
 
 def open(
@@ -24,35 +27,81 @@ def open(
     index: IndexPolicy = "auto",
     verify: bool = False,
     pickle: bool = False,
-    allow_commands: bool = False,
-) -> Dataset | StreamDataset:
+) -> Dataset:
     """Open a dataset for reading.
 
     Args:
         source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of these; text,
             `pathlib.Path`, any path-like object with `open()`, or a URL: `s3://bucket/train/`, `gs://…`,
-            `az://container/…`, `https://host/…` (docs/cloud.md). Compressed tars and `pipe:` commands become a
-            `StreamDataset`, which is read forward only.
-        container: Its name, where a folder holds files of several.
+            `az://container/…`, `https://host/…` (docs/cloud.md).
+        container: Name of the container, for a folder that holds files of several containers.
         spec: Types of fields that the files do not tell: of records without a sidecar, or of tar members whose
             extension says too little. Names that a tar stores with an extension are found by it.
-        index: `auto` keeps a scanned index beside local data when it can, `memory` never writes, and `require` refuses
+        index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
             a dataset without a fresh index.
         verify: Compare bytes with their CRC-32 on every read, where it is known.
         pickle: Allow pickled gulp metadata. Only the two classes that GulpIO pickles are accepted in it.
-        allow_commands: Allow `pipe:` sources, which run a command.
 
     Raises:
-        FileNotFoundError: Nothing is there.
-        FormatError: It is no dataset, or a damaged one; says which file, where, and what to run next.
+        FileNotFoundError: `source` does not exist.
+        FormatError: `source` is not a dataset, or is damaged; the error says which file, where, and what to run next.
         SpecError: A type in `spec` is unknown.
+        UnsupportedError: `source` can only be read forward; open it with `open_stream`.
     """
-    fields = _checked(spec)
     if is_stream(source):
-        return StreamDataset(source, spec=spec, allow_commands=allow_commands)
+        shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
+        raise UnsupportedError(
+            f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), "
+            "or unpack it into a file and open that for random access"
+        )
+    fields = _checked(spec)
     found = find(expand_paths(source), container)
     options = ReadOptions(spec=fields, pickle=pickle)
     return Dataset(open_shards(found, options, index), verify=verify)
+
+
+def open_stream(
+    source: Any,
+    *,
+    spec: Mapping[str, str] | None = None,
+    fields: Iterable[str] | None = None,
+    decode: bool = True,
+    allow_commands: bool = False,
+) -> StreamDataset:
+    """Open WebDataset archives to read them once, from front to back.
+
+    Args:
+        source: A tar file, compressed or not; a glob, a brace pattern or a URL of such files; `pipe:COMMAND`, which
+            the shell runs, with `{000..146}` expanded; `-` for standard input; a binary file object; or a list of
+            these. Gzip, bzip2 and xz are recognised by the first bytes, whatever the name.
+        spec: Types of fields that the extensions do not tell, and names of sequence fields.
+        fields: The fields to read; others are skipped. Default: all.
+        decode: Whether to decode values, or to give the stored bytes.
+        allow_commands: Whether `pipe:` may run commands.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        SpecError: `spec` is malformed, or a type in it is unknown.
+        UnsupportedError: `source` is a command, and `allow_commands` is false.
+    """
+    from bushel.core.dataset.stream import StreamDataset
+
+    _checked(spec)
+    return StreamDataset(source, spec=spec, fields=fields, decode=decode, allow_commands=allow_commands)
+
+
+def open_any(
+    source: Any,
+    *,
+    container: str | None = None,
+    verify: bool = False,
+    pickle: bool = False,
+    allow_commands: bool = False,
+) -> Dataset | StreamDataset:
+    """Open a source with `open_stream` if it can only be read forward, else with `open`."""
+    if is_stream(source):
+        return open_stream(source, allow_commands=allow_commands)
+    return open(source, container=container, verify=verify, pickle=pickle)
 
 
 def index(

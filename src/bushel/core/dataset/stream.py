@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import itertools
-import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,11 +20,10 @@ from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import AnyPath
 from bushel.storage.forward import Readable, decompressed, output_of
 
-__all__ = ["StreamDataset", "expand_ranges", "is_stream"]
+__all__ = ["StreamDataset", "expand_ranges"]
 
 _PIPE = "pipe:"
 _STDIN = "-"
-_PACKED = (".tgz", ".tbz", ".tbz2", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 _RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
 _MOST_BYTES = 16 << 30
 """Bytes of one sample: more would be a damaged size, or nothing that fits into memory."""
@@ -53,36 +51,11 @@ class _Handle:
 _Source = str | AnyPath | _Handle
 
 
-def is_stream(source: object) -> bool:
-    """Whether a source can only be read forward: judged by its name or type, before it is opened."""
-    if isinstance(source, str):
-        return source.startswith(_PIPE) or source == _STDIN or source.endswith(_PACKED)
-    if isinstance(source, list | tuple):
-        return any(is_stream(one) for one in source)
-    if hasattr(source, "open") or isinstance(source, os.PathLike):
-        return str(source).endswith(_PACKED)
-    return hasattr(source, "read")
-
-
 class StreamDataset:
-    """Samples of WebDataset archives that cannot be read at random.
+    """Samples of WebDataset archives, read once from front to back. `bushel.open_stream` makes it.
 
     Iterating gives decoded samples, dicts with `__key__`, in the order of the sources; one sample is in memory at a
-    time. Every `for` starts again from the first source. Files, standard input and commands may be packed with gzip,
-    bzip2 or xz, which their first bytes tell.
-
-    Args:
-        sources: A path, glob or brace pattern; `pipe:COMMAND`, run by the shell, with `{000..146}` expanded; `-` for
-            standard input; a handle open for binary reading; or a list of these.
-        spec: Types of fields that the extensions do not tell, and names of sequence fields.
-        fields: The fields to read; others are skipped.
-        decode: Whether to decode values, or give the stored bytes.
-        allow_commands: Whether `pipe:` may run commands.
-
-    Raises:
-        UnsupportedError: A command was given, and `allow_commands` is not set.
-        FileNotFoundError: There is no such file.
-        SpecError: The spec is malformed.
+    time. Every `for` starts again from the first source.
     """
 
     def __init__(

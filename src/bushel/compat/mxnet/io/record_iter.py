@@ -244,7 +244,6 @@ class ImageRecordIter(DataIter):
 
 def _images(path: Any) -> Dataset:
     dataset = open_dataset(path, container="recordio", index="memory")
-    assert isinstance(dataset, Dataset)  # noqa: S101 - a record file is no stream
     if not {"image", "label"} <= set(dataset.spec):
         raise FormatError("the records of this file are no image records", file=str(path))
     return dataset.fields([name for name in ("image", "label", "id") if name in dataset.spec])

@@ -208,8 +208,6 @@ def _sort(options: argparse.Namespace) -> int:
             for number, sample in enumerate(renamed(samples(Reading.of(options)), options.field)):
                 writer.write({**sample, "__key__": f"{number:012d}/{sample['__key__']}"})
         dataset = bushel.open(spool, container="tar", index="memory")
-        if not isinstance(dataset, Dataset):
-            raise TypeError("an archive on disk is no stream")  # which cannot be
         with archive(options.output, options.allow_commands) as writer:
             for sample in rekeyed(_ordered(dataset, options.sortfield, options.seed), options.rekey):
                 writer.write(sample)

@@ -47,10 +47,7 @@ def _opened(path: str) -> Dataset:
 
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no shard {path}")
-    dataset = bushel.open([path], container="tar", index="memory")
-    if not isinstance(dataset, Dataset):
-        raise FormatError("a compressed archive has no random access: unpack it first", file=path)
-    return dataset
+    return bushel.open([path], container="tar", index="memory")
 
 
 @dataclass(frozen=True, slots=True)
