@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.data import GOLDEN, SAMPLE_DATA
+from tests.paths import GOLDEN, SAMPLE_DATA
 
 # The same examples every time, so that a change is judged by what it changes; new ones are for the night. How long they
 # take to make says what else the machine is doing.

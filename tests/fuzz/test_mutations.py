@@ -12,13 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.data import GOLDEN
 from tests.fuzz.mutations import mutate
+from tests.paths import GOLDEN, ROOT
 
 from bushel.testing.samples import make_samples
 from bushel.testing.target import Target, numbered
-
-ROOT = Path(__file__).resolve().parents[2]
 
 ORIGINALS = {
     "bag": [

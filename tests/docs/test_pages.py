@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.pages import ROOT, blocks, run
+from tests.docs.pages import blocks, run
+from tests.paths import ROOT
 from tests.sources.folders import image_folder, jpeg
 from typer.testing import CliRunner
 

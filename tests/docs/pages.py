@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.paths import ROOT
+
 RESULT = re.compile(r"  # → (.*)$")
 
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.hardening.models import CONTAINERS, SPECS, expected, make_samples, opened, plain, write
+from tests.core.models import CONTAINERS, SPECS, expected, make_samples, opened, plain, write
 
 import bushel
 from bushel.core.dataset import load_index

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.core.models import CONTAINERS, SPECS, expected, make_samples, opened, plain, write
 from tests.descriptors import open_files
-from tests.hardening.models import CONTAINERS, SPECS, expected, make_samples, opened, plain, write
 
 import bushel
 
@@ -95,7 +95,7 @@ PACKING = textwrap.dedent("""
     import sys
     from pathlib import Path
     import bushel
-    from tests.hardening.models import SPECS, make_samples
+    from tests.core.models import SPECS, make_samples
     path, container, size = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     samples = make_samples(container, size)
     options = {"container": container, "shard_samples": 40, "sync": False, "mode": "resume"}

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.hardening.models import CONTAINERS, SPARSE, Sample, expected, make_samples, plain, write
+from tests.core.models import CONTAINERS, SPARSE, Sample, expected, make_samples, plain, write
 
 import bushel
 from bushel.core.dataset.dataset import Dataset

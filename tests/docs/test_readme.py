@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pages import ROOT, blocks, run
+from tests.docs.pages import blocks, run
+from tests.paths import ROOT
 
 README = "README.md"
 

@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.paths import ROOT
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = ROOT / "examples"
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")

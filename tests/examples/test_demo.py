@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.paths import ROOT
 
 import bushel
 
-DEMO = Path(__file__).resolve().parents[1] / "examples" / "demo.py"
+DEMO = ROOT / "examples" / "demo.py"
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
 
 

@@ -7,14 +7,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.hardening.killed import SUFFIX
-from tests.hardening.models import CONTAINERS
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.core.models import CONTAINERS
+from tests.core.writer.killed_writer import SUFFIX
+from tests.paths import ROOT
 
 
 def check(folder: Path, container: str, form: str, trials: int, seed: int) -> None:
-    command = [sys.executable, "-m", "tests.hardening.killed", str(folder), container, form, str(trials), str(seed)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.core.writer.killed_writer",
+        str(folder),
+        container,
+        form,
+        str(trials),
+        str(seed),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= trials, "hardly anything was killed"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.paths import ROOT
 from tests.sources.folders import image_folder, jpeg
 from typer.testing import CliRunner
 
@@ -19,7 +20,7 @@ import bushel
 from bushel.cli.app import app
 from bushel.sources import Files
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "coming-from.md"
+PAGE = ROOT / "docs" / "coming-from.md"
 SECTION = re.compile(r"^## (\w+)[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| .+ \| `([^`]+)` \|$", re.MULTILINE)
 

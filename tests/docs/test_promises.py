@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "promises.md"
 PROMISES = {"G": 26, "B": 29, "W": 28, "F": 16, "M": 19}
 ROW = re.compile(r"^\| ([GBWFM]\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
-from tests.hardening.models import CONTAINERS, SPECS, make_samples, opened, write
+from tests.core.models import CONTAINERS, SPECS, make_samples, opened, write
 
 import bushel
 from bushel.core.dataset import load_index

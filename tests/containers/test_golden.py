@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.data import GOLDEN
+from tests.paths import GOLDEN
 
 import bushel
 from bushel.errors import BushelError, UnsupportedError

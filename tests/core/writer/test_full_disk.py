@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hardening.models import CONTAINERS, SPECS, expected, make_samples, opened, plain, write
-from tests.hardening.test_writing import files_of, little_room
+from tests.core.models import CONTAINERS, SPECS, expected, make_samples, opened, plain, write
+from tests.core.writer.test_interrupts import files_of, little_room
 from tests.sources.folders import image_folder
 from typer.testing import CliRunner
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.hardening.models import CONTAINERS, expected, make_samples, opened, plain, write
+from tests.core.models import CONTAINERS, expected, make_samples, opened, plain, write
 
 import bushel
 from bushel.core.dataset.dataset import Dataset

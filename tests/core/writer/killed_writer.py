@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.hardening.models import SPECS, Sample, make_samples
+from tests.core.models import SPECS, Sample, make_samples
 
 import bushel
 
