@@ -8,7 +8,16 @@ from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Fetching, Foldered, Labelled, Source, Traceable
 from bushel.sources.files import Files, ImageFolder, LabelledFolder, VideoFolder
-from bushel.sources.layouts import activitynet, kinetics, twentybn_csv_jpeg, twentybn_csv_webm, twentybn_json
+from bushel.sources.layouts import (
+    activitynet,
+    kinetics,
+    kinetics_id,
+    read_annotations,
+    read_twentybn,
+    twentybn_csv_jpeg,
+    twentybn_csv_webm,
+    twentybn_json,
+)
 from bushel.sources.lists import ListFile
 from bushel.sources.media import Clip, Frames, Image, Media
 from bushel.sources.members import Recipe, SampleFolder
@@ -42,7 +51,10 @@ __all__ = [
     "VideoFolder",
     "activitynet",
     "kinetics",
+    "kinetics_id",
     "open_source",
+    "read_annotations",
+    "read_twentybn",
     "twentybn_csv_jpeg",
     "twentybn_csv_webm",
     "twentybn_json",

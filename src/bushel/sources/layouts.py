@@ -6,7 +6,7 @@ id. Videos that are listed and missing are errors of their items. Where a list h
 
 from __future__ import annotations
 
-import json
+import csv
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -15,13 +15,23 @@ from typing import Any
 from bushel.errors import FormatError
 from bushel.sources.files import walk
 from bushel.sources.media import VIDEOS, Frames, Media
-from bushel.sources.tables import Row, Table, read_rows
-from bushel.storage import AnyPath, as_path, read_whole
+from bushel.sources.tables import Row, Table, parse_json, read_list, read_rows
+from bushel.storage import AnyPath, as_path
 
-__all__ = ["LAYOUTS", "activitynet", "kinetics", "twentybn_csv_jpeg", "twentybn_csv_webm", "twentybn_json"]
+__all__ = [
+    "LAYOUTS",
+    "activitynet",
+    "kinetics",
+    "kinetics_id",
+    "read_annotations",
+    "read_twentybn",
+    "twentybn_csv_jpeg",
+    "twentybn_csv_webm",
+    "twentybn_json",
+]
 
 _CUT = re.compile(r"_\d{6}_\d{6}$")
-"""First and last second, which Kinetics puts behind the id."""
+"""The first and last second, which Kinetics appends to the id."""
 
 Place = str | os.PathLike[str] | AnyPath
 
@@ -35,7 +45,7 @@ def twentybn_json(
     label2idx: Mapping[str, int] | None = None,
 ) -> Table:
     """A JSON list of objects with `id` and a label, and `root/<id>/*.mp4`."""
-    rows = read_rows(path)
+    rows = read_twentybn(path)
     return Table(
         rows, media or Frames(rate=8), root=root, file="{id}/*.mp4", key="{id}", label=label, label2idx=label2idx
     )
@@ -45,7 +55,7 @@ def twentybn_csv_webm(
     path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
     """Lines of `id;label`, and `root/<id>.webm`."""
-    rows = read_rows(path, ["id", "label"])
+    rows = read_twentybn(path)
     return Table(rows, media or Frames(rate=12), root=root, file="{id}.webm", key="{id}", label2idx=label2idx)
 
 
@@ -53,7 +63,7 @@ def twentybn_csv_jpeg(
     path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
     """Lines of `id;label`, and the frames `root/<id>/*.jpg`."""
-    rows = read_rows(path, ["id", "label"])
+    rows = read_twentybn(path)
     return Table(rows, media or Frames(), root=root, file="{id}", key="{id}", label2idx=label2idx)
 
 
@@ -64,7 +74,7 @@ def kinetics(
 
     Videos that are there and not in the list are left out.
     """
-    listed = _object(path)
+    listed = read_annotations(path)
     rows = [
         {"path": name, "id": video, "label": _annotated(listed[video], path, video)["label"]}
         for name, video in _videos(root)
@@ -85,9 +95,7 @@ def activitynet(
 
     The label is that of the first annotation. All of them, with their times, are in `annotations`.
     """
-    database = _object(path).get("database")
-    if not isinstance(database, dict):
-        raise FormatError("expected an object with a 'database'", file=str(path))
+    database = read_annotations(path, "database")
     files = {video.removeprefix("v_"): name for name, video in _videos(root)}
     rows = []
     for video, about in database.items():
@@ -110,14 +118,39 @@ LAYOUTS: Mapping[str, Any] = {
 """The layouts by the names that the command line has for them."""
 
 
-def _object(path: Place) -> dict[str, Any]:
-    try:
-        listed = json.loads(read_whole(as_path(path)).decode("utf-8-sig"))
-    except ValueError as error:
-        raise FormatError(f"this is no JSON: {error}", file=str(path)) from error
-    if not isinstance(listed, dict):
-        raise FormatError("expected an object of videos by id", file=str(path))
-    return listed
+def read_twentybn(path: Place) -> list[Row]:
+    """Return the rows of a 20BN list: JSON objects, or lines `id;label`, of which a test set has only the id.
+
+    Raises:
+        FormatError: The file is malformed.
+    """
+    if as_path(path).name.lower().removesuffix(".gz").endswith((".json", ".jsonl")):
+        return read_rows(path)
+    lines = read_list(as_path(path)).splitlines()
+    return [dict(zip(("id", "label"), row, strict=False)) for row in csv.reader(lines, delimiter=";") if row]
+
+
+def read_annotations(path: Place, member: str | None = None) -> dict[str, Any]:
+    """Return the annotations of a JSON list by video id.
+
+    Args:
+        path: The list, gzipped or not.
+        member: The member of the JSON object that holds them, such as `database` in ActivityNet's.
+
+    Raises:
+        FormatError: The file is malformed.
+    """
+    found = parse_json(read_list(as_path(path)), str(path))
+    expected = "an object of videos by id" if member is None else f"an object with a {member!r}, videos by id"
+    videos = found.get(member) if isinstance(found, dict) and member is not None else found
+    if not isinstance(videos, dict):
+        raise FormatError(f"expected {expected}, found a {type(videos).__name__}", file=str(path))
+    return videos
+
+
+def kinetics_id(name: str) -> str:
+    """Return the video id in the name of a Kinetics file: `<id>_000010_000020.mp4`."""
+    return _CUT.sub("", os.path.splitext(os.path.basename(name))[0])
 
 
 def _annotated(about: Any, path: Place, video: str) -> Row:
@@ -132,4 +165,4 @@ def _annotated(about: Any, path: Place, video: str) -> Row:
 def _videos(root: Place) -> Iterator[tuple[str, str]]:
     """Relative paths of videos, and their ids."""
     for name in walk(as_path(root), VIDEOS):
-        yield name, _CUT.sub("", os.path.splitext(os.path.basename(name))[0])
+        yield name, kinetics_id(name)

@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +22,7 @@ from bushel.sources.media import Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_whole
 
-__all__ = ["Row", "Table", "read_rows"]
+__all__ = ["Row", "Table", "parse_json", "read_list", "read_rows"]
 
 Row = Mapping[str, Any]
 """Column names to values; from a CSV file, text."""
@@ -39,27 +40,45 @@ def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | N
     Raises:
         FormatError: It is malformed; says where.
     """
-    name = as_path(path).name.lower()
-    data = read_whole(as_path(path))
-    if name.endswith(".gz"):
-        name = name.removesuffix(".gz")
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError) as error:
-            raise FormatError(f"this is no whole gzip file: {error}", file=str(path)) from error
-    try:
-        text = data.decode("utf-8-sig")
-        if name.endswith(".jsonl"):
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        elif name.endswith(".json"):
-            rows = json.loads(text)
-        else:
-            return _csv_rows(text, columns, str(path))
-    except ValueError as error:
-        raise FormatError(f"this is no such file: {error}", file=str(path)) from error
+    name = as_path(path).name.lower().removesuffix(".gz")
+    text = read_list(as_path(path))
+    rows: Any
+    if name.endswith(".jsonl"):
+        rows = [parse_json(line, str(path)) for line in text.splitlines() if line.strip()]
+    elif name.endswith(".json"):
+        rows = parse_json(text, str(path))
+    else:
+        return _csv_rows(text, columns, str(path))
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise FormatError("expected a list of objects, one per sample", file=str(path))
     return rows
+
+
+def read_list(path: AnyPath) -> str:
+    """Return the text of a file, decompressed if its name ends in `.gz`.
+
+    Raises:
+        FormatError: The file is not UTF-8 text, or not a whole gzip file.
+    """
+    data = read_whole(path)
+    try:
+        return (gzip.decompress(data) if path.name.lower().endswith(".gz") else data).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"expected UTF-8 text: {error}", file=str(path)) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise FormatError(f"truncated or invalid gzip file: {error}", file=str(path)) from error
+
+
+def parse_json(text: str, path: str) -> Any:
+    """Return the value of a JSON text, which came from the file at `path`.
+
+    Raises:
+        FormatError: The text is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"invalid JSON: {error}", file=path) from error
 
 
 def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
