@@ -20,6 +20,9 @@ __all__ = [
     "StateError",
     "TooManyErrors",
     "UnsupportedError",
+    "is_out_of_room",
+    "name_file",
+    "noted_in",
 ]
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -10,9 +10,29 @@ from functools import cache
 from importlib import import_module
 from typing import cast
 
-from bushel.containers.base import Container
+from bushel.containers.base import Column as LayoutColumn
+from bushel.containers.base import Container, Layout, ReadOptions, Shard, ShardWriter, Stored, WriteOptions
+from bushel.core.index.table import Column, ColumnBuilder, FileStamp, IndexBuilder, ShardIndex
 
-__all__ = ["Container", "container_by_suffix", "container_for", "containers", "get_container"]
+__all__ = [
+    "Column",
+    "ColumnBuilder",
+    "Container",
+    "FileStamp",
+    "IndexBuilder",
+    "Layout",
+    "LayoutColumn",
+    "ReadOptions",
+    "Shard",
+    "ShardIndex",
+    "ShardWriter",
+    "Stored",
+    "WriteOptions",
+    "container_by_suffix",
+    "container_for",
+    "containers",
+    "get_container",
+]
 
 _NAMES = ("bag", "tar", "ffrecord", "gulp", "recordio")
 

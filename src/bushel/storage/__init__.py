@@ -6,6 +6,7 @@ everything else with an `open()` method is read through `FileObject`.
 """
 
 from bushel.storage.base import AnyPath, ExtentError, Extents, File, as_path, is_local
+from bushel.storage.forward import end_process, is_compressed
 from bushel.storage.pool import FilePool
 from bushel.storage.reading import announce, gather, open_file, open_known, read_many
 from bushel.storage.staging import Sink, Staging, leave_workplace, make_workplace, workplace
@@ -31,7 +32,9 @@ __all__ = [
     "announce",
     "as_path",
     "copy_whole",
+    "end_process",
     "gather",
+    "is_compressed",
     "is_local",
     "leave_workplace",
     "make_workplace",

@@ -16,13 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
+from bushel import Dataset, Writer
 from bushel.compat.ffrecord.errors import RecordIndexError, as_runtime_errors
-from bushel.containers.base import Shard
+from bushel.containers import Shard
 from bushel.containers.ffrecord import index_all_records
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.shards import OpenShard
-from bushel.core.writer.shard_writer import ShardInProgress
-from bushel.core.writer.writer import Writer
 from bushel.storage import Staging
 
 __all__ = ["FileReader", "FileWriter", "checkFsAlign", "drop_index", "new_file"]
@@ -44,7 +41,7 @@ def new_file(fname: PathLike) -> Path:
     if path.suffix != ".ffr":
         raise ValueError(f"the name of an FFRecord file ends in .ffr: {path}")
     path.unlink(missing_ok=True)
-    if ShardInProgress.staged(path.parent, path.name):
+    if (path.parent / ".bushel" / "staging" / path.name).is_dir():
         Staging(path.parent, path.name).discard()
     return path
 
@@ -174,8 +171,9 @@ class FileReader:
         self.check_data = check_data
         self._shards = [Shard(path.parent, path.name, (path.name,)) for path in paths]
         with as_runtime_errors():
-            shards = [OpenShard.of("ffrecord", shard, index_all_records(shard), stored=False) for shard in self._shards]
-        self._dataset = Dataset(shards, verify=check_data)
+            tables = [(shard, index_all_records(shard)) for shard in self._shards]
+        self._dataset = Dataset.from_tables("ffrecord", tables, verify=check_data)
+        self._tables = [table for _, table in tables]
         self._closed = False
         self.n = len(self._dataset)
 
@@ -244,8 +242,8 @@ class FileReader:
         Raises:
             IndexError: There is no file of this number.
         """
-        shard = self._dataset.shards[file_index]
-        return np.append(shard.index.columns["data"].offset, np.int64(shard.stamps[0].size))
+        table = self._tables[file_index]
+        return np.append(table.columns["data"].offset, np.int64(table.files[0].size))
 
     def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
         """The CRC-32 of the records of a file: uint32[records].
@@ -253,8 +251,7 @@ class FileReader:
         Raises:
             IndexError: There is no file of this number.
         """
-        checksums = self._dataset.shards[file_index].index.columns["data"].crc32
-        return np.array(checksums, np.uint32)
+        return np.array(self._tables[file_index].columns["data"].crc32, np.uint32)
 
     def close(self) -> None:
         """Close the files. Closing again does nothing."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast, overload
 
+from bushel import Writer
 from bushel.compat.ffrecord.errors import MissingPathError, NoFileError, NoFolderError, as_runtime_errors
 from bushel.compat.ffrecord.fileio import FileReader, PathLike, Record, drop_index, new_file
 from bushel.containers.ffrecord import MAGIC, parse_folder
-from bushel.core.writer.writer import Writer
 from bushel.errors import FormatError
 from bushel.sources import Files
 from bushel.storage import Staging

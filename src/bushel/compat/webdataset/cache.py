@@ -16,7 +16,7 @@ from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.errors import FormatError
-from bushel.storage.forward import is_compressed
+from bushel.storage import is_compressed
 
 __all__ = [
     "FileCache",

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 from bushel.compat.webdataset.permission import NotAllowedError, check_commands, secure
 from bushel.errors import UnsupportedError
-from bushel.storage.forward import end_process
+from bushel.storage import end_process
 
 __all__ = ["Pipe", "gopen", "gopen_schemes", "reader", "rewrite_url"]
 

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from typing import Any, Literal, TypeAlias
 
 from bushel.codecs import get_codec
@@ -24,8 +24,7 @@ from bushel.compat.webdataset.gopen import Pipe
 from bushel.compat.webdataset.permission import check_commands
 from bushel.compat.webdataset.rules import Continue, Rename, Rule, Rules, map_by_rules
 from bushel.compat.webdataset.tariterators import member_contents
-from bushel.containers.tar.names import split_name
-from bushel.core.dataset.stream import expand_ranges
+from bushel.containers.tar import split_name
 from bushel.errors import FormatError, TooManyErrors
 
 __all__ = [
@@ -183,9 +182,15 @@ default_decoders: list[tuple[Rule, Callable[[Any], Any]]] = [
 
 def braceexpand(pattern: str | Iterable[str]) -> list[str]:
     """Expand `{000..146}` in a pattern, or in each of several. Other braces stay, as commands need them."""
-    if isinstance(pattern, str):
-        return list(expand_ranges(pattern))
-    return [name for one in pattern for name in expand_ranges(one)]
+    if not isinstance(pattern, str):
+        return [name for one in pattern for name in braceexpand(one)]
+    parts = re.split(r"\{(\d+)\.\.(\d+)\}", pattern)
+    ranges = [range(int(low), int(high) + 1) for low, high in zip(parts[1::3], parts[2::3], strict=True)]
+    form = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in parts[::3])
+    return [
+        form.format(*(str(number).zfill(len(low)) for number, low in zip(numbers, parts[1::3], strict=True)))
+        for numbers in product(*ranges)
+    ]
 
 
 def generic_open(source: Source, *, allow_commands: bool | None = None) -> Any:

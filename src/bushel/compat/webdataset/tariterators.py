@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import urlparse
@@ -12,11 +11,8 @@ from urllib.request import url2pathname
 from bushel.compat.webdataset.currying import pipelinefilter
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
-from bushel.containers.tar.contents import Keep, file_contents, stream_contents
-from bushel.containers.tar.members import ForwardReader
-from bushel.containers.tar.names import is_meta, split_name
-from bushel.kernels import MappedFile
-from bushel.storage.forward import decompressed, is_compressed
+from bushel.containers import tar
+from bushel.containers.tar import Keep, is_meta, split_name
 
 __all__ = [
     "base_plus_ext",
@@ -34,9 +30,6 @@ __all__ = [
 Sample: TypeAlias = dict[str, Any]
 Select: TypeAlias = Callable[[str], bool]
 Rename: TypeAlias = Callable[[str], str]
-
-_MAGIC = 6
-"""Bytes that tell a compressed file."""
 
 
 class _Stopped(Exception):  # noqa: N818
@@ -93,31 +86,13 @@ def _kept(select_files: Select | None, rename_files: Rename | None, handler: Han
     return keep
 
 
-def _is_file(stream: Any, path: str) -> bool:
-    """Whether an open stream is the plain file of that name."""
-    if not hasattr(stream, "fileno") or not os.path.isfile(path):
-        return False
-    return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
-
-
-def _contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, bytes]]:
-    """The files of an open archive: mapped where it is a plain file, else read forward."""
-    path = getattr(stream, "name", None)
-    if isinstance(path, str) and _is_file(stream, path) and stream.tell() == 0:
-        packed = is_compressed(stream.read(_MAGIC))
-        stream.seek(0)
-        if not packed:
-            return file_contents(MappedFile(path), keep)
-    return stream_contents(ForwardReader(decompressed(stream, name), name), keep)
-
-
 def member_contents(stream: Any) -> Iterator[tuple[str, bytes]]:
     """The files of an open archive: names and contents, metadata (`__like_this__/…`) included.
 
     Raises:
         FormatError: The archive is damaged or cut.
     """
-    return _contents(stream, str(getattr(stream, "name", "<stream>")), _everything)
+    return tar.member_contents(stream, str(getattr(stream, "name", "<stream>")), _everything)
 
 
 def _everything(name: str) -> str:
@@ -142,7 +117,7 @@ def tar_file_iterator(
     """
     name = str(getattr(fileobj, "name", "<stream>"))
     try:
-        for fname, data in _contents(fileobj, name, _kept(select_files, rename_files, handler)):
+        for fname, data in tar.member_contents(fileobj, name, _kept(select_files, rename_files, handler)):
             yield {"fname": fname, "data": data}
     except _Stopped:
         return
@@ -165,7 +140,7 @@ def tar_file_expander(
         keep = _kept(select_files, rename_files, handler)
         try:
             with source["stream"] as stream:  # which nobody reads after this
-                for fname, content in _contents(stream, source["url"], keep):
+                for fname, content in tar.member_contents(stream, source["url"], keep):
                     yield {"fname": fname, "data": content, **extra}
         except _Stopped:
             return
@@ -275,7 +250,7 @@ def _shard(
 ) -> Generator[Sample]:
     keep = _kept(*functions, handler)
     with open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands) as stream:
-        yield from _grouped(_contents(stream, url, keep), url, path, handler)
+        yield from _grouped(tar.member_contents(stream, url, keep), url, path, handler)
 
 
 def _grouped(files: Iterator[tuple[str, bytes]], url: str, path: str | None, handler: Handler) -> Iterator[Sample]:

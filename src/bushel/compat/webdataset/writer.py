@@ -28,7 +28,7 @@ from bushel.compat.webdataset.encoders import (
 from bushel.compat.webdataset.gopen import gopen, rewrite_url
 from bushel.compat.webdataset.permission import secure
 from bushel.compat.webdataset.tariterators import local_path_of
-from bushel.containers.tar.writer import end_of_archive, header_of
+from bushel.containers.tar import end_of_archive, header_of
 from bushel.errors import name_file
 
 __all__ = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +15,47 @@ from bushel.containers.tar.scan import damage, regular, scan
 from bushel.core.index.table import I64
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, announce, read_many
-from bushel.storage import ExtentError
+from bushel.storage import ExtentError, is_compressed
+from bushel.storage.forward import decompressed
 
-__all__ = ["Keep", "file_contents", "stream_contents"]
+__all__ = ["Keep", "file_contents", "member_contents", "stream_contents"]
 
 Keep = Callable[[str], str | None]
 """From a member's name to the name that it is given under, or None to leave it out."""
 
+_HEAD_BYTES = 6
+"""First bytes of a file that tell whether it is compressed."""
 _CHUNK_BYTES = 8 << 20
 _CHUNK_MEMBERS = 1024
+
+
+def member_contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    """Iterate over the files of an open archive: names and contents.
+
+    A plain local file that stands at its start is mapped and read many members at a time. Everything else, also a
+    compressed archive, is read forward.
+
+    Args:
+        stream: The archive, open for reading bytes.
+        name: The name of the archive for error messages.
+        keep: Which members to read, and under which names.
+
+    Raises:
+        FormatError: The archive is damaged, truncated, or has no end mark. The members before that were whole.
+    """
+    path = getattr(stream, "name", None)
+    if isinstance(path, str) and _is_file(stream, path) and stream.tell() == 0:
+        compressed = is_compressed(stream.read(_HEAD_BYTES))
+        stream.seek(0)
+        if not compressed:
+            return file_contents(MappedFile(path), keep)
+    return stream_contents(ForwardReader(decompressed(stream, name), name), keep)
+
+
+def _is_file(stream: Any, path: str) -> bool:
+    if not hasattr(stream, "fileno") or not os.path.isfile(path):
+        return False
+    return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
 
 
 def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:

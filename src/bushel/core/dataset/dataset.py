@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import holds_elements
+from bushel.containers import Shard, ShardIndex
 from bushel.core.dataset.arrow import index_table
 from bushel.core.dataset.key_lookup import KeyTable, KeyView
 from bushel.core.dataset.reader import Reader, Sample
@@ -78,6 +79,19 @@ class Dataset:
         fields = _union(self._reader.shards)
         self._fields = fields if names is None else {name: fields[name] for name in names}
         self._table: KeyTable | None = None
+
+    @classmethod
+    def from_tables(
+        cls, container: str, tables: Iterable[tuple[Shard, ShardIndex]], *, verify: bool = False
+    ) -> Dataset:
+        """Return a dataset of shards whose tables are at hand. Nothing is looked up or kept beside the files.
+
+        Args:
+            container: Name of the container.
+            tables: Each shard with its table, such as `get_container(container).index(shard, options)` returns.
+            verify: Compare bytes with their CRC-32 on every read, where it is known.
+        """
+        return cls([OpenShard.of(container, shard, table, stored=False) for shard, table in tables], verify=verify)
 
     def _view(self, positions: Positions | None = None, names: Sequence[str] | None = None) -> Dataset:
         return Dataset(

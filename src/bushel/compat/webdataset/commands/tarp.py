@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bushel import Dataset
 from bushel.compat.webdataset.commands.samples import (
     Reading,
     Sample,
@@ -30,7 +31,6 @@ from bushel.compat.webdataset.commands.samples import (
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.shuffling import shuffle
 from bushel.compat.webdataset.writer import ShardWriter
-from bushel.core.dataset.dataset import Dataset
 from bushel.errors import FormatError
 
 __all__ = ["main"]

@@ -16,11 +16,11 @@ from itertools import accumulate
 from typing import Any, Self
 from urllib.parse import quote, urlparse
 
+from bushel import Dataset
 from bushel.compat.webdataset.cache import download
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.decode import default_decoder
 from bushel.compat.webdataset.wids.descriptor import load, resolve, urldir
-from bushel.core.dataset.dataset import Dataset
 from bushel.errors import FormatError
 
 __all__ = ["ShardListDataset", "open_shard"]
