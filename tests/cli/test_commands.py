@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.running import fails, run
 from tests.integrity.small import CASES, SPEC, flip, jpeg, key, reading, sample, write
 from typer.testing import CliRunner
 
@@ -16,23 +17,6 @@ import bushel
 from bushel.cli.app import app
 from bushel.cli.describe import find_sample, readable, summarise
 from bushel.cli.output import columns, size
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    """Run a command and give its standard output, after looking at its exit code."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
-    assert "Traceback" not in result.stderr
-    return result.stdout
-
-
-def fails(*arguments: object, code: int = 2) -> str:
-    """Run a command that must fail, and give what it says on standard error."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-    return result.stderr
 
 
 def lines(text: str) -> list[Any]:

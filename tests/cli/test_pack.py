@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.cli.test_commands import fails, run
-from tests.cli.test_process import SLOW, bushel_command
+from tests.cli.running import SLOW, bushel_command, fails, run
 from tests.sources.folders import image_folder, jpeg
 
 import bushel

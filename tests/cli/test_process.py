@@ -9,27 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.cli.running import SLOW, bushel_command
 from tests.integrity.small import key, reading, write
 
 import bushel
-
-SLOW = """
-import time
-import bushel
-from bushel.cli import main
-
-append = bushel.Writer.append
-def slow(*arguments, **options):
-    time.sleep(0.02)
-    return append(*arguments, **options)
-bushel.Writer.append = slow
-main()
-"""
-"""The command, with a writer that takes its time."""
-
-
-def bushel_command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "bushel", *map(str, arguments)]
 
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.cloud.azurite import azurite, installed, make_container
 from tests.cloud.conftest import upload
-from tests.storage.objects.test_open import KINDS, NAMES, SPEC, stored, write
+from tests.storage.objects.datasets import KINDS, NAMES, SPEC, stored, write
 
 import bushel
 from bushel.storage import as_path, place_file, read_whole, write_whole

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.cloud.conftest import upload
 from tests.cloud.fault_proxy import Proxy, proxy_of
-from tests.storage.objects.test_open import SPEC
+from tests.storage.objects.datasets import SPEC
 
 import bushel
 from bushel.storage.objects.location import ObjectPath

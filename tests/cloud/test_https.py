@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.storage.objects.test_open import KINDS, NAMES, stored, write
+from tests.storage.objects.datasets import KINDS, NAMES, stored, write
 
 import bushel
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cloud.conftest import make_bucket, remove, upload
-from tests.storage.objects.test_open import KINDS, NAMES, SPEC, stored, write
+from tests.storage.objects.datasets import KINDS, NAMES, SPEC, stored, write
 
 import bushel
 from bushel.loader import StreamLoader

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.codecs.moving_frames import moving
 
 import bushel
 from bushel.codecs import Codec, Ranged, get_codec, register_codec, registry, video
@@ -52,13 +53,6 @@ OPTIONS: dict[str, tuple[str, str, dict[str, str]]] = {
         {"g": str(GROUP), "cpu-used": "5", "auto-alt-ref": "1", "lag-in-frames": "16", "b": "200k"},
     ),
 }
-
-
-def moving(frames: int = FRAMES) -> npt.NDArray[np.uint8]:
-    """Frames of 64x96 in which everything moves, so that no frame is like another."""
-    rng = np.random.default_rng(0)
-    scene = rng.integers(0, 256, (20, 40, 3), np.uint8).repeat(8, 0).repeat(8, 1)
-    return np.stack([scene[at % 90 : at % 90 + 64, 2 * at : 2 * at + 96] for at in range(frames)])
 
 
 _made: dict[str, bytes] = {}
@@ -335,7 +329,7 @@ def test_slices_as_in_lists(count: int, chosen: slice) -> None:
 ENCODING = """
 import sys
 from bushel.codecs import get_codec
-from tests.codecs.test_codec_frames import moving
+from tests.codecs.moving_frames import moving
 sys.stdout.buffer.write(get_codec(sys.argv[1]).encode(moving(5)))
 """
 

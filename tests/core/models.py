@@ -85,3 +85,9 @@ def expected(container: str, samples: list[Sample]) -> list[Sample]:
         return samples
     decode = get_codec("jpg").decode
     return [{**sample, "parts": [plain(decode(each)) for each in sample["parts"]]} for sample in samples]
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    """The data files: all but what Bushel keeps beside them."""
+    files = (file for file in sorted(path.rglob("*")) if file.is_file() and ".bushel" not in file.parts)
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}

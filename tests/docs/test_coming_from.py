@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.paths import ROOT
+from tests.sources.clips import clip
 from tests.sources.folders import image_folder, jpeg
 from typer.testing import CliRunner
 
@@ -37,8 +38,6 @@ def mxnet(root: Path) -> dict[str, Any]:
 
 def gulpio(root: Path) -> dict[str, Any]:
     pytest.importorskip("av")
-    from tests.sources.test_media import clip
-
     image_folder(root / "photos", 6)
     (root / "images.csv").write_text("class0/0000.jpg,a\nclass1/0001.jpg,b\n")
     for name in ("clips/red/7.mp4", "videos/7/a.mp4", "webm/7.webm", "activitynet/v_x1.mp4"):

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from tests.ingest.cases import each, opened
 from tests.ingest.pack_sources import Numbered, files_of, inverted
-from tests.ingest.test_packing import each, opened
 from tests.sources.folders import image_folder, jpeg
 
 import bushel

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
+from tests.ingest.cases import each, opened
 from tests.ingest.pack_sources import Numbered, files_of, inverted, noisy
 from tests.sources.folders import image_folder, jpeg, picture, png
 
@@ -23,20 +24,6 @@ from bushel.ingest import Packed, Progress
 from bushel.ingest.packplan import allowed_errors, cut
 from bushel.sources import ImageFolder, Stored, Stream
 from bushel.transforms import CenterCrop, Resize
-
-CASES: list[tuple[str, Literal["B", "C"] | None]] = [
-    ("bag", "B"),
-    ("bag", "C"),
-    ("tar", None),
-    ("ffrecord", None),
-    ("gulp", None),
-    ("recordio", None),
-]
-each = pytest.mark.parametrize(("container", "generation"), CASES, ids=[f"{c}{g or ''}" for c, g in CASES])
-
-
-def opened(path: Path | str) -> bushel.Dataset:
-    return bushel.open(path, verify=True)
 
 
 @each

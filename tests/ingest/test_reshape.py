@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.ingest.cases import opened
 from tests.ingest.pack_sources import Numbered, files_of
-from tests.ingest.test_packing import opened
 
 import bushel
 from bushel.errors import UnsupportedError

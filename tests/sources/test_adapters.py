@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cli.test_commands import fails, run
+from tests.cli.running import fails, run
 from tests.sources.folders import picture
 
 import bushel

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.sources.clips import clip, levels
 from tests.sources.folders import jpeg
-from tests.sources.test_media import clip, levels
 
 import bushel
 from bushel.errors import FormatError

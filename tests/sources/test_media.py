@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from tests.sources.clips import LEVELS, clip, levels
 from tests.sources.folders import jpeg, picture, png
 
 import bushel
@@ -13,22 +13,6 @@ from bushel.sources import Clip, Frames, Image, VideoFolder
 from bushel.testing import check_source
 
 pytest.importorskip("av")
-
-LEVELS = [20, 60, 100, 140, 180, 220]
-
-
-def clip(path: Path, rate: int = 6, levels: list[int] | None = None, height: int = 32, width: int = 48) -> Path:
-    """A video with frames of one grey level each, `rate` of them a second."""
-    frames = np.stack([np.full((height, width, 3), level, np.uint8) for level in levels or LEVELS])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(get_codec(f"{path.suffix[1:]}({rate})").encode(frames))
-    return path
-
-
-def levels(frames: list[bytes]) -> list[int]:
-    """The levels that the frames had before they were encoded twice."""
-    means = [float(get_codec("jpg").decode(frame).mean()) for frame in frames]
-    return [min(LEVELS, key=lambda level: abs(level - mean)) for mean in means]
 
 
 class TestFrames:

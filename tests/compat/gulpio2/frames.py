@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from bushel.compat.gulpio2 import GulpDirectory
 from bushel.compat.gulpio2.adapters import AbstractDatasetAdapter
@@ -54,3 +55,19 @@ class Numbers(AbstractDatasetAdapter):
                 raise RuntimeError(f"item {number} cannot be read")
             frames = [] if number == self.empty else [frame(number), frame(number + 1)]
             yield {"id": number, "meta": {"n": number}, "frames": frames}
+
+
+def make_video(path: Path, frames: int = 50, rate: int = 25, *, flat: bool = False) -> Path:
+    """A video of frames that differ; flat ones by 12 levels of grey, again and again."""
+    av: Any = pytest.importorskip("av")
+    with av.open(str(path), "w") as output:
+        stream = output.add_stream("libvpx" if path.suffix == ".webm" else "libx264", rate=rate)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(frames):
+            pixels = np.full((48, 64, 3), 4 * (number % 60), np.uint8)
+            pixels[:, : 64 * number // frames] = 255 - 4 * (number % 60)
+            if flat:
+                pixels[:] = 12 * (number % 21)
+            output.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+        output.mux(stream.encode(None))
+    return path

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.compat.gulpio2.frames import Numbers, frame
-from tests.compat.gulpio2.test_utils import make_video
+from tests.compat.gulpio2.frames import Numbers, frame, make_video
 
 from bushel.compat.gulpio2 import GulpDirectory, GulpIngestor
 from bushel.compat.gulpio2.adapters import (

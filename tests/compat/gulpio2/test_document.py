@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.compat.gulpio2.frames import frame, write
-from tests.compat.gulpio2.test_utils import make_video
+from tests.compat.gulpio2.frames import frame, make_video, write
 
 from bushel.compat.gulpio2 import ChunkWriter, GulpChunk, GulpDirectory, GulpIngestor, commands
 

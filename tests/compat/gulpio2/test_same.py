@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.compat.gulpio2.frames import frame
-from tests.compat.gulpio2.test_utils import make_video
+from tests.compat.gulpio2.frames import frame, make_video
 
 from bushel.compat.gulpio2 import GulpDirectory
 

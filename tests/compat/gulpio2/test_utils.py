@@ -3,33 +3,16 @@
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from tests.compat.gulpio2.frames import frame, videos, write
+from tests.compat.gulpio2.frames import frame, make_video, videos, write
 
 from bushel.compat.gulpio2 import utils
 from bushel.compat.gulpio2.errors import DuplicateIdException, FFMPEGNotFound, VideoNotFoundError
 from bushel.compat.gulpio2.video import pick_like_ffmpeg, read_video
 from bushel.errors import FormatError
-
-
-def make_video(path: Path, frames: int = 50, rate: int = 25, *, flat: bool = False) -> Path:
-    """A video of frames that differ; flat ones by 12 levels of grey, again and again."""
-    av: Any = pytest.importorskip("av")
-    with av.open(str(path), "w") as output:
-        stream = output.add_stream("libvpx" if path.suffix == ".webm" else "libx264", rate=rate)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        for number in range(frames):
-            pixels = np.full((48, 64, 3), 4 * (number % 60), np.uint8)
-            pixels[:, : 64 * number // frames] = 255 - 4 * (number % 60)
-            if flat:
-                pixels[:] = 12 * (number % 21)
-            output.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
-        output.mux(stream.encode(None))
-    return path
 
 
 @pytest.mark.parametrize(("size", "shape"), [(20, (20, 30, 3)), (48, (48, 72, 3)), (0, (24, 36, 3)), (-1, (24, 36, 3))])

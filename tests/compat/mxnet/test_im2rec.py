@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.sources.folders import image_folder, jpeg, picture, png
-from tests.storage.test_fileobject import Elsewhere
+from tests.storage.paths import Elsewhere
 
 import bushel
 import bushel.compat.mxnet as mx

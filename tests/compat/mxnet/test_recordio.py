@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.sources.folders import jpeg, picture
-from tests.storage.test_fileobject import Elsewhere
+from tests.storage.paths import Elsewhere
 
 import bushel
 from bushel.compat.mxnet import MXNetError, recordio

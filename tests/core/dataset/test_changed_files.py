@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from tests.core.models import CONTAINERS, expected, make_samples, opened, plain, write
 
 import bushel
+from bushel.core.dataset import load_index
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.index.table import INLINE
 from bushel.errors import BushelError, CorruptError, FormatError
@@ -221,3 +223,22 @@ def test_more_shards_than_may_be_open(tmp_path: Path) -> None:
         assert dataset[59]["b"] == -59
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_index_of_another_shard_behind_a_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = make_samples("tar", 10)
+    write(tmp_path / "ds", "tar", samples, shard_samples=5)
+    one, two = sorted((tmp_path / "ds" / ".bushel").glob("*.safetensors"))
+    one.write_bytes(two.read_bytes())
+    monkeypatch.setattr(load_index, "_STAT_ALL", 0)
+    dataset = bushel.open(tmp_path / "ds")
+    with pytest.raises(FormatError, match="not the index of"):
+        dataset.read(range(5), decode=False)
+
+
+def test_a_pickled_dataset_whose_sidecar_is_gone(tmp_path: Path) -> None:
+    write(tmp_path / "ds", "tar", make_samples("tar", 10))
+    copied = pickle.dumps(opened(tmp_path / "ds"))
+    shutil.rmtree(tmp_path / "ds" / ".bushel")
+    with pytest.raises(FormatError, match="index of the shard is gone"):
+        pickle.loads(copied)[0]

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.core.models import CONTAINERS, SPARSE, Sample, expected, make_samples, plain, write
+from tests.core.models import CONTAINERS, SPARSE, Sample, expected, make_samples, opened, plain, write
 
 import bushel
 from bushel.core.dataset.dataset import Dataset
@@ -298,3 +298,12 @@ def test_a_range_is_checked_before_it_is_spelt_out(tmp_path: Path) -> None:
         dataset.read(range(10**15))
     assert dataset.read(range(5, 5)) == []
     assert [sample["label"] for sample in dataset.read(range(2, -1, -2))] == [2, 0]
+
+
+def test_fields_of_views_that_are_joined(tmp_path: Path) -> None:
+    write(tmp_path / "a", "bag", make_samples("bag", 2))
+    write(tmp_path / "b", "bag", make_samples("bag", 2, seed=1))
+    a, b = opened(tmp_path / "a"), opened(tmp_path / "b")
+    both = bushel.concat([a.fields(["label"]), b])
+    assert set(both[0]) == {"__key__", "label"}
+    assert set(both[2]) == {"__key__", "label", "text", "parts"}

@@ -11,18 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.core.models import SPECS, Sample, make_samples
+from tests.core.models import SPECS, Sample, files_of, make_samples
 
 import bushel
 
 COUNT = 400
 SUFFIX = {"tar": "x.tar", "ffrecord": "x.ffr", "recordio": "x.rec"}
-
-
-def files_of(path: Path) -> dict[str, bytes]:
-    """The data files: all but what Bushel keeps beside them."""
-    files = (file for file in sorted(path.rglob("*")) if file.is_file() and ".bushel" not in file.parts)
-    return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
 def pack(path: Path, container: str, samples: list[Sample], report: int, options: dict[str, Any]) -> None:

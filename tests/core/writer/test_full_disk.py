@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core.models import CONTAINERS, SPECS, expected, make_samples, opened, plain, write
-from tests.core.writer.test_interrupts import files_of, little_room
+from tests.core.models import CONTAINERS, SPECS, expected, files_of, make_samples, opened, plain, write
 from tests.sources.folders import image_folder
 from typer.testing import CliRunner
 
@@ -27,6 +29,19 @@ from bushel.ingest.prepare import Bad
 
 FULL = Path("/dev/full")
 ADVICE = "make room there, and go on with mode='resume': what was whole before is kept"
+
+
+@contextmanager
+def little_room(size: int) -> Iterator[None]:
+    """As on a full disk: no file of this process grows beyond `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
 
 
 def staged_files(folder: Path) -> list[str]:
@@ -223,3 +238,49 @@ def test_other_errors_keep_their_name_and_get_no_advice(tmp_path: Path) -> None:
         pack()
     assert caught.value.filename == str(tmp_path / "missing")
     assert getattr(caught.value, "__notes__", []) == []
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("flushing", [False, True])
+@pytest.mark.parametrize("room", [0, 300, 3000, 10_000, 30_000])
+def test_a_full_disk(tmp_path: Path, container: str, flushing: bool, room: int) -> None:
+    samples = make_samples(container, 60)
+    write(tmp_path / "whole", container, samples, shard_samples=25)
+    options: dict[str, Any] = {"container": container, "shard_samples": 25, "sync": False}
+    flushed = 0
+
+    def pack() -> None:
+        nonlocal flushed
+        with bushel.Writer(tmp_path / "ds", SPECS[container], **options) as writer:
+            for number, sample in enumerate(samples):
+                writer.append(sample)
+                if flushing and number % 4 == 3:
+                    writer.flush()
+                    flushed = number + 1
+
+    with little_room(room), pytest.raises(OSError, match="too large") if room < 10_000 else suppress(OSError):
+        pack()
+    if files_of(tmp_path / "ds"):
+        finished = opened(tmp_path / "ds", index="memory")
+        assert plain(list(finished)) == expected(container, samples[: len(finished)])
+    with bushel.Writer(tmp_path / "ds", SPECS[container], mode="resume", **options) as writer:
+        assert len(writer) >= flushed
+        for sample in samples[len(writer) :]:
+            writer.append(sample)
+    assert files_of(tmp_path / "ds") == files_of(tmp_path / "whole")
+    assert plain(list(opened(tmp_path / "ds"))) == expected(container, samples)
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+def test_a_sample_too_large_for_the_disk_is_left_out(tmp_path: Path, container: str) -> None:
+    samples = make_samples(container, 12)
+    huge = {**samples[5], "parts": [b"small", bytes(5 << 20), b"small"]}
+    with bushel.Writer(tmp_path / "ds", SPECS[container], container=container, sync=False) as writer:
+        for sample in samples[:5]:
+            writer.append(sample)
+        with little_room(1 << 20), pytest.raises(OSError, match="too large"):
+            writer.append(huge)
+        for sample in samples[5:]:
+            writer.append(sample)
+    write(tmp_path / "whole", container, samples)
+    assert files_of(tmp_path / "ds") == files_of(tmp_path / "whole")

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import fails, run
+from tests.cli.running import fails, run
 from tests.sources.folders import jpeg
 from tests.storage.objects.memory import Buckets, objects_in
 from typer.testing import CliRunner

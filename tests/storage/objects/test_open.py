@@ -10,42 +10,16 @@ import shutil
 import threading
 from collections.abc import Callable
 from multiprocessing.context import ForkContext, SpawnContext
-from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pytest
+from tests.storage.objects.datasets import KINDS, NAMES, SPEC, stored, write
 from tests.storage.objects.range_server import Handler, Server
 
 import bushel
 from bushel.storage import Extents, as_path, open_file, read_all, read_many
 from bushel.storage.objects import requests
-
-KINDS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
-NAMES = [f"{container}{generation or ''}" for container, generation in KINDS]
-SPEC = {"data": "bytes", "label": "int"}
-
-
-def write(folder: Path, container: str, generation: str | None, count: int = 40, **more: Any) -> list[dict[str, Any]]:
-    samples = make(container, count)
-    spec = {"frames": "jpg[]", "label": "int"} if container == "gulp" else SPEC
-    with bushel.Writer(folder, spec, container=container, generation=generation, **more) as writer:
-        for number, sample in enumerate(samples):
-            writer.append(sample, key=f"key-{number}")
-    return samples
-
-
-def make(container: str, count: int) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(3)
-    values = [rng.bytes(int(size)) for size in rng.integers(1, 5000, count)]
-    if container == "gulp":
-        return [{"frames": [value, value[::-1]], "label": number} for number, value in enumerate(values)]
-    return [{"data": value, "label": number} for number, value in enumerate(values)]
-
-
-def stored(dataset: bushel.Dataset, positions: list[int]) -> list[dict[str, Any]]:
-    return dataset.read(positions, decode=False)
 
 
 @pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)

@@ -1,0 +1,45 @@
+"""The command line, run in this process or in one of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from typer.testing import CliRunner
+
+from bushel.cli.app import app
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    """Run a command and give its standard output, after looking at its exit code."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
+    assert "Traceback" not in result.stderr
+    return result.stdout
+
+
+def fails(*arguments: object, code: int = 2) -> str:
+    """Run a command that must fail, and give what it says on standard error."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    return result.stderr
+
+
+SLOW = """
+import time
+import bushel
+from bushel.cli import main
+
+append = bushel.Writer.append
+def slow(*arguments, **options):
+    time.sleep(0.02)
+    return append(*arguments, **options)
+bushel.Writer.append = slow
+main()
+"""
+"""The command, with a writer that takes its time."""
+
+
+def bushel_command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "bushel", *map(str, arguments)]
