@@ -145,8 +145,8 @@ class Server:
 
     def ask(self, batches: list[list[Record]] | None) -> dict[str, float]:
         """Have batches read, or (None) wait until it is ready."""
-        assert self._process.stdin is not None  # noqa: S101 - for the type checker
-        assert self._process.stdout is not None  # noqa: S101
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         if batches is not None:
             self._process.stdin.write(json.dumps(batches) + "\n")
             self._process.stdin.flush()

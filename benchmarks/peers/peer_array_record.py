@@ -17,7 +17,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
     writer.close()
 
 
-def open(path: str) -> Any:  # noqa: A001 - one shape for every peer
+def open(path: str) -> Any:
     """A reader of the file ``path`` that reads ahead nothing and keeps its thread pool."""
     return ArrayRecordReader(path, "readahead_buffer_size:0")
 

@@ -20,7 +20,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
             writer.write(record)
 
 
-def open(path: str) -> Any:  # noqa: A001 - one shape for every peer
+def open(path: str) -> Any:
     """A reader of the file ``path``."""
     return bagz.Reader(
         path,

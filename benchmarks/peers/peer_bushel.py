@@ -34,7 +34,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
             writer.append({"data": record})
 
 
-def open(path: str, *, verify: bool = False) -> Dataset:  # noqa: A001 - one shape for every peer
+def open(path: str, *, verify: bool = False) -> Dataset:
     """The dataset at ``path``."""
     return open_dataset(path, verify=verify)
 

@@ -10,6 +10,6 @@ from bushel.core.dataset.dataset import Dataset
 __all__ = ["open", "read_batch", "write"]
 
 
-def open(path: str) -> Dataset:  # noqa: A001 - one shape for every peer
+def open(path: str) -> Dataset:
     """The dataset at ``path``."""
     return peer_bushel.open(path, verify=True)

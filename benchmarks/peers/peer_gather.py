@@ -20,7 +20,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
     Path(path + ".length").write_text(str(length))
 
 
-def open(path: str) -> np.ndarray:  # noqa: A001 - one shape for every peer
+def open(path: str) -> np.ndarray:
     """Map the file ``path`` as an array of shape (records, length)."""
     length = int(Path(path + ".length").read_text())
     return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, length).view(np.ndarray)

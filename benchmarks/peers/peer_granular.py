@@ -16,7 +16,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
             writer.append({"data": record}, flush=False)
 
 
-def open(path: str) -> Any:  # noqa: A001 - one shape for every peer
+def open(path: str) -> Any:
     """A reader of the dataset at ``path``."""
     return granular.DatasetReader(path, granular.decoders, cache_index=True)
 

@@ -20,7 +20,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
             transaction.put(position.to_bytes(8, "big"), record, append=True)
 
 
-def open(path: str) -> Any:  # noqa: A001 - one shape for every peer
+def open(path: str) -> Any:
     """The database at ``path``, read only and without locks, as loaders open it."""
     return lmdb.open(path, readonly=True, lock=False, readahead=False, meminit=False)
 

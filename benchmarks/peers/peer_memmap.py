@@ -13,7 +13,7 @@ from peer_gather import write
 __all__ = ["open", "read_batch", "write"]
 
 
-def open(path: str) -> np.memmap:  # noqa: A001 - one shape for every peer
+def open(path: str) -> np.memmap:
     """Map the file ``path`` as an array of shape (records, length)."""
     length = int(Path(path + ".length").read_text())
     return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, length)

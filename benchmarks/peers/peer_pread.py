@@ -21,7 +21,7 @@ class Records(NamedTuple):
     offsets: np.ndarray
 
 
-def open(path: str) -> Records:  # noqa: A001 - one shape for every peer
+def open(path: str) -> Records:
     """Open the file ``path``."""
     descriptor = os.open(path, os.O_RDONLY)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # no readahead of neighbours

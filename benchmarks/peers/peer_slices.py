@@ -27,7 +27,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
     np.cumsum(lengths, dtype="<u8").tofile(path + ".offsets")
 
 
-def open(path: str) -> Slices:  # noqa: A001 - one shape for every peer
+def open(path: str) -> Slices:
     """Map the file ``path``."""
     with Path(path).open("rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

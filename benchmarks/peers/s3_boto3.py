@@ -11,7 +11,7 @@ from botocore.config import Config
 THREADS = 16
 
 
-def open(bucket: str) -> tuple[Any, str, ThreadPoolExecutor]:  # noqa: A001 - one shape for every peer
+def open(bucket: str) -> tuple[Any, str, ThreadPoolExecutor]:
     """Connect; the credentials are in the environment."""
     client = boto3.client("s3", config=Config(max_pool_connections=THREADS))
     return client, bucket, ThreadPoolExecutor(THREADS)

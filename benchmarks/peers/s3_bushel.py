@@ -5,7 +5,7 @@ from __future__ import annotations
 import bushel
 
 
-def open(bucket: str) -> bushel.Dataset:  # noqa: A001 - one shape for every peer
+def open(bucket: str) -> bushel.Dataset:
     """Open the dataset, which has no index beside it: it is scanned."""
     return bushel.open(f"s3://{bucket}/set")
 

@@ -24,7 +24,7 @@ def raises(kind, call) -> str:  # noqa: ANN001
     """Whether a call raises an exception of this kind."""
     try:
         return f"nothing: {call()!r}"
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return kind.__name__ if isinstance(error, kind) else repr(error)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bushel.codecs import Codec, register_codec
     from bushel.core.dataset.concat import concat
     from bushel.core.dataset.dataset import Dataset, Info
-    from bushel.core.dataset.open import index, open, open_stream  # noqa: A004
+    from bushel.core.dataset.open import index, open, open_stream
     from bushel.core.dataset.stream import StreamDataset
     from bushel.core.writer.writer import Writer
     from bushel.errors import (

@@ -51,7 +51,7 @@ def noted_in(error: BaseException) -> Iterator[None]:
     """What fails in the body, which cleans up after an error, becomes a note of that error and does not hide it."""
     try:
         yield
-    except Exception as second:  # noqa: BLE001 - the first error is raised by the caller
+    except Exception as second:
         if not (is_out_of_room(error) and is_out_of_room(second)):  # once is enough
             error.add_note(f"and cleaning up after this failed too: {type(second).__name__}: {second}")
 

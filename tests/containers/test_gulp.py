@@ -201,7 +201,7 @@ def test_what_only_python_calls_json_is_read_too(tmp_path: Path) -> None:
     assert second == {"frames": []}
 
 
-ImgInfo = namedtuple("ImgInfo", ["loc", "pad", "length"])  # noqa: PYI024 - pickled as the original has it
+ImgInfo = namedtuple("ImgInfo", ["loc", "pad", "length"])
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.sources.folders import jpeg
 class Numbered:
     """Samples of an image, a label and a text; some are missing, and they take different times."""
 
-    spec = {"image": "jpg", "label": "int", "text": "utf8"}  # noqa: RUF012
+    spec = {"image": "jpg", "label": "int", "text": "utf8"}
 
     def __init__(self, count: int, bad: tuple[int, ...] = (), *, uneven: bool = False) -> None:
         self.count, self.bad, self.uneven = count, bad, uneven

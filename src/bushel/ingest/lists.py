@@ -150,7 +150,7 @@ def _ordered(lines: Sequence[ListLine], plan: ListPlan) -> list[ListLine]:
     if plan.shuffle is None:
         return ordered
     if plan.im2rec_order:
-        random.Random(_IM2REC_SEED).shuffle(ordered)  # noqa: S311 - the order, not the secrecy, is what is wanted
+        random.Random(_IM2REC_SEED).shuffle(ordered)
         return ordered
     positions = Exact(len(ordered), plan.shuffle).take(0, np.arange(len(ordered), dtype=np.int64))
     return [ordered[position] for position in positions.tolist()]

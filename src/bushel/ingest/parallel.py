@@ -70,7 +70,7 @@ class _State(Generic[T, U]):
             try:
                 result = self._work(item)
                 held += self._size(result)
-            except BaseException as raised:  # noqa: BLE001 - it is raised where the result would be given
+            except BaseException as raised:
                 error = raised
             with self._changed:
                 self._done[number] = result, error, held
@@ -87,7 +87,7 @@ class _State(Generic[T, U]):
                         item = next(self._items)
                     except StopIteration:
                         self._end = number
-                    except BaseException as error:  # noqa: BLE001 - as above
+                    except BaseException as error:
                         self._done[number] = None, error, 0
                         self._end = number + 1
                     else:

@@ -130,7 +130,7 @@ class Preparer:
             }
             if self.tiled:
                 values = tile_values(values, self.tiled)
-        except Exception as error:  # noqa: BLE001 - sources and transforms are of the user's making
+        except Exception as error:
             file = error.filename if isinstance(error, OSError) else None
             return Bad(position, key, self.origin(position) or (None if file is None else str(file)), error)
         size = sum(
@@ -149,7 +149,7 @@ class Preparer:
             return None
         try:
             return self.source.origin(position)
-        except Exception:  # noqa: BLE001 - what is wrong with the item may be in the way of this too
+        except Exception:
             return None
 
     def _value(self, position: int, name: str, value: Any) -> Any:

@@ -35,7 +35,7 @@ class HelperPool:
         self._free: queue.SimpleQueue[HelperProcess] = queue.SimpleQueue()
         try:
             for _ in range(processes):
-                self._helpers.append(HelperProcess("bushel.ingest.processes", "serve"))  # noqa: PERF401 - as they start
+                self._helpers.append(HelperProcess("bushel.ingest.processes", "serve"))
             for helper in self._helpers:
                 helper.tell(job)
                 self._free.put(helper)
@@ -61,7 +61,7 @@ class HelperPool:
         try:
             helper.tell(pickle.dumps(batch, 5))
             message, _ = helper.receive()
-            results: list[Ready | Bad] = pickle.loads(message)  # noqa: S301 - from our own child
+            results: list[Ready | Bad] = pickle.loads(message)
             return results
         finally:
             self._free.put(helper)
@@ -79,10 +79,10 @@ def serve(descriptor: int) -> None:
     channel = Channel.of_descriptor(descriptor)
     try:
         message, _ = channel.receive()
-        prepare: Preparer = pickle.loads(message)  # noqa: S301 - from our parent
+        prepare: Preparer = pickle.loads(message)
         while True:
             message, _ = channel.receive()
-            results = prepare(pickle.loads(message))  # noqa: S301 - from our parent
+            results = prepare(pickle.loads(message))
             channel.send(pickle.dumps([_portable(result) for result in results], 5))
     except (EOFError, ConnectionError):  # the parent has done
         os._exit(0)

@@ -105,7 +105,7 @@ def main(descriptor: int) -> None:
         _serve(channel, parent)
     except (EOFError, ConnectionError):  # the loader was closed
         os._exit(0)
-    except BaseException as error:  # noqa: BLE001 - the consumer raises it
+    except BaseException as error:
         with suppress(OSError):
             channel.send(pickle.dumps(Failed.of(error)))
             select.select([channel], [], [])  # until the loader, which has read it, closes its end
@@ -114,7 +114,7 @@ def main(descriptor: int) -> None:
 
 def _serve(channel: Channel, parent: int) -> None:
     message, _ = channel.receive()
-    job: Job = pickle.loads(message)  # noqa: S301 - from our parent
+    job: Job = pickle.loads(message)
     pool, credit = SegmentPool(), threading.Semaphore(job.credit)
     threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
     clock, report, told = Clock(), ErrorReport(job.max_errors), set[int]()
@@ -137,7 +137,7 @@ def _listen(channel: Channel, parent: int, release: Callable[[Any], None], credi
         while os.getppid() == parent:
             if select.select([channel], [], [], _LOOK_AROUND_SECONDS)[0]:
                 message, _ = channel.receive()
-                release(pickle.loads(message))  # noqa: S301 - from our parent
+                release(pickle.loads(message))
                 credit.release()
     finally:
         os._exit(0)

@@ -110,7 +110,7 @@ class _Helper:
         message, descriptors = self._process.receive()
         for descriptor in descriptors:
             self.reader.add(descriptor)
-        delivery: Delivery | Failed = pickle.loads(message)  # noqa: S301 - from our own child
+        delivery: Delivery | Failed = pickle.loads(message)
         if isinstance(delivery, Failed):
             for note in (*delivery.notes, f"in helper process {self._process.pid}:\n{delivery.traceback}"):
                 delivery.error.add_note(note)

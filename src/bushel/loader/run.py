@@ -157,7 +157,7 @@ class _BatchTask:
             self._prepared: list[list[Sample | Failure]] = [[]] * len(starts)
             for part, start in enumerate(starts):
                 self._preparers.submit(self._prepare, part, start, start + size)
-        except BaseException as error:  # noqa: BLE001 - the consumer raises it
+        except BaseException as error:
             self._fail(error)
 
     def _prepare(self, part: int, start: int, end: int) -> None:
@@ -171,7 +171,7 @@ class _BatchTask:
                 if self._left:
                     return
             self._assemble([sample for samples in self._prepared for sample in samples])
-        except BaseException as error:  # noqa: BLE001 - the consumer raises it
+        except BaseException as error:
             self._fail(error)
 
     def _assemble(self, prepared: list[Sample | Failure]) -> None:

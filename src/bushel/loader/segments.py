@@ -116,7 +116,7 @@ class SegmentReader:
     def unpack(self, packed: Packed) -> Any:
         """The batch. Its arrays are writable views of the segment, which stays taken until they are gone."""
         if packed.segment is None:
-            return pickle.loads(packed.pickled, buffers=[bytearray() for _ in packed.places])  # noqa: S301 - own child
+            return pickle.loads(packed.pickled, buffers=[bytearray() for _ in packed.places])
         segment = self._segments[packed.segment]
         end = max(offset + length for offset, length in packed.places)
         if end > len(segment.memory):
@@ -124,7 +124,7 @@ class SegmentReader:
         whole = np.frombuffer(segment.memory, np.uint8)
         # every array of the batch is a view of this one in the end, and so keeps it alive
         weakref.finalize(whole, self.freed.append, packed.segment).atexit = False
-        return pickle.loads(  # noqa: S301 - pickled by our own child
+        return pickle.loads(
             packed.pickled, buffers=[whole[offset : offset + length] for offset, length in packed.places]
         )
 

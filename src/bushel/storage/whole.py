@@ -155,5 +155,5 @@ def walk_names(root: AnyPath) -> Iterator[str]:
 def _attempt(path: AnyPath) -> bytes | Exception:
     try:
         return read_whole(path)
-    except Exception as error:  # noqa: BLE001 - of this file alone
+    except Exception as error:
         return error

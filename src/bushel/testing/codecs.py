@@ -32,7 +32,7 @@ def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = T
         ConformanceError: It does not hold what it must.
     """
     each = get_codec(codec) if isinstance(codec, str) else codec
-    copy = pickle.loads(pickle.dumps(each))  # noqa: S301 - pickled in the same line
+    copy = pickle.loads(pickle.dumps(each))
     rng = random.Random(seed)
     for value in values:
         what = f"codec {each.name!r}, value {str(value)[:60]}"

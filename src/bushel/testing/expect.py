@@ -39,7 +39,7 @@ def same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
     if isinstance(one, Sequence) and isinstance(other, Sequence) and not isinstance(one, str | bytes):
         return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other) or (one != one and other != other)  # noqa: PLR0124 - NaN is not equal to itself
+    return bool(one == other) or (one != one and other != other)
 
 
 def expect_equal(found: Any, expected: Any, what: str) -> None:

@@ -42,7 +42,7 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
     for position, sample in enumerate(again):
         expect_equal(dict(sample), first[position], f"sample {position}, fetched again in a thread")
     if pickles:
-        copy: Source = pickle.loads(pickle.dumps(source))  # noqa: S301 - pickled in the same line
+        copy: Source = pickle.loads(pickle.dumps(source))
         expect_equal(dict(copy.spec), dict(source.spec), "the spec of a pickled copy")
         expect_equal(len(copy), samples, "the length of a pickled copy")
         for position in range(samples):

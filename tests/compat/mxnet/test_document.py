@@ -73,7 +73,7 @@ def test_the_ideal_workflow(here: Path) -> None:
 
 def test_a_block_of_ones_own(here: Path) -> None:
     class Upside(mx.gluon.HybridBlock):
-        def hybrid_forward(self, F, x):  # noqa: ANN001, ANN202, N803
+        def hybrid_forward(self, F, x):  # noqa: ANN001, ANN202
             return F.flip(x, 0)
 
     (here / "a.jpg").write_bytes(jpeg(1, 16, 16))

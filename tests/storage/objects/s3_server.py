@@ -46,7 +46,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _HTTPServer
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of what is overridden
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
     def _reply(self) -> None:

@@ -304,7 +304,7 @@ def test_a_pickled_file_has_no_connection(server: Server) -> None:
     file = open_file(as_path(f"{server.url}/x"))
     assert file.read(2, 3) == b"234"
     again = pickle.loads(pickle.dumps(file))
-    assert again._connection is None  # noqa: SLF001 - which has the credentials
+    assert again._connection is None
     assert again.read(5, 3) == b"567"
 
 

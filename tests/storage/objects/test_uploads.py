@@ -75,7 +75,7 @@ def test_what_ends_an_upload_is_told_when_it_cannot_be_aborted(monkeypatch: pyte
 def test_parts_of_very_large_objects_take_bounded_memory() -> None:
     for size in (1 << 30, 100 << 30, 5 << 40):
         part = upload.part_size(size)
-        assert part * max(1, min(8, upload._MOST_BYTES // part)) <= max(256 << 20, part)  # noqa: SLF001
+        assert part * max(1, min(8, upload._MOST_BYTES // part)) <= max(256 << 20, part)
 
 
 def test_a_listing_with_a_key_that_leads_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,7 +272,7 @@ def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:
     return paths
 
 
-def checkFsAlign(fd: int) -> bool:  # noqa: N802 - FFRecord's name
+def checkFsAlign(fd: int) -> bool:
     """Whether a file is on the one file system on which FFRecord reads with O_DIRECT, which Bushel never does: False.
 
     Raises:

@@ -114,7 +114,7 @@ _received: list[Task] = []
 
 def receive(task: bytes) -> None:
     """Begin a worker process."""
-    _received[:] = [pickle.loads(task)]  # noqa: S301 - from our own parent
+    _received[:] = [pickle.loads(task)]
 
 
 def send(steps: Sequence[Step], seed: int) -> Sequence[Arrays]:

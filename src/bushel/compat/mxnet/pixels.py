@@ -80,7 +80,7 @@ def _luma(data: Buffer) -> Array | None:
         with Image.open(io.BytesIO(data), formats=["JPEG"]) as image:
             image.draft("L", None)
             return np.array(image if image.mode == "L" else image.convert("L"))
-    except Exception:  # noqa: BLE001 - Pillow names no set of errors; the kernel says what is wrong with it
+    except Exception:
         return None
 
 

@@ -273,7 +273,7 @@ class MXIndexedRecordIO(MXRecordIO):
         key = self.key_type(idx)
         name = check_key(str(key))
         offset = self._append(buf)
-        assert self._lines is not None  # noqa: S101 - open for writing, or _append had raised
+        assert self._lines is not None
         self._lines.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
         self._lines.flush()
         self.idx[key] = offset

@@ -144,7 +144,7 @@ def _along(image: Array, axis: int, index: Array, weights: Array) -> Array:
         taken = np.take(image, index[:, tap], axis).astype(weights.dtype, copy=False)
         term = taken * _shaped(weights[:, tap], image, axis)
         summed = term if summed is None else np.add(summed, term, out=summed)
-    assert summed is not None  # noqa: S101 - there are two taps at least
+    assert summed is not None
     return summed
 
 

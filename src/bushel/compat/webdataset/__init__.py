@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         getfirst,
         info,
         log_keys,
-        map,  # noqa: A004
+        map,
         map_dict,
         map_tuple,
         pipelinefilter,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         rsample,
         select,
         shuffle,
-        slice,  # noqa: A004
+        slice,
         to_tuple,
         transform_with,
         unbatched,

@@ -31,7 +31,7 @@ Encode = Callable[[Any], Any]
 _LOWEST, _HIGHEST = -0.001, 1.001
 
 
-def imageencoder(image: Any, format: str = "PNG") -> bytes:  # noqa: A002  (the original's name)
+def imageencoder(image: Any, format: str = "PNG") -> bytes:
     """An image as a file, by Pillow.
 
     Args:
@@ -119,7 +119,7 @@ def _cbor(value: Any) -> Any:
     return import_module("cbor").dumps(value)
 
 
-def _image(format: str) -> Encode:  # noqa: A002
+def _image(format: str) -> Encode:
     def encode(image: Any) -> bytes:
         return imageencoder(image, format)
 
@@ -159,7 +159,7 @@ def encode_based_on_extension1(data: Any, tname: str, handlers: Mapping[str, Enc
     """
     if tname.startswith("_"):
         if not isinstance(data, str):
-            raise ValueError("the values of metadata must be of string type")  # noqa: TRY004
+            raise ValueError("the values of metadata must be of string type")
         return data
     name = tname.removesuffix(".gz")
     if isinstance(data, str):

@@ -24,7 +24,7 @@ class MockDataset(IterableDataset):
             yield self.sample
 
 
-class repeatedly(IterableDataset, PipelineStage):  # noqa: N801
+class repeatedly(IterableDataset, PipelineStage):
     """A dataset again and again: so many epochs, up to so many batches."""
 
     def __init__(
@@ -45,7 +45,7 @@ class repeatedly(IterableDataset, PipelineStage):  # noqa: N801
         return self.invoke(self.source)
 
 
-class with_epoch(IterableDataset):  # noqa: N801
+class with_epoch(IterableDataset):
     """A dataset in epochs of another length: each goes on where the one before has ended.
 
     Args:
@@ -83,7 +83,7 @@ class with_epoch(IterableDataset):  # noqa: N801
 _END = object()
 
 
-class with_length(IterableDataset, PipelineStage):  # noqa: N801
+class with_length(IterableDataset, PipelineStage):
     """A dataset that says it has another length."""
 
     def __init__(self, dataset: Iterable[Any], length: int) -> None:

@@ -55,7 +55,7 @@ from bushel.compat.webdataset.fields import (
     transform_with,
 )
 from bushel.compat.webdataset.handlers import reraise_exception
-from bushel.compat.webdataset.inorder import _map, map  # noqa: A004
+from bushel.compat.webdataset.inorder import _map, map
 from bushel.compat.webdataset.permission import check_pickle
 from bushel.compat.webdataset.shuffling import (
     _rsample,
@@ -66,7 +66,7 @@ from bushel.compat.webdataset.shuffling import (
     rsample,
     select,
     shuffle,
-    slice,  # noqa: A004
+    slice,
 )
 from bushel.compat.webdataset.utils import PipelineStage, identity
 

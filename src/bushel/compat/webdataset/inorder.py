@@ -38,7 +38,7 @@ def _map(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = rerais
         yield result
 
 
-map = pipelinefilter(_map)  # noqa: A001
+map = pipelinefilter(_map)
 
 
 def map_ahead(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = reraise_exception) -> Iterator[Any]:

@@ -67,7 +67,7 @@ def _shuffle(
 shuffle = pipelinefilter(_shuffle)
 
 
-class detshuffle(PipelineStage):  # noqa: N801
+class detshuffle(PipelineStage):
     """`shuffle` in an order that follows from a seed and the number of times it was used.
 
     Args:
@@ -113,4 +113,4 @@ def _slice(data: Iterable[Any], *args: int | None) -> Iterator[Any]:
     return islice(data, *args)
 
 
-slice = pipelinefilter(_slice)  # noqa: A001
+slice = pipelinefilter(_slice)

@@ -32,7 +32,7 @@ Select: TypeAlias = Callable[[str], bool]
 Rename: TypeAlias = Callable[[str], str]
 
 
-class _Stopped(Exception):  # noqa: N818
+class _Stopped(Exception):
     """A handler has said to stop."""
 
 

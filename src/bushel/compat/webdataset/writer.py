@@ -82,7 +82,7 @@ class TarWriter:
         encoder: Any = True,
         keep_meta: bool = False,
         mtime: float | None = None,
-        format: int | str | None = None,  # noqa: A002  (the original's name)
+        format: int | str | None = None,
         *,
         allow_commands: bool | None = None,
     ) -> None:

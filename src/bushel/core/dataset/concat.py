@@ -26,16 +26,16 @@ def concat(datasets: Iterable[Dataset]) -> Dataset:
     if not datasets:
         raise ValueError("concat needs at least one dataset")
     shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
-    whole = Dataset(shards, verify=any(dataset._reader.verify for dataset in datasets))  # noqa: SLF001
-    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]  # noqa: SLF001
+    whole = Dataset(shards, verify=any(dataset._reader.verify for dataset in datasets))
+    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
     names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
     if all(
         isinstance(d._positions, range) and d._positions == range(size) for d, size in zip(datasets, sizes, strict=True)
-    ):  # noqa: SLF001
-        return whole._view(names=names)  # noqa: SLF001
+    ):
+        return whole._view(names=names)
     starts = itertools.accumulate(sizes, initial=0)
     positions = [
-        dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start  # noqa: SLF001
+        dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start
         for dataset, start in zip(datasets, starts, strict=False)
     ]
-    return whole._view(np.concatenate(positions), names)  # noqa: SLF001
+    return whole._view(np.concatenate(positions), names)

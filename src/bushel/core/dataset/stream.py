@@ -94,7 +94,7 @@ class StreamDataset:
     def stored(self) -> StreamDataset:
         """The same samples with their values as stored bytes."""
         same = copy.copy(self)
-        same._decode = False  # noqa: SLF001
+        same._decode = False
         return same
 
     @property
@@ -105,7 +105,7 @@ class StreamDataset:
     def part(self, numbers: Iterable[int]) -> StreamDataset:
         """The same stream of only these of its sources, in this order."""
         same = copy.copy(self)
-        same._sources = [self._sources[number] for number in numbers]  # noqa: SLF001
+        same._sources = [self._sources[number] for number in numbers]
         return same
 
     def decode_sample(self, stored: dict[str, Any], encoded: Collection[str] = ()) -> dict[str, Any]:

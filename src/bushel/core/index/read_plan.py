@@ -315,7 +315,7 @@ def _element_rows(
     column: Column, group: Group, elements: Elements
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Rows of the chosen elements of each sample of a group, and their number per sample."""
-    assert column.starts is not None  # noqa: S101 - the caller has looked
+    assert column.starts is not None
     first, last = column.starts[group.rows], column.starts[group.rows + 1]
     if ((first < 0) | (first > last) | (last > column.rows)).any():
         raise _damaged(column, group)

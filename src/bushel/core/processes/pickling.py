@@ -49,7 +49,7 @@ def pickle_for_helper(job: Any, made_of: str) -> bytes:
 def portable(error: E) -> E | RuntimeError:
     """The same exception, or, of one that does not survive pickling, a RuntimeError that quotes it."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    except Exception:  # noqa: BLE001 - whatever a foreign exception's own methods raise
+        pickle.loads(pickle.dumps(error))
+    except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error

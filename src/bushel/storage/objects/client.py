@@ -39,7 +39,7 @@ _inherited = False
 
 def library() -> ModuleType:
     """The module obstore, with threads that live in this process."""
-    global _inherited  # noqa: PLW0603 - a property of the process
+    global _inherited
     if _inherited:
         with _lock:
             if _inherited:
@@ -51,7 +51,7 @@ def library() -> ModuleType:
 
 
 def _after_fork() -> None:
-    global _inherited, _lock  # noqa: PLW0603
+    global _inherited, _lock
     _lock = threading.Lock()
     if _COMPILED in sys.modules:
         _inherited = True

@@ -36,7 +36,7 @@ async def _gathered(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
             try:
                 with translated(str(path)):
                     return await _fetch(path)
-            except Exception as error:  # noqa: BLE001 - of this object alone
+            except Exception as error:
                 return error
 
     return list(await asyncio.gather(*map(one, paths)))

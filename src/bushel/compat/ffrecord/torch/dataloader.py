@@ -116,8 +116,8 @@ class _From:
         )
 
     def __len__(self) -> int:
-        return len(self._sampler) - self._loader._step  # noqa: SLF001
+        return len(self._sampler) - self._loader._step
 
     def __iter__(self) -> Iterator[Any]:
-        left = islice(iter(self._sampler), self._loader._step, None)  # noqa: SLF001
+        left = islice(iter(self._sampler), self._loader._step, None)
         return ([index] for index in left) if self._single else left

@@ -29,6 +29,6 @@ class HybridBlock(Block):
         """Transform a value."""
         return self.hybrid_forward(np, *args)
 
-    def hybrid_forward(self, F: ModuleType, *args: Any) -> Any:  # noqa: N803 - the original's name
+    def hybrid_forward(self, F: ModuleType, *args: Any) -> Any:
         """To be defined by the class that is derived."""
         raise NotImplementedError(f"{type(self).__name__} defines no hybrid_forward")

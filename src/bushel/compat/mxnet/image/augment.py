@@ -179,7 +179,7 @@ class BrightnessJitterAug(Augmenter):
 
     def __call__(self, src: Array) -> Array:
         """Transform an image."""
-        return blended(src, np.float32(0), 1.0 + random.uniform(-self.brightness, self.brightness))  # noqa: S311
+        return blended(src, np.float32(0), 1.0 + random.uniform(-self.brightness, self.brightness))
 
 
 class ContrastJitterAug(Augmenter):
@@ -191,7 +191,7 @@ class ContrastJitterAug(Augmenter):
 
     def __call__(self, src: Array) -> Array:
         """Transform an image."""
-        alpha = 1.0 + random.uniform(-self.contrast, self.contrast)  # noqa: S311
+        alpha = 1.0 + random.uniform(-self.contrast, self.contrast)
         return blended(src, np.float32((np.asarray(src) @ LUMA).mean()), alpha)
 
 
@@ -204,7 +204,7 @@ class SaturationJitterAug(Augmenter):
 
     def __call__(self, src: Array) -> Array:
         """Transform an image."""
-        alpha = 1.0 + random.uniform(-self.saturation, self.saturation)  # noqa: S311
+        alpha = 1.0 + random.uniform(-self.saturation, self.saturation)
         return blended(src, (np.asarray(src) @ LUMA)[:, :, None], alpha)
 
 
@@ -217,7 +217,7 @@ class HueJitterAug(Augmenter):
 
     def __call__(self, src: Array) -> Array:
         """Transform an image."""
-        return turned_hue(src, random.uniform(-self.hue, self.hue))  # noqa: S311
+        return turned_hue(src, random.uniform(-self.hue, self.hue))
 
 
 class ColorJitterAug(RandomOrderAug):
@@ -243,7 +243,7 @@ class LightingAug(Augmenter):
 
     def __call__(self, src: Array) -> Array:
         """Transform an image."""
-        alpha = np.random.normal(0, self.alphastd, size=(3,))  # noqa: NPY002
+        alpha = np.random.normal(0, self.alphastd, size=(3,))
         return np.asarray(src + (self.eigvec * alpha @ self.eigval).astype(np.float32)).view(NDArray)
 
 
@@ -268,7 +268,7 @@ class RandomGrayAug(Augmenter):
 
     def __call__(self, src: Array) -> Array:
         """Transform an image."""
-        if random.random() >= self.p:  # noqa: S311
+        if random.random() >= self.p:
             return src
         grey = np.asarray(src) @ np.array([0.21, 0.72, 0.07], np.float32)
         return np.repeat(grey[:, :, None], 3, axis=2).view(NDArray)
@@ -283,7 +283,7 @@ class HorizontalFlipAug(Augmenter):
 
     def __call__(self, src: Array) -> Array:
         """Transform an image."""
-        return src[:, ::-1] if random.random() < self.p else src  # noqa: S311
+        return src[:, ::-1] if random.random() < self.p else src
 
 
 class CastAug(Augmenter):
@@ -298,7 +298,7 @@ class CastAug(Augmenter):
         return src.astype(self.typ)
 
 
-def CreateAugmenter(  # noqa: N802, PLR0913 - the original's name and arguments
+def CreateAugmenter(
     data_shape: tuple[int, int, int],
     resize: int = 0,
     rand_crop: bool = False,

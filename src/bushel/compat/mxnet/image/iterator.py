@@ -50,7 +50,7 @@ class ImageIter(DataIter):
         ValueError: Nothing to read is named, or arguments do not fit each other.
     """
 
-    def __init__(  # noqa: PLR0913 - the original's arguments
+    def __init__(
         self,
         batch_size: int,
         data_shape: tuple[int, int, int],
@@ -136,7 +136,7 @@ class ImageIter(DataIter):
         if isinstance(self.imgrec, MXIndexedRecordIO):
             header, data = unpack(self.imgrec.read_idx(key))
             return (header.label if self.imglist is None else self.imglist[key][0]), data
-        assert self.imglist is not None  # noqa: S101 - without a record file there is a list
+        assert self.imglist is not None
         label, name = self.imglist[key]
         return label, self.read_image(name)
 

@@ -121,7 +121,7 @@ class _Prepare:
             width, height = max(columns * wanted // short, 1), max(rows * wanted // short, 1)
         else:
             width, height = wanted
-        draw = random.Random(int(rng.integers(1 << 63)))  # noqa: S311 - an interpolation, no secret
+        draw = random.Random(int(rng.integers(1 << 63)))
         method = method_for(self.params.inter_method, (rows, columns), (height, width), draw)
         return resize(image, width, height, method)
 

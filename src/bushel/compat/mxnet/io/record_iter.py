@@ -120,7 +120,7 @@ class ImageRecordIter(DataIter):
         FormatError: The file holds no image records.
     """
 
-    def __init__(  # noqa: PLR0913 - the original's arguments
+    def __init__(
         self,
         path_imgrec: Any,
         data_shape: tuple[int, int, int],

@@ -44,7 +44,7 @@ _BASIC: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-def default_decoder(sample: dict[str, Any], format: str = "PIL", gz_update_key: bool = False) -> dict[str, Any]:  # noqa: A002
+def default_decoder(sample: dict[str, Any], format: str = "PIL", gz_update_key: bool = False) -> dict[str, Any]:
     """Decode a sample.
 
     Args:

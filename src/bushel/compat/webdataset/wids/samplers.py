@@ -115,7 +115,7 @@ class ChunkedSampler:
         self.epoch += 1
 
 
-def DistributedChunkedSampler(  # noqa: N802  (the original's name)
+def DistributedChunkedSampler(
     dataset: Sized,
     *,
     num_replicas: int | None = None,

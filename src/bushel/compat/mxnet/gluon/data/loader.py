@@ -50,7 +50,7 @@ class RandomSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         order = np.arange(self._length)
-        np.random.shuffle(order)  # noqa: NPY002
+        np.random.shuffle(order)
         return iter(order.tolist())
 
     def __len__(self) -> int:

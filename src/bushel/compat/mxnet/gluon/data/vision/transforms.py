@@ -55,7 +55,7 @@ Rng = np.random.Generator | None
 
 def _draws(rng: Rng) -> Any:
     """Where random numbers come from: the functions of the module `random`, or those of a generator like it."""
-    return random if rng is None else random.Random(int(rng.integers(1 << 63)))  # noqa: S311
+    return random if rng is None else random.Random(int(rng.integers(1 << 63)))
 
 
 def _pair(size: Size) -> tuple[int, int]:
