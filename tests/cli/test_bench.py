@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import bushel
 from bushel.cli.app import app
+from bushel.cli.stage_benchmarks import Rate, StageBenchmarks
 from bushel.loader import LoaderStats
-from bushel.loader.stage_benchmarks import Ceilings, Rate
 
 QUICK = ("--seconds", "0.2", "--batch", "8")
 
@@ -82,7 +82,7 @@ def test_advice(storage: int, decode: int, whole: int, threads: int, says: str) 
     totals = {"collate": 5.0, "decode": 1.0, "batches": 3.0, "waiting": 1.0}
     stats = LoaderStats.of(totals, errors=0, threads=threads, cpus=4)
     rates = [Rate(samples, samples, 1.0) for samples in (storage, decode, whole)]
-    assert says in Ceilings(rates[0], rates[1], rates[2], stats).advice
+    assert says in StageBenchmarks(rates[0], rates[1], rates[2], stats).advice
 
 
 def test_what_does_not_fit_into_memory_is_wrong_use(data: Path) -> None:

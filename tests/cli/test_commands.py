@@ -116,7 +116,7 @@ def test_index(data: Path) -> None:
     assert out.startswith(f"{data}: 3 shards of tar, 7 samples, ")
     assert " indexed with checksums in " in out
     assert reading(data).info.checksums
-    file, offset = reading(data).where(0, "image.jpg")  # the files alone know only extensions
+    file, offset = reading(data).location(0, "image.jpg")  # the files alone know only extensions
     flip(Path(file), offset)
     assert run("index", data, "-q") == ""
     run("verify", data, code=1)
@@ -137,7 +137,7 @@ def test_index_of_damaged_files(data: Path) -> None:
 def test_verify(data: Path) -> None:
     out = run("verify", data)
     assert out.startswith(f"{data}: ok; 3 shards, 7 samples, ")
-    file, offset = reading(data).where(3, "image")
+    file, offset = reading(data).location(3, "image")
     flip(Path(file), offset)
     first, last = run("verify", data, code=1).splitlines()
     assert first.startswith(f"checksum: {file}@{offset}: sample {key(3)!r}, field 'image': has the CRC-32 ")
@@ -169,7 +169,7 @@ def test_verify_says_what_it_could_not_know(data: Path) -> None:
 
 def test_verify_counts_what_it_does_not_list(data: Path) -> None:
     for position in range(7):
-        file, offset = reading(data).where(position, "image")
+        file, offset = reading(data).location(position, "image")
         flip(Path(file), offset)
     out = run("verify", data, "--max-problems", 2, code=1).splitlines()
     assert len(out) == 3

@@ -258,7 +258,7 @@ def test_append(tmp_path: Path) -> None:
 
 def test_damage_is_not_copied(tmp_path: Path) -> None:
     write(tmp_path / "in", "tar")
-    file, offset = reading(tmp_path / "in").where(4, "image")
+    file, offset = reading(tmp_path / "in").location(4, "image")
     flip(Path(file), offset + 20)
     with pytest.raises(CorruptError) as caught:
         bushel.convert(tmp_path / "in", tmp_path / "out", container="bag")

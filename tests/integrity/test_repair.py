@@ -49,7 +49,7 @@ def test_a_whole_dataset_comes_out_as_it_went_in(tmp_path: Path, container: str,
 def test_a_sample_with_a_flipped_bit_is_left_out(tmp_path: Path, container: str, generation: Generation) -> None:
     source = write(tmp_path / "in", container, generation)
     expected = stored(reading(source))
-    file, offset = reading(source).where(4, "image")
+    file, offset = reading(source).location(4, "image")
     assert file is not None
     assert offset is not None
     flip(Path(file), offset + 30)
@@ -68,7 +68,7 @@ def test_a_file_that_was_cut_keeps_what_lies_before_the_cut(
 ) -> None:
     source = write(tmp_path / "in", container, generation, shard_samples=None)
     expected = stored(reading(source))
-    file, offset = reading(source).where(4, "image")
+    file, offset = reading(source).location(4, "image")
     assert file is not None
     assert offset is not None
     with open(file, "r+b") as handle:
@@ -83,7 +83,7 @@ def test_a_file_that_was_cut_keeps_what_lies_before_the_cut(
 def test_without_bushels_index_the_framing_tells(tmp_path: Path, container: str) -> None:
     source = write(tmp_path / "in", container, "C" if container == "bag" else None, shard_samples=None)
     expected, spec = stored(reading(source)), spec_of(reading(source))
-    file, offset = reading(source).where(4, "image")
+    file, offset = reading(source).location(4, "image")
     assert file is not None
     assert offset is not None
     for sidecars in source.rglob(".bushel"):
@@ -100,7 +100,7 @@ def test_without_bushels_index_the_framing_tells(tmp_path: Path, container: str)
 def test_behind_a_damaged_header_of_a_tar_the_next_member_is_found(tmp_path: Path) -> None:
     source = write(tmp_path / "in", "tar", shard_samples=None)
     expected = stored(reading(source))
-    file, offset = reading(source).where(3, "image")
+    file, offset = reading(source).location(3, "image")
     assert file is not None
     assert offset is not None
     shutil.rmtree(source / ".bushel")
@@ -279,7 +279,7 @@ def test_every_damaged_golden_dataset_is_repaired_or_refused(golden: Path, tmp_p
 
 def test_the_command_says_what_is_lost_and_ends_with_1(tmp_path: Path) -> None:
     source = write(tmp_path / "in", "tar")
-    file, offset = reading(source).where(4, "image")
+    file, offset = reading(source).location(4, "image")
     assert file is not None
     assert offset is not None
     flip(Path(file), offset + 30)

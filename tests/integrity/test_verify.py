@@ -60,7 +60,7 @@ def test_every_flipped_bit_is_found_with_its_sample_and_field(
     folder = write(tmp_path / "data", container, generation)
     dataset = reading(folder)
     damaged = [(1, "image"), (4, "image"), (5, "image"), (6, "image")]
-    places = {place: dataset.where(*place) for place in damaged}
+    places = {place: dataset.location(*place) for place in damaged}
     dataset.close()
     for file, offset in places.values():
         flip(Path(file), offset + 300)
@@ -90,7 +90,7 @@ def test_samples_without_keys_are_known_by_their_position(tmp_path: Path) -> Non
     with bushel.Writer(tmp_path / "data", SPEC, container="bag", shard_samples=2, sync=False) as writer:
         for number in range(6):
             writer.append(sample(number))
-    file, offset = reading(tmp_path / "data").where(5, "image")
+    file, offset = reading(tmp_path / "data").location(5, "image")
     flip(Path(file), offset)
     [problem] = bushel.verify(tmp_path / "data").problems
     assert (problem.kind, problem.key, problem.file, problem.offset) == ("checksum", "5", file, offset)
@@ -182,7 +182,7 @@ def test_an_interrupted_write_is_a_warning(tmp_path: Path) -> None:
 def test_broken_shards_do_not_hide_others(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "bag", "B")
     (folder / "000000" / "spec.json").write_text("{")
-    file, offset = reading(folder / "000002").where(0, "image")
+    file, offset = reading(folder / "000002").location(0, "image")
     flip(Path(file), offset)
     report = bushel.verify(folder)
     assert [(p.kind, p.file) for p in report.problems] == [
@@ -217,7 +217,7 @@ def test_no_more_than_max_problems_are_listed_and_the_others_counted(tmp_path: P
     folder = write(tmp_path / "data", "tar", shard_samples=None)
     dataset = reading(folder)
     for position in range(7):
-        file, offset = dataset.where(position, "image")
+        file, offset = dataset.location(position, "image")
         flip(Path(file), offset)
     report = bushel.verify(folder, max_problems=3)
     assert len(report.problems) == 3

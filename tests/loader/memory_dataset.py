@@ -66,7 +66,7 @@ class MemoryDataset:
     Attributes:
         unreadable: Samples whose `number` raises CorruptError when read.
         undecodable: Samples that raise ValueError when decoded.
-        announced: What has been announced, in order.
+        prefetched: What has been prefetched, in order.
         reads: Number of samples in each `read`.
     """
 
@@ -75,7 +75,7 @@ class MemoryDataset:
     ) -> None:
         self.samples, self.fingerprint = samples, fingerprint
         self.unreadable, self.undecodable = frozenset(unreadable), frozenset(undecodable)
-        self.announced: list[int] = []
+        self.prefetched: list[int] = []
         self.reads: list[int] = []
         self.spec = {"number": "int", "name": "utf8", "vector": "array"}
         self.keys = [f"key {position}" for position in range(samples)]
@@ -83,8 +83,8 @@ class MemoryDataset:
     def __len__(self) -> int:
         return self.samples
 
-    def announce(self, positions: Any, fields: Any = None) -> None:
-        self.announced += np.asarray(positions).tolist()
+    def prefetch(self, positions: Any, fields: Any = None) -> None:
+        self.prefetched += np.asarray(positions).tolist()
 
     def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[dict[str, Any]]:
         self.reads.append(len(positions))
@@ -120,5 +120,5 @@ class MemoryDataset:
             raise KeyError(f"there is no sample {key!r}")
         return self.keys.index(key)
 
-    def where(self, position: int, field: str) -> tuple[str, int]:
+    def location(self, position: int, field: str) -> tuple[str, int]:
         return "memory.bin", 8 * position

@@ -264,7 +264,7 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
     dataset = MemoryDataset(40)
     iterator = iter(Loader(dataset, 4, shuffle=True, prefetch=2, workers=1))
     next(iterator)
-    assert len(dataset.announced) == 4 * 4
+    assert len(dataset.prefetched) == 4 * 4
     assert sum(dataset.reads) <= 2 * 4
     iterator.close()
     assert dataset.reads[0] == 4

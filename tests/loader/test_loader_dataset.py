@@ -47,7 +47,7 @@ def test_views_are_loaded_and_have_a_fingerprint_of_their_own(tmp_path: Path) ->
 def test_damage_is_found_named_and_replaced(tmp_path: Path) -> None:
     write(tmp_path / "data", "tar").close()
     dataset = bushel.open(tmp_path / "data", verify=True)
-    file, offset = dataset.where(12, "caption")
+    file, offset = dataset.location(12, "caption")
     times = os.stat(file)
     with Path(file).open("r+b") as damaged:
         damaged.seek(offset)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bushel.kernels import ExtentError, MappedFile, crc32
-from bushel.storage import Extents, File, announce, gather, open_file, read_many
+from bushel.storage import Extents, File, gather, open_file, prefetch, read_many
 from bushel.storage.fileobject import FileObject
 
 SIZES = (0, 1, 5000, 70_000)
@@ -64,7 +64,7 @@ def test_local_and_other_files_give_the_same(
     assert [buffer[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)] == [
         e or b"" for e in expected
     ]
-    announce(files, extents)
+    prefetch(files, extents)
 
 
 @pytest.mark.parametrize("here", [True, False])

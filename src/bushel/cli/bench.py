@@ -38,9 +38,9 @@ def command(
       bushel bench train/ --crop 224
     """
     from bushel.cli.output import print_json, print_text
+    from bushel.cli.stage_benchmarks import measure
     from bushel.codecs import holds_image
     from bushel.core.dataset.open import open_any
-    from bushel.loader.stage_benchmarks import measure
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
     dataset = open_any(path, container=container, allow_commands=allow_commands)

@@ -88,7 +88,7 @@ class DatasetBatches:
             for name in names:
                 lengths += np.maximum(self._dataset.lengths(positions, name), 0)
             for batch in batch_ranges(start, lengths):
-                self._dataset.announce(batch, names)
+                self._dataset.prefetch(batch, names)
                 yield batch
 
     def load(self, batch: range, names: Sequence[str]) -> Batch:

@@ -269,7 +269,7 @@ def _check_value(dataset: Dataset, index: ShardIndex, position: int, name: str, 
         try:
             codec.decode(element)
         except CodecError as error:
-            file, offset = dataset.where(position, name)
+            file, offset = dataset.location(position, name)
             key = None if index.keys is None else index.keys[position]
             message = f"element {number}: {error}" if isinstance(stored, list) else str(error)
             found.add(Problem(file, offset, key, name, "decode", message), position if key is None else None)

@@ -9,6 +9,7 @@ from bushel.loader.collate import Padded, collate  # now: `collate` would else b
 
 if TYPE_CHECKING:
     from bushel.core.order.orders import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
+    from bushel.loader.iterables import in_batches, shuffle_buffer
     from bushel.loader.loader import Loader
     from bushel.loader.mixture import Mixture, mix
     from bushel.loader.report import BadSample
@@ -30,7 +31,9 @@ _HOME = {
     "Mixture": "loader.mixture",
     "Sequential": "core.order.orders",
     "StreamLoader": "loader.streaming",
+    "in_batches": "loader.iterables",
     "mix": "loader.mixture",
+    "shuffle_buffer": "loader.iterables",
 }
 
 __all__ = [
@@ -48,7 +51,9 @@ __all__ = [
     "Sequential",
     "StreamLoader",
     "collate",
+    "in_batches",
     "mix",
+    "shuffle_buffer",
 ]
 
 

@@ -61,13 +61,13 @@ class Readable(Protocol):
         `fields` is what `read` was given, where that was a mapping.
         """
 
-    def announce(self, positions: Any, fields: Any = None) -> None:
+    def prefetch(self, positions: Any, fields: Any = None) -> None:
         """Say what will be read soon."""
 
     def position(self, key: str) -> int:
         """The position of a key; KeyError when there is none."""
 
-    def where(self, position: int, field: str) -> tuple[str | None, int | None]:
+    def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """File and offset of a field."""
 
 
@@ -295,7 +295,7 @@ class Pipeline:
 
     def _located(self, error: CodecError, sample: int, key: str, field: str) -> CodecError:
         """What a dataset says about a field that does not decode."""
-        file, offset = self.dataset.where(sample, field)
+        file, offset = self.dataset.location(sample, field)
         details = {**error.details, "key": key, "field": field, "file": file, "offset": offset, "position": sample}
         return CodecError(f"sample {key!r}, field {field!r} ({file}@{offset}): {error}", **details)
 
@@ -307,6 +307,8 @@ class Pipeline:
     def _describe(self, sample: int, failure: Failure, error: Exception) -> BadSample:
         file, offset = getattr(error, "file", None), getattr(error, "offset", None)
         if file is None:
-            file, offset = self.dataset.where(sample, failure.field or next(iter(self.fields or self.dataset.spec), ""))
+            file, offset = self.dataset.location(
+                sample, failure.field or next(iter(self.fields or self.dataset.spec), "")
+            )
         key, cause = failure.key or self.dataset.keys[sample], f"{type(error).__name__}: {error}"
         return BadSample(sample, key, failure.field, file, offset, cause)

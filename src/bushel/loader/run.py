@@ -36,7 +36,7 @@ def run_inline(
     """Do everything in the thread of the consumer, when it asks."""
     memory, upload = SlotMemory(pipeline.collate, BufferPool()), Upload(output)
     for plan in plans:
-        pipeline.dataset.announce(plan.samples, pipeline.fields)
+        pipeline.dataset.prefetch(plan.samples, pipeline.fields)
         fetched, slots = pipeline.fetch(plan, clock), pipeline.slots(plan, memory)
         prepared = pipeline.prepare(plan.epoch, plan.samples, fetched.samples, clock, slots)
         finished = pipeline.assemble(plan, fetched, prepared, slots, report, clock)
@@ -84,7 +84,7 @@ def run_threads(
         while True:
             while len(running) < ahead.batches:
                 while len(announced) <= ahead.batches and (plan := next(plans, None)) is not None:
-                    pipeline.dataset.announce(plan.samples, pipeline.fields)
+                    pipeline.dataset.prefetch(plan.samples, pipeline.fields)
                     announced.append(plan)
                 if not announced:
                     break

@@ -17,6 +17,7 @@ from bushel.core.order.orders import ORDER_VERSION, Exact, Sequential
 from bushel.core.order.permutation import LIMIT, derive
 from bushel.errors import UnsupportedError
 from bushel.loader.collate import Collate, Sample
+from bushel.loader.iterables import shuffle_buffer
 from bushel.loader.outputs import Output, To
 from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import BatchPlan
@@ -30,6 +31,8 @@ from bushel.loader.transforms import SampleTransforms, generator
 from bushel.transforms.by_field import Transforms
 
 __all__ = ["StreamLoader"]
+
+_STREAM_VERSION = 2  # of the order in which samples leave the shuffle buffer
 
 
 class StreamLoader:
@@ -183,7 +186,9 @@ class StreamLoader:
             sources = Exact(len(sources), self._seed).take(epoch, sources)
         mine = self._stream.part(sources[self.rank :: self.world_size].tolist()).stored()
         rng = generator(self._rank_key, epoch, LIMIT)  # which is the number of no sample
-        return _shuffle(iter(mine), self._buffer, rng) if self._buffer else iter(mine)
+        if not self._buffer:
+            return iter(mine)
+        return shuffle_buffer(mine, self._buffer, lambda size: int(rng.integers(size)))
 
     @property
     def _rank_key(self) -> int:
@@ -191,7 +196,7 @@ class StreamLoader:
 
     @property
     def _version(self) -> str:
-        return f"stream({self._buffer},{self.world_size})/{ORDER_VERSION}"
+        return f"stream({self._buffer},{self.world_size})/{_STREAM_VERSION}"
 
     @property
     def _fingerprint(self) -> str:
@@ -215,17 +220,6 @@ class StreamLoader:
         loaded = LoaderState.from_dict(state)
         loaded.check(version=self._version, fingerprint=self._fingerprint, samples=LIMIT)
         self._seed, self._progress, self._begun = loaded.seed, Progress(loaded.epoch, loaded.samples), False
-
-
-def _shuffle(samples: Iterator[Sample], size: int, rng: np.random.Generator) -> Iterator[Sample]:
-    """Let samples leave at random from a buffer of so many."""
-    held = list(islice(samples, size))
-    for sample in samples:
-        place = int(rng.integers(len(held)))
-        yield held[place]
-        held[place] = sample
-    for place in rng.permutation(len(held)):
-        yield held[place]
 
 
 def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:
@@ -263,8 +257,8 @@ class _StreamReader:
     def __len__(self) -> int:
         return LIMIT
 
-    def announce(self, positions: Any, fields: Any = None) -> None:
-        """Nothing to announce: a stream comes as it comes."""
+    def prefetch(self, positions: Any, fields: Any = None) -> None:
+        """Nothing to prefetch: a stream comes as it comes."""
 
     def read(self, positions: Any, fields: Any = None, *, decode: bool = False) -> list[Sample]:
         """The next samples, fewer at the end."""
@@ -288,6 +282,6 @@ class _StreamReader:
         """Streams do not know where a key is."""
         raise KeyError(key)
 
-    def where(self, position: int, field: str) -> tuple[None, None]:
+    def location(self, position: int, field: str) -> tuple[None, None]:
         """Streams do not know where a sample was."""
         return None, None

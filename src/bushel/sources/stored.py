@@ -81,5 +81,5 @@ class Stored:
 
     def origin(self, position: int) -> str:
         """The file and the offset of its first field."""
-        path, offset = self._dataset.where(position, next(iter(self.spec)))
+        path, offset = self._dataset.location(position, next(iter(self.spec)))
         return f"{path}@{offset}"

@@ -8,7 +8,7 @@ everything else with an `open()` method is read through `FileObject`.
 from bushel.storage.base import AnyPath, ExtentError, Extents, File, as_path, is_local
 from bushel.storage.forward import end_process, is_compressed
 from bushel.storage.pool import FilePool
-from bushel.storage.reading import announce, gather, open_file, open_known, read_many
+from bushel.storage.reading import gather, open_file, open_known, prefetch, read_many
 from bushel.storage.staging import Sink, Staging, leave_workplace, make_workplace, workplace
 from bushel.storage.whole import (
     copy_whole,
@@ -29,7 +29,7 @@ __all__ = [
     "FilePool",
     "Sink",
     "Staging",
-    "announce",
+    "prefetch",
     "as_path",
     "copy_whole",
     "end_process",

@@ -18,7 +18,7 @@ from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.ranges import read_rows
 from bushel.storage.objects.remotefile import RemoteFile
 
-__all__ = ["announce", "gather", "open_file", "open_known", "read_many"]
+__all__ = ["prefetch", "gather", "open_file", "open_known", "read_many"]
 
 
 def open_file(path: AnyPath) -> File:
@@ -112,7 +112,7 @@ def gather(files: Sequence[File], extents: Extents) -> tuple[npt.NDArray[np.uint
     return buffer, offsets
 
 
-def announce(files: Sequence[File], extents: Extents) -> None:
+def prefetch(files: Sequence[File], extents: Extents) -> None:
     """Tell the operating system that these extents will be read soon. Costs nothing where that is not possible."""
     if all(isinstance(file, MappedFile) for file in files):
         kernels.announce(cast("list[MappedFile]", list(files)), _numbers(extents), extents.offset, extents.length)

@@ -104,10 +104,10 @@ def test_a_file_that_was_deleted(dataset: Dataset, container: str, tmp_path: Pat
 def test_bytes_that_change_in_place(dataset: Dataset, container: str) -> None:
     samples = expected(container, make_samples(container, COUNT))
     position = next(at for at, sample in enumerate(samples) if sample.get("text"))
-    file, offset = dataset.where(position, "text")
+    file, offset = dataset.location(position, "text")
     if container == "gulp":  # the text lies in the table, from which the index has its copy
         position, file, offset = next(at for at, sample in enumerate(samples) if sample["parts"]), "", 0
-        file, offset = dataset.where(position, "parts")
+        file, offset = dataset.location(position, "parts")
     stamp = os.stat(file)
     with open(file, "r+b") as handle:
         handle.seek(offset + 2)
@@ -133,7 +133,7 @@ def test_the_corrupt_element_of_a_sequence_is_the_one_named(tmp_path: Path) -> N
     with bushel.Writer(tmp_path / "ds", {"none": "utf8[]", "parts": "bytes[]"}, container="bag") as writer:
         writer.append({"none": [], "parts": [b"one", b"two", b"three"]})
     dataset = opened(tmp_path / "ds")
-    file, offset = dataset.where(0, "parts")
+    file, offset = dataset.location(0, "parts")
     stamp = os.stat(file)
     with open(file, "r+b") as handle:
         handle.seek(offset + 6)
@@ -190,7 +190,7 @@ def test_checksums_are_compared_where_only_some_shards_have_them(tmp_path: Path)
             shutil.rmtree(tmp_path / ".bushel")
         parts.append(opened(tmp_path / f"{name}.tar", index="memory"))
         assert parts[-1].info.checksums == (name == "checked")
-    file, offset = parts[0].where(1, "txt")
+    file, offset = parts[0].location(1, "txt")
     both = bushel.concat(parts)
     assert both.gather([4, 1, 0], "txt")[0].tobytes() == b"bare text 1checked text 1checked text 0"
     stamp = os.stat(file)
@@ -218,7 +218,7 @@ def test_more_shards_than_may_be_open(tmp_path: Path) -> None:
     try:
         positions = np.random.default_rng(0).permutation(60)
         assert [sample["a"] for sample in dataset.read(positions)] == positions.tolist()
-        dataset.announce(positions)
+        dataset.prefetch(positions)
         assert len(dataset.gather(positions, "b")[1]) == 61
         assert dataset[59]["b"] == -59
     finally:

@@ -140,7 +140,7 @@ def test_verify_reads_the_whole(tmp_path: Path) -> None:
     bushel.index(write(tmp_path / "data"), segments=True)
     plain, checked = reading(tmp_path / "data"), reading(tmp_path / "data", verify=True)
     np.testing.assert_array_equal(checked.read_crop(0, "image", BOX), plain.read_crop(0, "image", BOX))
-    file, offset = plain.where(0, "image")
+    file, offset = plain.location(0, "image")
     plain.close()
     checked.close()
     flip(Path(file), offset + len(PHOTOS[0]) - 10)
@@ -150,7 +150,7 @@ def test_verify_reads_the_whole(tmp_path: Path) -> None:
 
 def test_damage_is_named(tmp_path: Path) -> None:
     bushel.index(write(tmp_path / "data"), segments=True)
-    file, offset = reading(tmp_path / "data").where(0, "image")
+    file, offset = reading(tmp_path / "data").location(0, "image")
     flip(Path(file), offset)
     with pytest.raises(CodecError, match="sample '0', field 'image'"):
         reading(tmp_path / "data").read_crop(0, "image", BOX)

@@ -75,7 +75,7 @@ def exercise(path: Path, *, verify: bool) -> None:
             lambda: dataset.keys[0] if size else None,
             lambda: dataset.read(range(size)),
             lambda: dataset.read(range(size), decode=False),
-            lambda: dataset.announce(range(size)),
+            lambda: dataset.prefetch(range(size)),
             lambda: list(dataset),
             lambda: dataset.select(["k0/3"]),
             lambda: "k0/1" in dataset,
@@ -88,7 +88,7 @@ def exercise(path: Path, *, verify: bool) -> None:
             tried(lambda at=position: dataset[at])  # type: ignore[misc]
             tried(lambda at=position: dataset.available(at))  # type: ignore[misc]
             for name in dataset.spec:
-                tried(lambda at=position, name=name: dataset.where(at, name))  # type: ignore[misc]
+                tried(lambda at=position, name=name: dataset.location(at, name))  # type: ignore[misc]
                 tried(lambda at=position, name=name: dataset[at, [name]])  # type: ignore[misc]
         for name in lists:
             tried(lambda name=name: dataset.read(range(size), {name: slice(None, None, -1)}))  # type: ignore[misc]
@@ -268,7 +268,7 @@ def test_an_extent_behind_the_end_of_its_file(folders: dict[str, Path]) -> None:
     with as_it_was(folder):
         forge(first, {**arrays, "label.length": put_value(arrays["label.length"], 2, 2**62)}, header)
         dataset = opened(folder, verify=False)
-        for use in (lambda: dataset[2], lambda: dataset.gather([2], "label"), lambda: dataset.announce([2])):
+        for use in (lambda: dataset[2], lambda: dataset.gather([2], "label"), lambda: dataset.prefetch([2])):
             with modest(), pytest.raises(FormatError, match="'k0/2', field 'label' ends at byte") as caught:
                 use()
             assert caught.value.file == str(next(iter(sorted(folder.glob("*.tar")))))

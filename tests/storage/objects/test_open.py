@@ -127,7 +127,7 @@ def test_gather_and_crc(server: Server) -> None:
 def test_damage_is_told_with_the_url(server: Server) -> None:
     samples = write(server.folder / "set", "tar", None)
     remote = bushel.open(f"{server.url}/set", verify=True)
-    file, offset = remote.where(4, "data")
+    file, offset = remote.location(4, "data")
     name = file.rpartition("/")[2]
     server.tags = False
     path = server.folder / "set" / name

@@ -370,9 +370,9 @@ class Dataset:
             raise TypeError(f"field {name!r} is a sequence: read_crop() reads plain fields")
         return self._reader.crop(self._at(position), name, box)
 
-    def announce(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> None:
+    def prefetch(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> None:
         """Ask the operating system to load what a later `read` of these positions will need. Returns at once."""
-        self._reader.announce(self._absolute(self._numbers(positions)), self._wanted(fields))
+        self._reader.prefetch(self._absolute(self._numbers(positions)), self._wanted(fields))
 
     def decode_sample(self, stored: Sample, position: int) -> Sample:
         """Decode a sample that `read(..., decode=False)` gave for this position.
@@ -437,11 +437,11 @@ class Dataset:
         wanted = self._absolute(self._numbers(positions))
         return stored_lengths(self._reader.groups(wanted), len(wanted), name)
 
-    def where(self, position: int, field: str) -> tuple[str, int]:
+    def location(self, position: int, field: str) -> tuple[str, int]:
         """Path of the file and offset in bytes at which a field of a sample begins."""
         if field not in self._fields:
             raise KeyError(f"there is no field {field!r}: the fields are {', '.join(self._fields) or 'none'}")
-        return self._reader.where(self._at(position), field)
+        return self._reader.location(self._at(position), field)
 
     # Positions
 

@@ -19,7 +19,7 @@ from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.jpeg import Box, Tiles, read_crop
 from bushel.kernels import JpegError, crc32
 from bushel.spec import KEY
-from bushel.storage import ExtentError, Extents, File, FilePool, announce, gather, is_local, read_many
+from bushel.storage import ExtentError, Extents, File, FilePool, gather, is_local, prefetch, read_many
 
 __all__ = ["Reader", "Sample"]
 
@@ -230,7 +230,7 @@ class Reader:
 
         return read_crop(Tiles(file.read(start, int(begins[0])), begins), box, fetch)
 
-    def announce(self, positions: I64, wanted: Mapping[str, Elements]) -> None:
+    def prefetch(self, positions: I64, wanted: Mapping[str, Elements]) -> None:
         """Ask for readahead of a batch that will be read soon."""
         plan = plan_read(self.groups(positions), len(positions), wanted, checksums=False)
         try:
@@ -242,7 +242,7 @@ class Reader:
         first = 0
         for extents in plan.extents:
             try:
-                announce(files, extents)
+                prefetch(files, extents)
             except ExtentError as error:
                 self._fail(plan, extents, error, first, positions)
             first += len(extents)
@@ -300,7 +300,7 @@ class Reader:
             if name not in encoded or not holds_image(column.codec)
         }
 
-    def where(self, position: int, name: str) -> tuple[str, int]:
+    def location(self, position: int, name: str) -> tuple[str, int]:
         """Path of the file and offset at which a field of a sample begins."""
         [group] = self.groups(np.array([position], np.int64))
         column = group.index.columns[name]
@@ -366,7 +366,7 @@ class Reader:
         return decoded
 
     def _undecodable(self, error: CodecError, key: str, name: str, position: int) -> CodecError:
-        file, offset = self.where(position, name)
+        file, offset = self.location(position, name)
         return CodecError(
             f"sample {key!r}, field {name!r} ({file}@{offset}): {error}",
             **{**error.details, "key": key, "field": name, "file": file, "offset": offset, "position": position},

@@ -22,7 +22,7 @@ from bushel.loader.stats import LoaderStats, cpus
 from bushel.loader.streaming import StreamLoader
 from bushel.transforms.by_field import Transforms
 
-__all__ = ["Ceilings", "Rate", "measure"]
+__all__ = ["StageBenchmarks", "Rate", "measure"]
 
 _ROUNDS = 3
 _HELD_BYTES = 1 << 26  # of stored samples, which are decoded again and again
@@ -62,7 +62,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings:
+class StageBenchmarks:
     """What was measured.
 
     Attributes:
@@ -117,7 +117,7 @@ def measure(
     fields: Sequence[str] | None = None,
     workers: int | None = None,
     processes: int = 0,
-) -> Ceilings:
+) -> StageBenchmarks:
     """Measure a dataset.
 
     The stages take turns, so that a disturbance meets all of them.
@@ -158,7 +158,7 @@ def measure(
     }
     rounds = [{name: stage(seconds / _ROUNDS) for name, stage in stages.items()} for _ in range(_ROUNDS)]
     rates = {name: sum((one[name] for one in rounds[1:]), start=rounds[0][name]) for name in stages}
-    return Ceilings(**rates, stats=whole.stats())
+    return StageBenchmarks(**rates, stats=whole.stats())
 
 
 def _nothing(samples: list[Sample]) -> int:
@@ -250,15 +250,15 @@ class _InMemory:
             return [self._dataset.decode_sample(sample, encoded) for sample in stored]
         return self._dataset.decode_samples(stored, self._positions[positions % len(self._held)], encoded, fields)
 
-    def announce(self, positions: Any, fields: Any = None) -> None:
-        """There is nothing to announce."""
+    def prefetch(self, positions: Any, fields: Any = None) -> None:
+        """There is nothing to prefetch."""
 
     def position(self, key: str) -> int:
         """Nobody asks for a key."""
         raise KeyError(key)
 
-    def where(self, position: int, field: str) -> tuple[str | None, int | None]:
+    def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """Where the dataset has a sample."""
         if isinstance(self._dataset, StreamDataset):
             return None, None
-        return self._dataset.where(int(self._positions[position % len(self._held)]), field)
+        return self._dataset.location(int(self._positions[position % len(self._held)]), field)

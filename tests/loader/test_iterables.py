@@ -1,0 +1,47 @@
+"""The shuffle buffer and batching of iterables."""
+
+from __future__ import annotations
+
+import random
+from itertools import count, islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bushel.loader import in_batches, shuffle_buffer
+
+
+@given(samples=st.integers(0, 60), size=st.integers(1, 70), initial=st.none() | st.integers(0, 70))
+def test_every_sample_leaves_the_buffer_once(samples: int, size: int, initial: int | None) -> None:
+    shuffled = list(shuffle_buffer(range(samples), size, random.Random(3).randrange, initial=initial))
+    assert sorted(shuffled) == list(range(samples))
+    assert all(number <= place + size for place, number in enumerate(shuffled))
+
+
+def test_the_order_follows_from_the_draws() -> None:
+    first, same, other = (list(shuffle_buffer(range(50), 20, random.Random(seed).randrange)) for seed in (1, 1, 2))
+    assert first == same != other
+    assert first != list(range(50))
+
+
+def test_samples_are_evenly_spread() -> None:
+    draw = random.Random(5).randrange
+    firsts = [next(shuffle_buffer(count(), 10, draw)) for _ in range(2000)]
+    counts = [firsts.count(number) for number in range(10)]
+    assert min(counts) > 140
+    assert max(counts) < 260
+
+
+@pytest.mark.parametrize(("initial", "read"), [(None, 100), (10, 10), (1000, 100)])
+def test_the_first_sample_waits_for_the_initial_ones(initial: int | None, read: int) -> None:
+    source = iter(range(500))
+    next(shuffle_buffer(source, 100, random.Random(0).randrange, initial=initial))
+    assert next(source) == read
+
+
+def test_batches() -> None:
+    assert list(in_batches("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
+    assert list(in_batches("abcde", 2, drop_last=True)) == [["a", "b"], ["c", "d"]]
+    assert list(in_batches([], 2)) == []
+    assert list(islice(in_batches(count(), 3), 2)) == [[0, 1, 2], [3, 4, 5]]
