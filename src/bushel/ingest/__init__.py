@@ -9,6 +9,7 @@ joins and shards datasets by converting them.
 """
 
 from bushel.ingest.conversion import Conversion, convert
+from bushel.ingest.labels import load_labels
 from bushel.ingest.packing import Packed, Progress, pack
 
-__all__ = ["Conversion", "Packed", "Progress", "convert", "pack"]
+__all__ = ["Conversion", "Packed", "Progress", "convert", "load_labels", "pack"]

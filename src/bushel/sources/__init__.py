@@ -4,9 +4,9 @@
 has to offer, which is little, and `bushel.testing.check_source` checks one.
 """
 
-from bushel.sources.adapters import Adapter
+from bushel.sources.adapters import Adapter, NoModuleError, ParameterError, load_class
 from bushel.sources.arrays import Arrays
-from bushel.sources.base import Fetching, Foldered, Labelled, Source, Traceable
+from bushel.sources.base import Fetching, Foldered, Labelled, Sample, Source, Traceable, extend_labels
 from bushel.sources.files import Files, ImageFolder, LabelledFolder, VideoFolder
 from bushel.sources.layouts import (
     activitynet,
@@ -18,13 +18,14 @@ from bushel.sources.layouts import (
     twentybn_csv_webm,
     twentybn_json,
 )
-from bushel.sources.lists import ListFile
+from bushel.sources.lists import ListFile, ListLine, parse_line
 from bushel.sources.media import Clip, Frames, Image, Media
 from bushel.sources.members import Recipe, SampleFolder
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored
 from bushel.sources.tables import Table
+from bushel.sources.video import Pick, decode_video
 
 __all__ = [
     "Adapter",
@@ -39,8 +40,13 @@ __all__ = [
     "Labelled",
     "LabelledFolder",
     "ListFile",
+    "ListLine",
     "Media",
+    "NoModuleError",
+    "ParameterError",
+    "Pick",
     "Recipe",
+    "Sample",
     "SampleFolder",
     "Samples",
     "Source",
@@ -50,9 +56,13 @@ __all__ = [
     "Traceable",
     "VideoFolder",
     "activitynet",
+    "decode_video",
+    "extend_labels",
     "kinetics",
     "kinetics_id",
+    "load_class",
     "open_source",
+    "parse_line",
     "read_annotations",
     "read_twentybn",
     "twentybn_csv_jpeg",

@@ -176,13 +176,13 @@ def test_options_have_their_types(adapter: Path, words: list[str], grey: bool) -
 
 
 LISTS = [
-    (commands.gulp2_20bn_json_videos, "{", "no JSON"),
-    (commands.gulp2_20bn_json_videos, "[" * 100_000, "no JSON"),
-    (commands.gulp2_20bn_json_videos, '{"id": 1}', "expected a list of entries, found a dict"),
+    (commands.gulp2_20bn_json_videos, "{", "invalid JSON"),
+    (commands.gulp2_20bn_json_videos, "[" * 100_000, "invalid JSON"),
+    (commands.gulp2_20bn_json_videos, '{"id": 1}', "expected a list of objects"),
     (commands.gulp2_20bn_json_videos, '[{"id": 1, "template": "t"}, {"id": 2}]', "entry 1 has no 'template'"),
     (commands.gulp2_activitynet, "[]", "found a list"),
-    (commands.gulp2_activitynet, '{"version": "1.3"}', "`database` of"),
-    (commands.gulp2_activitynet, '{"database": {"1": 7}}', "an entry is no"),
+    (commands.gulp2_activitynet, '{"version": "1.3"}', "expected an object with a 'database'"),
+    (commands.gulp2_activitynet, '{"database": {"1": 7}}', "for each video"),
     (commands.gulp2_kinetics, "[]", "found a list"),
 ]
 
@@ -201,7 +201,7 @@ def test_a_packed_list_that_is_cut(tmp_path: Path) -> None:
     packed = gzip.compress(b'[{"id": 1, "template": "t"}]')
     for content in (packed[:20], b"no gzip"):
         (tmp_path / "list.json.gz").write_bytes(content)
-        with pytest.raises(ListFileError, match="no JSON"):
+        with pytest.raises(ListFileError, match="invalid gzip file"):
             commands.gulp2_20bn_json_videos([*(str(tmp_path / name) for name in ("list.json.gz", "", "out"))])
 
 

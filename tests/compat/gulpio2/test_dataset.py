@@ -92,7 +92,7 @@ def test_images(tmp_path: Path) -> None:
     assert len(dataset) == 4
     image, target = dataset[1]
     assert (image.shape, target) == ((12, 18, 3), 5)
-    with pytest.raises(ValueError, match="item 'v' is no image: it has 0 frames"):
+    with pytest.raises(ValueError, match="item 'v' is not an image: it has 0 frames"):
         dataset[3]
     (tmp_path / "empty").mkdir()
     for make in (GulpImageDataset, lambda path: GulpVideoDataset(path, 1, 1, True)):

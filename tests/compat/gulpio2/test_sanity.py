@@ -92,7 +92,7 @@ def test_files_that_cannot_be_opened(folder: Path, capsys: pytest.CaptureFixture
     (folder / "data_7.gulp").touch()
     (folder / "meta_8.gmeta").write_text("{}")
     wrong = failed(folder, capsys)["Check that files come in pairs that can be opened"]
-    for name in ("meta_0.gmeta: no JSON", "data_7.gulp: no .gmeta file", "meta_8.gmeta: no .gulp file"):
+    for name in ("meta_0.gmeta: invalid JSON", "data_7.gulp: no .gmeta file", "meta_8.gmeta: no .gulp file"):
         assert name in wrong
 
 

@@ -1,4 +1,4 @@
-"""GulpIO2 (and what the first GulpIO had beside it) on Bushel: `docs/compat-gulpio2.md`."""
+"""GulpIO2 and the first GulpIO's datasets on Bushel: `docs/compat-gulpio2.md`."""
 
 from bushel.compat.gulpio2.fileio import ChunkWriter, GulpChunk, GulpDirectory, GulpIngestor
 

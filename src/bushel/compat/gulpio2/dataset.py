@@ -1,4 +1,4 @@
-"""What `gulpio.dataset` of the first GulpIO has: datasets of clips and of images with labels."""
+"""`gulpio.dataset` of the first GulpIO: datasets of clips and of images with labels."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bushel.compat.gulpio2.directory import GulpDirectory
+from bushel.compat.gulpio2.fileio import GulpDirectory
 
 __all__ = ["GulpIOEmptyFolder", "GulpImageDataset", "GulpVideoDataset"]
 
 
 class GulpIOEmptyFolder(Exception):  # GulpIO's name
-    """There is no chunk in a folder."""
+    """A folder has no chunks."""
 
 
 class _Labelled:
@@ -37,27 +37,13 @@ class _Labelled:
         return len(self.items)
 
     def target(self, index: int) -> Any:
-        """The number of an item's label, transformed."""
+        """Return the number of an item's label, transformed."""
         number = self.label2idx[self.items[index][1]["meta_data"][0]["label"]]
         return self.target_transform(number) if self.target_transform else number
 
 
 class GulpVideoDataset(_Labelled):
-    """Clips of videos.
-
-    Args:
-        data_path: The gulp directory.
-        num_frames: Frames in a clip, of which shorter videos repeat the last; -1: all of the video's.
-        step_size: Every so many-th frame of the video is one of the clip.
-        is_val: Clips begin with the video.
-        transform: Called with the list of frames.
-        target_transform: Called with the number of the label.
-        stack: Whether frames are stacked to one array.
-        random_offset: Clips begin anywhere in longer videos, by NumPy's global generator.
-
-    Raises:
-        GulpIOEmptyFolder: There is no chunk.
-    """
+    """Clips of `num_frames` frames (-1: all), of which shorter videos repeat the last, and their labels' numbers."""
 
     def __init__(
         self,
@@ -76,17 +62,12 @@ class GulpVideoDataset(_Labelled):
         self.transform_video = transform
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        """A clip and the number of its label.
-
-        Raises:
-            ValueError: The video has no frames.
-        """
         id_, entry = self.items[index]
-        there = len(entry["frame_info"])
-        needed = self.num_frames * self.step_size if self.num_frames > -1 else there
+        length = len(entry["frame_info"])
+        needed = self.num_frames * self.step_size if self.num_frames > -1 else length
         offset = 0
-        if needed < there and self.random_offset and not self.is_val:
-            offset = int(np.random.randint(0, there - needed))
+        if needed < length and self.random_offset and not self.is_val:
+            offset = int(np.random.randint(0, length - needed))
         frames: Any = self.gd[id_, slice(offset, offset + needed, self.step_size)][0]
         if not frames:
             raise ValueError(f"item {id_!r} of {os.fspath(self.data_path)} has no frames")
@@ -97,17 +78,7 @@ class GulpVideoDataset(_Labelled):
 
 
 class GulpImageDataset(_Labelled):
-    """Images, which are items of one frame.
-
-    Args:
-        data_path: The gulp directory.
-        is_val: Kept, for transforms that ask.
-        transform: Called with the image.
-        target_transform: Called with the number of the label.
-
-    Raises:
-        GulpIOEmptyFolder: There is no chunk.
-    """
+    """Images, which are items of one frame, and their labels' numbers."""
 
     def __init__(
         self,
@@ -120,13 +91,8 @@ class GulpImageDataset(_Labelled):
         self.is_val, self.transform = is_val, transform
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        """An image and the number of its label.
-
-        Raises:
-            ValueError: The item has not exactly one frame.
-        """
         id_, entry = self.items[index]
         if len(entry["frame_info"]) != 1:
-            raise ValueError(f"item {id_!r} is no image: it has {len(entry['frame_info'])} frames")
+            raise ValueError(f"item {id_!r} is not an image: it has {len(entry['frame_info'])} frames")
         [image] = self.gd[id_][0]
         return self.transform(image) if self.transform else image, self.target(index)

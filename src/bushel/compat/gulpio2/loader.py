@@ -1,20 +1,13 @@
-"""What `gulpio.loader` of the first GulpIO has: a loader of batches as NumPy arrays, and its samplers."""
+"""`gulpio.loader` of the first GulpIO: a loader of batches as NumPy arrays, and its samplers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
 
-from bushel.compat.gulpio2.samplers import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-)
-from bushel.core.parallel import work_ahead
+from bushel.compat.batching import Batches, make_batches, shuffled
 
 __all__ = [
     "BatchSampler",
@@ -27,8 +20,54 @@ __all__ = [
 ]
 
 
+class Sampler:
+    """Indices of a dataset; `__iter__` defines their order."""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class SequentialSampler(Sampler):
+    """All indices, ascending."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+
+class RandomSampler(Sampler):
+    """All indices, in an order drawn from NumPy's global generator."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(shuffled(len(self.data_source)))
+
+
+class SubsetRandomSampler(Sampler):
+    """The given indices, in an order drawn from NumPy's global generator."""
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        super().__init__(indices)
+        self.indices = indices
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.indices[number] for number in shuffled(len(self.indices)))
+
+
+class BatchSampler(Batches):
+    """Lists of `batch_size` indices of another sampler; the last may be shorter, or is left out."""
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+        super().__init__(sampler, batch_size, "discard" if drop_last else "keep")
+        self.drop_last = drop_last
+
+
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Put samples together: arrays are stacked, numbers become an array, dicts and sequences go member by member."""
+    """Join samples: arrays are stacked, numbers become an array, dicts and sequences are joined by member."""
     first = batch[0]
     if isinstance(first, np.ndarray):
         return np.stack(batch)
@@ -40,25 +79,11 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return {name: default_collate([sample[name] for sample in batch]) for name in first}
     if isinstance(first, Sequence):
         return [default_collate(members) for members in zip(*batch, strict=True)]
-    raise TypeError(f"batches are made of arrays, numbers, text, dicts and sequences, not of {type(first).__name__}")
+    raise TypeError(f"cannot join samples of {type(first).__name__}: use arrays, numbers, text, dicts or sequences")
 
 
 class DataLoader:
-    """Batches of a dataset.
-
-    Args:
-        dataset: Samples by index.
-        batch_size: Samples in a batch.
-        shuffle: Whether to draw a new order for each epoch, from NumPy's global generator.
-        sampler: Gives the indices instead.
-        batch_sampler: Gives lists of indices instead; then none of batch_size, shuffle, sampler and drop_last.
-        num_workers: Threads that make batches ahead; 0: the caller's thread makes them.
-        collate_fn: Makes a batch of a list of samples.
-        drop_last: Whether to leave out a last batch that is smaller.
-
-    Raises:
-        ValueError: Arguments that exclude each other.
-    """
+    """Batches of a dataset, made ahead in `num_workers` threads; with 0, in the caller's thread."""
 
     def __init__(
         self,
@@ -86,10 +111,7 @@ class DataLoader:
         self.sampler, self.batch_sampler = sampler, batch_sampler
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over the batches of an epoch; what a sample raises is raised in the place of its batch."""
-        if self.num_workers == 0:
-            return map(self._batch, self.batch_sampler)
-        return work_ahead(self._batch, self.batch_sampler, workers=self.num_workers)
+        return make_batches(self._batch, self.batch_sampler, self.num_workers)
 
     def __len__(self) -> int:
         size: int = len(self.batch_sampler)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What `gulpio2.sanity_utils` has: the checks of `gulp2_sanity_check`, each of which returns what fails."""
+"""`gulpio2.sanity_utils`: the checks of `gulp2_sanity_check`, each of which returns the failures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel.compat.gulpio2.chunk import GulpChunk
-from bushel.compat.gulpio2.serializers import JSONSerializer
+from bushel.compat.gulpio2.fileio import GulpChunk, JSONSerializer
 
 __all__ = [
     "check_data_file_size",
@@ -20,48 +19,49 @@ __all__ = [
     "check_meta_file_size_larger_zero",
     "extract_all_ids",
     "get_duplicate_entries",
-    "ids_of",
 ]
 
 
 class Chunked(Protocol):
-    """A `GulpDirectory`, or as much of one as the checks need."""
+    """A `GulpDirectory`, as far as the checks need it."""
 
-    def chunks(self) -> Iterator[GulpChunk]:
-        """The chunks."""
+    def chunks(self) -> Iterator[GulpChunk]: ...
 
 
 def check_meta_file_size_larger_zero(gulp_directory: Chunked) -> list[str]:
-    """Paths of empty meta files."""
-    return [chunk.meta_file_path for chunk in gulp_directory.chunks() if os.stat(chunk.meta_file_path).st_size == 0]
+    """Return the paths of empty meta files."""
+    return [chunk.meta_file_path for chunk in gulp_directory.chunks() if not os.stat(chunk.meta_file_path).st_size]
 
 
 def check_data_file_size_larger_zero(gulp_directory: Chunked) -> list[str]:
-    """Paths of empty data files."""
-    return [chunk.data_file_path for chunk in gulp_directory.chunks() if os.stat(chunk.data_file_path).st_size == 0]
+    """Return the paths of empty data files."""
+    return [chunk.data_file_path for chunk in gulp_directory.chunks() if not os.stat(chunk.data_file_path).st_size]
 
 
 def check_data_file_size(gulp_directory: Chunked) -> list[str]:
-    """Paths of data files that do not end where the last frame of their meta file ends."""
+    """Return the paths of data files whose size is not the end of the last frame of their meta file."""
+
+    def end(chunk: GulpChunk) -> int:
+        infos = (info for entry in chunk.meta_dict.values() for info in entry["frame_info"])
+        return max((info[0] + info[2] for info in infos), default=0)
+
     return [
-        chunk.data_file_path
-        for chunk in gulp_directory.chunks()
-        if os.stat(chunk.data_file_path).st_size != _end(chunk.meta_dict.values())
+        chunk.data_file_path for chunk in gulp_directory.chunks() if os.stat(chunk.data_file_path).st_size != end(chunk)
     ]
 
 
 def check_for_duplicate_ids(gulp_directory: Chunked) -> list[str]:
-    """Ids that appear more than once: in several chunks, or in one."""
+    """Return the ids that appear more than once: in several chunks, or in one."""
     return get_duplicate_entries(extract_all_ids(gulp_directory))
 
 
 def extract_all_ids(gulp_directory: Chunked) -> list[str]:
-    """All ids, each as often as it appears."""
+    """Return all ids, each as often as it appears."""
     return [id_ for chunk in gulp_directory.chunks() for id_ in ids_of(chunk)]
 
 
 def get_duplicate_entries(list_: Iterable[str]) -> list[str]:
-    """What is in a list more than once."""
+    """Return the entries that a list has more than once."""
     return [entry for entry, count in collections.Counter(list_).items() if count > 1]
 
 
@@ -73,18 +73,14 @@ def check_for_failures(result: Mapping[str, Any]) -> None:
 
 
 def ids_of(chunk: GulpChunk) -> list[str]:
-    """The ids of a chunk: one that was appended to again, or is written twice in the meta file, as often as that."""
+    """Return the ids of a chunk, each as often as it was appended to, or is written in the meta file."""
     ids = [id_ for id_, entry in chunk.meta_dict.items() for _ in range(max(1, len(entry["meta_data"])))]
     if isinstance(chunk.serializer, JSONSerializer) and os.stat(chunk.meta_file_path).st_size:
-        # A parser keeps only the last of two entries with the same id, so the text is asked.
+        # A dict keeps only the last of two entries with the same id, so the text is parsed into pairs.
         pairs = json.loads(Path(chunk.meta_file_path).read_bytes(), object_pairs_hook=_Pairs)
         ids += get_duplicate_entries(id_ for id_, _ in pairs)
     return ids
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The members of a JSON object as they stand in the text."""
-
-
-def _end(entries: Iterable[Mapping[str, Any]]) -> int:
-    return max((info[0] + info[2] for entry in entries for info in entry["frame_info"]), default=0)
+    """The members of a JSON object in the order of the text."""

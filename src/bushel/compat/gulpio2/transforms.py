@@ -1,6 +1,6 @@
-"""What `gulpio.transforms` of the first GulpIO has, without OpenCV: for images (HxW or HxWxC) and lists of frames.
+"""`gulpio.transforms` of the first GulpIO, without OpenCV: for images (HxW or HxWxC) and lists of frames.
 
-Random ones draw from Python's global generator, as they always did; those for videos treat all frames alike.
+Random transforms draw from Python's global generator, as in GulpIO. Transforms of videos treat all frames alike.
 """
 
 from __future__ import annotations
@@ -37,20 +37,19 @@ _PILLOW = {0: 0, 1: 2, 2: 3, 3: 4, 4: 1}
 
 
 class Compose:
-    """Transforms, one after the other."""
+    """Transforms, applied one after the other."""
 
     def __init__(self, transforms: Sequence[Callable[[Any], Any]]) -> None:
         self.transforms = transforms
 
     def __call__(self, img: Any) -> Any:
-        """Transform an image."""
         for transform in self.transforms:
             img = transform(img)
         return img
 
 
 class ComposeVideo:
-    """Transforms of images, each called with every frame, and then transforms of the whole video."""
+    """Transforms of images, called with every frame, and then transforms of the whole video."""
 
     def __init__(
         self,
@@ -60,7 +59,6 @@ class ComposeVideo:
         self.img_transforms, self.video_transforms = img_transforms, video_transforms
 
     def __call__(self, imgs: Sequence[Any]) -> Any:
-        """Transform a list of frames."""
         frames: Any = list(imgs)
         for transform in self.img_transforms:
             frames = [transform(frame) for frame in frames]
@@ -70,58 +68,45 @@ class ComposeVideo:
 
 
 class RandHorFlipVideo:
-    """Mirror a video from left to right, or not."""
+    """Mirror half of the videos from left to right."""
 
     def __call__(self, imgs: Sequence[Array]) -> list[Array]:
-        """Transform a list of frames."""
         return [np.ascontiguousarray(img[:, ::-1]) for img in imgs] if random.random() < 0.5 else list(imgs)
 
 
 class RandVerFlipVideo:
-    """Mirror a video from top to bottom, or not."""
+    """Mirror half of the videos from top to bottom."""
 
     def __call__(self, imgs: Sequence[Array]) -> list[Array]:
-        """Transform a list of frames."""
         return [np.ascontiguousarray(img[::-1]) for img in imgs] if random.random() < 0.5 else list(imgs)
 
 
 class Normalize:
-    """(image - mean) / std, with one of each per channel."""
+    """(image - mean) / std of each channel, as float64."""
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         self.mean, self.std = np.array(mean), np.array(std)
 
     def __call__(self, tensor: Array) -> Array:
-        """Transform an image, to float64."""
         return np.asarray((tensor - self.mean) / (self.std + 1e-8))
 
 
 class UnitNorm:
-    """(image - its mean) / its standard deviation."""
+    """(image - its mean) / its standard deviation, as float64."""
 
     def __call__(self, tensor: Array) -> Array:
-        """Transform an image, to float64."""
         return np.asarray((tensor - tensor.mean()) / (tensor.std() + 1e-8))
 
 
 class Scale:
-    """Resize, with Pillow's antialiased filters.
-
-    Args:
-        size: Of the shorter edge; or (width, height).
-        interpolation: OpenCV's number of a filter: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos.
-
-    Raises:
-        ValueError: The size is neither.
-    """
+    """Resize the shorter edge to `size`, or to (width, height), with Pillow's antialiased filters."""
 
     def __init__(self, size: int | Sequence[int], interpolation: int = 1) -> None:
         if not isinstance(size, int) and len(size) != 2:
-            raise ValueError(f"a size is a number or (width, height), not {size!r}")
+            raise ValueError(f"size must be a number or (width, height), not {size!r}")
         self.size, self.interpolation = size, interpolation
 
     def __call__(self, img: Array) -> Array:
-        """Transform an image."""
         height, width = img.shape[:2]
         if not isinstance(self.size, int):
             return self._resize(img, (self.size[0], self.size[1]))
@@ -138,17 +123,12 @@ class Scale:
 
 
 class CenterCrop:
-    """Keep the middle; smaller images are scaled up first.
-
-    Args:
-        size: The side of a square, or (height, width).
-    """
+    """Keep the middle: a square, or (height, width). Smaller images are scaled up first."""
 
     def __init__(self, size: int | Sequence[int]) -> None:
         self.size = _pair(size)
 
     def __call__(self, img: Array) -> Array:
-        """Transform an image."""
         (high, wide), (height, width) = self.size, img.shape[:2]
         if high > height or wide > width:
             factor = max(high / height, wide / width)
@@ -159,18 +139,12 @@ class CenterCrop:
 
 
 class RandomCropVideo:
-    """Keep a box at a random place, the same of all frames.
-
-    Args:
-        size: The side of a square, or (height, width).
-        padding: Zeros put around the frames first.
-    """
+    """Keep a box at a random place, the same of all frames, which are padded with zeros first."""
 
     def __init__(self, size: int | Sequence[int], padding: Padding = 0) -> None:
         self.size, self.padding = _pair(size), padding
 
     def __call__(self, imgs: Sequence[Array]) -> list[Array]:
-        """Transform a list of frames."""
         return _crop_anywhere(imgs, self.size, self.padding)
 
 
@@ -178,32 +152,24 @@ class RandomCrop(RandomCropVideo):
     """Keep a box at a random place."""
 
     def __call__(self, img: Any) -> Any:
-        """Transform an image."""
         return super().__call__([img])[0]
 
 
 class JitterCropVideo:
-    """Keep a box of random size, one of several, at a random place, the same of all frames.
-
-    Args:
-        sample_sizes: Widths and heights, of which one each is drawn.
-        padding: Zeros put around the frames first.
-    """
+    """Keep a box at a random place, the same of all frames, with a width and height drawn from `sample_sizes`."""
 
     def __init__(self, sample_sizes: Sequence[int] = _JITTER, padding: Padding = 0) -> None:
         self.sample_sizes, self.padding = sample_sizes, padding
 
     def __call__(self, imgs: Sequence[Array]) -> list[Array]:
-        """Transform a list of frames."""
         wide, high = random.choice(self.sample_sizes), random.choice(self.sample_sizes)
         return _crop_anywhere(imgs, (high, wide), self.padding)
 
 
 class JitterCrop(JitterCropVideo):
-    """Keep a box of random size, one of several, at a random place."""
+    """Keep a box at a random place, with a width and height drawn from `sample_sizes`."""
 
     def __call__(self, img: Any) -> Any:
-        """Transform an image."""
         return super().__call__([img])[0]
 
 
@@ -212,17 +178,13 @@ def _pair(size: int | Sequence[int]) -> tuple[int, int]:
 
 
 def _crop_anywhere(imgs: Sequence[Array], size: tuple[int, int], padding: Padding) -> list[Array]:
-    """The same box of all frames.
-
-    Raises:
-        ValueError: The frames are smaller than the box.
-    """
+    """Return the same box of all frames."""
     left, top, right, bottom = (padding,) * 4 if isinstance(padding, int) else padding
     if left or top or right or bottom:
         imgs = [np.pad(img, ((top, bottom), (left, right)) + ((0, 0),) * (img.ndim - 2)) for img in imgs]
     high, wide = size
     height, width = imgs[0].shape[:2]
     if high > height or wide > width:
-        raise ValueError(f"frames of {width}x{height} pixels have no crop of {wide}x{high}: scale them first")
+        raise ValueError(f"frames of {width}x{height} pixels have no crop of {wide}x{high}: scale them up first")
     x, y = random.randint(0, width - wide), random.randint(0, height - high)
     return [img[y : y + high, x : x + wide] for img in imgs]

@@ -1,4 +1,4 @@
-"""What `gulpio2.utils` has."""
+"""`gulpio2.utils`: images, videos by the program ffmpeg, and lists of entries."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from bushel.compat.gulpio2.errors import (
     ImageNotFound,
     VideoNotFoundError,
 )
+from bushel.compat.gulpio2.fileio import GulpDirectory
 from bushel.compat.gulpio2.images import Image, img_to_jpeg_bytes, jpeg_bytes_to_img
 
 if TYPE_CHECKING:
@@ -45,17 +46,17 @@ __all__ = [
     "temp_dir_for_bursting",
 ]
 
-# Videos by the program ffmpeg. The adapters decode with PyAV and write no temporary files.
+# Videos through the program ffmpeg. The adapters decode with PyAV and write no temporary files.
 
 
 def check_ffmpeg_exists() -> bool:
-    """Whether there is a program `ffmpeg`."""
+    """Return whether the program `ffmpeg` is installed."""
     return shutil.which("ffmpeg") is not None
 
 
 @contextmanager
 def temp_dir_for_bursting(shm_dir_path: str = "/dev/shm") -> Iterator[str]:
-    """A temporary directory with a random name, which goes away in the end, after an error too."""
+    """Make a temporary directory with a random name, and remove it at the end."""
     path = os.path.join(shm_dir_path, str(random.SystemRandom().getrandbits(128)))
     os.makedirs(path)
     try:
@@ -65,13 +66,9 @@ def temp_dir_for_bursting(shm_dir_path: str = "/dev/shm") -> Iterator[str]:
 
 
 def burst_frames_to_shm(vid_path: str, temp_burst_dir: str, frame_rate: float | None = None) -> None:
-    """Write the frames of a video as `%010d.jpg`. A video that ffmpeg cannot decode is named on standard error.
-
-    Raises:
-        FFMPEGNotFound: There is no program `ffmpeg`.
-    """
+    """Write the frames of a video as `%010d.jpg`. A video that ffmpeg cannot decode is named on standard error."""
     if not check_ffmpeg_exists():
-        raise FFMPEGNotFound("there is no program ffmpeg: install it, or use the adapters, which do without")
+        raise FFMPEGNotFound("the program ffmpeg is missing: install it, or use the adapters, which do not need it")
     rate = [] if not frame_rate else ["-r", str(frame_rate)]
     target = os.path.join(temp_burst_dir, "%010d.jpg")
     command = ["ffmpeg", "-nostdin", "-loglevel", "error", "-i", vid_path, *rate, "-q:v", "1", "-f", "image2", target]
@@ -90,23 +87,16 @@ def burst_video_into_frames(vid_path: str, temp_burst_dir: str, frame_rate: floa
 
 
 def resize_images(imgs: Iterable[str], img_size: int = -1) -> Iterator[Image]:
-    """The images at some paths, as `resize_by_short_edge` gives them."""
+    """Read and resize images: see `resize_by_short_edge`."""
     for path in imgs:
         yield resize_by_short_edge(path, img_size)
 
 
 def resize_by_short_edge(img: str | os.PathLike[str] | PIL.Image.Image | Image, size: int) -> Image:
-    """Resize an image so that its shorter edge has `size` pixels: bilinear, the other edge rounded down.
-
-    Args:
-        img: A path, an image of Pillow, or an array.
-        size: Pixels; below 1 the image stays as it is.
+    """Resize a path, Pillow image or array so that its shorter edge has `size` pixels; below 1 it keeps its size.
 
     Returns:
         uint8 of shape HxWx3, or HxW for a grey image. Palettes, transparency and CMYK become RGB.
-
-    Raises:
-        OSError: The file is missing, or no image.
     """
     from PIL import Image as Pillow
 
@@ -125,7 +115,7 @@ def resize_by_short_edge(img: str | os.PathLike[str] | PIL.Image.Image | Image, 
 
 
 def _plain(picture: PIL.Image.Image) -> PIL.Image.Image:
-    """Grey or RGB: the rest has no pixels that a JPEG of GulpIO holds."""
+    """Convert an image to grey or RGB, which a JPEG of GulpIO holds."""
     if picture.mode in ("L", "RGB"):
         picture.load()
         return picture
@@ -138,18 +128,12 @@ def _plain(picture: PIL.Image.Image) -> PIL.Image.Image:
 def remove_entries_with_duplicate_ids(
     output_directory: str | os.PathLike[str], meta_dict: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The entries whose id is neither in the directory nor an earlier entry's; those left out are printed.
-
-    Raises:
-        DuplicateIdException: None is left.
-    """
-    from bushel.compat.gulpio2.directory import GulpDirectory
-
+    """Return the entries whose id is new to the directory and the list, and print the others."""
     first: dict[str, Mapping[str, Any]] = {}
     for entry in meta_dict:
         if first.setdefault(str(entry["id"]), entry) is not entry:
             print(f"Id {entry['id']} more than once in json file, I skip it!")
-    with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # ids that are there twice are there
+    with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # an id in several chunks exists
         existing = GulpDirectory(output_directory).merged_meta_dict.keys()
     for id_ in (id_ for id_ in first if id_ in existing):
         print(f"Id {id_} already in GulpDirectory, I skip it!")
@@ -164,18 +148,14 @@ def remove_entries_with_duplicate_ids(
 
 
 def find_images_in_folder(folder: str | os.PathLike[str], formats: Sequence[str] = ("jpg",)) -> list[str]:
-    """Paths of the images with these suffixes, sorted."""
+    """Return the paths of the images with these suffixes, sorted."""
     found = [path for suffix in formats for path in glob.glob(os.path.join(glob.escape(str(folder)), f"*.{suffix}"))]
     return sorted(found)
 
 
 def get_single_video_path(folder_name: str | os.PathLike[str], format_: str = "mp4") -> str:
-    """Path of the one video in a folder.
-
-    Raises:
-        VideoNotFoundError: There is none, or several (a `FileNotFoundError` and an `AssertionError`).
-    """
+    """Return the path of the one video in a folder."""
     found = glob.glob(os.path.join(glob.escape(str(folder_name)), f"*.{format_}"))
     if len(found) != 1:
-        raise VideoNotFoundError(f"{Path(folder_name)} holds {len(found)} videos *.{format_}, expected one")
+        raise VideoNotFoundError(f"{Path(folder_name)} holds {len(found)} videos *.{format_}; expected one")
     return found[0]

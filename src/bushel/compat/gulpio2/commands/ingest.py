@@ -1,148 +1,195 @@
-"""The eight commands that gulp a dataset. The exit code is 1 when items were left out, which are named."""
+"""The eight commands that gulp a dataset, as a table. Their exit code is 1 if items were left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import errno
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from bushel.compat.gulpio2.adapters import (
-    AbstractDatasetAdapter,
-    ActivitynetAdapter,
-    Custom20BNCsvJpegAdapter,
-    Custom20BNCsvWebmAdapter,
-    Custom20BNJsonVideoAdapter,
-    ImageFolderAdapter,
-    ImageListAdapter,
-    KineticsAdapter,
-    VideoFolderAdapter,
-)
-from bushel.compat.gulpio2.commands.options import Command, made_by
-from bushel.compat.gulpio2.ingest import GulpIngestor
+from bushel.compat.gulpio2 import GulpIngestor, __version__, adapters
 
-__all__ = [
-    "gulp2_20bn_csv_jpeg",
-    "gulp2_20bn_csv_webm",
-    "gulp2_20bn_json_videos",
-    "gulp2_activitynet",
-    "gulp2_image_folder",
-    "gulp2_image_list",
-    "gulp2_kinetics",
-    "gulp2_video_folder",
-]
+__all__ = ["COMMANDS", "made_by"]
+
+Made = TypeVar("Made")
+
+_HELP = {
+    "input_json": "the list, .json or .json.gz",
+    "input_csv": "the list",
+    "image_list_file": "the list",
+    "videos_directory": "folder of the videos",
+    "video_directory": "folder of the videos",
+    "images_directory": "folder of the images",
+    "jpeg_directory": "folder of the folders of frames",
+    "output_directory": "folder of the chunks; new chunks are added to existing ones",
+}
+_FOLDERS = frozenset(("videos_directory", "video_directory", "images_directory", "jpeg_directory"))
 
 
-def gulp2_20bn_json_videos(arguments: list[str]) -> int:
-    """Gulp videos listed in a JSON file."""
-    command = Command(
+def _folder(path: str) -> str:
+    """Return the path of a folder that exists: an adapter would find nothing in others."""
+    if not os.path.isdir(path):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", path)
+    return path
+
+
+def frame_rate(text: str) -> int:
+    """Return a positive number of frames a second."""
+    rate = int(text)
+    if rate < 1:
+        raise argparse.ArgumentTypeError(f"expected at least one frame a second, not {rate}")
+    return rate
+
+
+_SIZE = {"type": int, "metavar": "PIXELS", "help": "shorter edge of resized frames [-1: the original size]"}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "frame_size": _SIZE,
+    "image_size": {**_SIZE, "dest": "frame_size"},
+    "img_size": {**_SIZE, "dest": "img_size"},
+    "frame_rate": {"type": frame_rate, "default": 8, "metavar": "N", "help": "frames kept of a second [8]"},
+    "label_name": {"metavar": "KEY", "help": "key of the label in the list [{default}]"},
+    "extend": {"action": "store_true", "help": "add to existing chunks, which is the default"},
+    "remove_duplicates": {
+        "dest": "remove_duplicate_ids",
+        "action": "store_true",
+        "help": "leave out ids that are listed twice, or are in the output directory already",
+    },
+    "shm_dir": {"dest": "shm_dir_path", "metavar": "DIR", "help": "accepted, and not used"},
+    "phase": {"choices": ("training", "validation", "testing"), "help": "the subset [training]"},
+    "root_path": {"dest": "root_folder", "metavar": "DIR", "help": "folder that the paths are relative to [here]"},
+}
+"""Options by their usual names. Those without a default have that of the adapter's parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gulp:
+    """A command that gulps a dataset; it takes the command line's words and returns the exit code.
+
+    Attributes:
+        adapter: The adapter.
+        summary: The help's first line.
+        layout: Examples of the files that it reads.
+        arguments: Parameters of the adapter, with the names that the help has for them.
+        options: Names in `_OPTIONS`.
+        items: What a chunk holds, `videos` or `images`.
+    """
+
+    name: str
+    adapter: Callable[..., adapters.AbstractDatasetAdapter]
+    summary: str
+    layout: str
+    arguments: Mapping[str, str]
+    options: tuple[str, ...]
+    items: str = "videos"
+
+    def __call__(self, arguments: list[str]) -> int:
+        given = vars(self._parser().parse_args(arguments))
+        adapter = made_by(self.adapter, given)
+        written = GulpIngestor(adapter, given["output_folder"], given["items_per_chunk"], given["num_workers"])()
+        return 0 if written == len(adapter) else 1
+
+    def _parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(
+            prog=f"bushel {self.name}",
+            description=self.summary,
+            epilog=self.layout,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--version", action="version", version=f"GulpIO2 {__version__}, by Bushel")
+        chunk: dict[str, Any] = {"dest": "items_per_chunk", "type": int, "default": 100, "metavar": "N"}
+        parser.add_argument(f"--{self.items}_per_chunk", **chunk, help=f"{self.items} in one chunk [100]")
+        parser.add_argument("--num_workers", type=int, default=4, metavar="N", help="parallel processes [4]")
+        parser.add_argument("--shuffle", action="store_true", help="shuffle the dataset before it is gulped")
+        for parameter, name in self.arguments.items():
+            kind = _folder if name in _FOLDERS else str
+            parser.add_argument(parameter, metavar=name, help=_HELP[name], type=kind)
+        parameters = inspect.signature(self.adapter).parameters
+        for name in self.options:
+            option = dict(_OPTIONS[name])
+            if "default" not in option and "action" not in option:
+                option["default"] = parameters[option.get("dest", name)].default
+                option["help"] = option["help"].format(default=option["default"])
+            parser.add_argument("--image_size" if name == "img_size" else f"--{name}", **option)
+        return parser
+
+
+def made_by(kind: Callable[..., Made], given: Mapping[str, Any]) -> Made:
+    """Make an adapter from a command line's values for its parameters."""
+    return kind(**{name: given[name] for name in inspect.signature(kind).parameters if name in given})
+
+
+_JSON = {"json_file": "input_json", "folder": "videos_directory", "output_folder": "output_directory"}
+_CSV = {"csv_file": "input_csv", "folder": "videos_directory", "output_folder": "output_directory"}
+_TWENTYBN = ("frame_size", "frame_rate", "label_name", "extend", "remove_duplicates", "shm_dir")
+
+COMMANDS = [
+    Gulp(
         "gulp2_20bn_json_videos",
+        adapters.Custom20BNJsonVideoAdapter,
         "Gulp a 20BN dataset: a JSON list of videos, and a folder with an MP4 for each.",
         'list:    [{"id": 1, "template": "Picking [something] up"}, ...]\nvideos:  videos_directory/1/any.mp4',
-    )
-    command.add_places(json_file="input_json", folder="videos_directory", output_folder="output_directory")
-    command.add_twentybn(label="template")
-    return _gulp(Custom20BNJsonVideoAdapter, command, arguments)
-
-
-def gulp2_20bn_csv_webm(arguments: list[str]) -> int:
-    """Gulp videos listed in a CSV file."""
-    command = Command(
+        _JSON,
+        _TWENTYBN,
+    ),
+    Gulp(
         "gulp2_20bn_csv_webm",
+        adapters.Custom20BNCsvWebmAdapter,
         "Gulp a 20BN dataset: a CSV list of videos, and a WebM for each.",
         "list:    1;Picking [something] up\nvideos:  videos_directory/1.webm",
-    )
-    command.add_places(csv_file="input_csv", folder="videos_directory", output_folder="output_directory")
-    command.add_twentybn(label="label")
-    return _gulp(Custom20BNCsvWebmAdapter, command, arguments)
-
-
-def gulp2_20bn_csv_jpeg(arguments: list[str]) -> int:
-    """Gulp folders of frames listed in a CSV file."""
-    command = Command(
+        _CSV,
+        _TWENTYBN,
+    ),
+    Gulp(
         "gulp2_20bn_csv_jpeg",
+        adapters.Custom20BNCsvJpegAdapter,
         "Gulp a 20BN dataset: a CSV list of videos, and a folder of JPEGs for each.",
         "list:    1;Picking [something] up\nframes:  jpeg_directory/1/*.jpg, in the order of their names",
-    )
-    command.add_places(csv_file="input_csv", folder="jpeg_directory", output_folder="output_directory")
-    command.add_size("image_size")
-    command.add_shm()
-    return _gulp(Custom20BNCsvJpegAdapter, command, arguments)
-
-
-def gulp2_activitynet(arguments: list[str]) -> int:
-    """Gulp ActivityNet."""
-    command = Command(
+        {**_CSV, "folder": "jpeg_directory"},
+        ("image_size", "shm_dir"),
+    ),
+    Gulp(
         "gulp2_activitynet",
+        adapters.ActivitynetAdapter,
         "Gulp a subset of ActivityNet.",
         'list:    {"database": {"<id>": {"subset": "training", ...}, ...}}\nvideos:  videos_directory/<id>.<suffix>',
-    )
-    command.add_places(json_file="input_json", folder="videos_directory", output_folder="output_directory")
-    command.add_size("image_size")
-    command.add_shm()
-    command.add_argument(
-        "--phase",
-        default="training",
-        choices=("training", "validation", "testing"),
-        help="the subset [training]",
-    )
-    return _gulp(ActivitynetAdapter, command, arguments)
-
-
-def gulp2_kinetics(arguments: list[str]) -> int:
-    """Gulp Kinetics."""
-    command = Command(
+        _JSON,
+        ("image_size", "shm_dir", "phase"),
+    ),
+    Gulp(
         "gulp2_kinetics",
+        adapters.KineticsAdapter,
         "Gulp Kinetics, trimmed.",
         'list:    {"<id>": {...}, ...}\nvideos:  videos_directory/<class>/<id>_000010_000020.mp4',
-    )
-    command.add_places(json_file="input_json", folder="videos_directory", output_folder="output_directory")
-    command.add_size("image_size")
-    command.add_shm()
-    return _gulp(KineticsAdapter, command, arguments)
-
-
-def gulp2_image_folder(arguments: list[str]) -> int:
-    """Gulp images in folders."""
-    command = Command(
+        _JSON,
+        ("image_size", "shm_dir"),
+    ),
+    Gulp(
         "gulp2_image_folder",
+        adapters.ImageFolderAdapter,
         "Gulp images (.jpg, .png) in a folder for each label.",
         "images:  images_directory/<label>/<name>.jpg",
+        {"folder": "images_directory", "output_folder": "output_directory"},
+        ("img_size",),
         items="images",
-    )
-    command.add_places(folder="images_directory", output_folder="output_directory")
-    command.add_size("image_size", "img_size")
-    return _gulp(ImageFolderAdapter, command, arguments)
-
-
-def gulp2_image_list(arguments: list[str]) -> int:
-    """Gulp images of a list."""
-    command = Command(
+    ),
+    Gulp(
         "gulp2_image_list",
+        adapters.ImageListAdapter,
         "Gulp the images of a list.",
         "list:  image/path1.jpg, label1\n       image/path2.jpg, label2",
+        {"input_file": "image_list_file", "output_folder": "output_directory"},
+        ("img_size", "root_path"),
         items="images",
-    )
-    command.add_places(input_file="image_list_file", output_folder="output_directory")
-    command.add_size("image_size", "img_size")
-    command.add_argument(
-        "--root_path", dest="root_folder", default="", metavar="DIR", help="what the paths are relative to [here]"
-    )
-    return _gulp(ImageListAdapter, command, arguments)
-
-
-def gulp2_video_folder(arguments: list[str]) -> int:
-    """Gulp videos in folders."""
-    command = Command(
+    ),
+    Gulp(
         "gulp2_video_folder",
+        adapters.VideoFolderAdapter,
         "Gulp videos (.mp4, .webm) in a folder for each label.",
         "videos:  video_directory/<label>/<name>.mp4",
-    )
-    command.add_places(folder="video_directory", output_folder="output_directory")
-    command.add_size("frame_size")
-    command.add_shm()
-    return _gulp(VideoFolderAdapter, command, arguments)
-
-
-def _gulp(kind: Callable[..., AbstractDatasetAdapter], command: Command, arguments: list[str]) -> int:
-    given = vars(command.parse_args(arguments))
-    adapter = made_by(kind, given)
-    written = GulpIngestor(adapter, given["output_folder"], given["items_per_chunk"], given["num_workers"])()
-    return 0 if written == len(adapter) else 1
+        {"folder": "video_directory", "output_folder": "output_directory"},
+        ("frame_size", "shm_dir"),
+    ),
+]

@@ -1,4 +1,4 @@
-"""`gulp2_register_adapter`, and the command lines that it makes."""
+"""`gulp2_register_adapter`, and the command lines that it writes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel.compat.gulpio2.commands.options import made_by
-from bushel.compat.gulpio2.ingest import GulpIngestor
-from bushel.sources.adapters import NoModuleError, ParameterError, load_class
+from bushel.compat.gulpio2 import GulpIngestor
+from bushel.compat.gulpio2.commands.ingest import made_by
+from bushel.sources import NoModuleError, ParameterError, load_class
 
 __all__ = ["build_parser", "gulp2_register_adapter", "run", "script_name"]
 
 _USUAL = {"videos_per_chunk": 100, "num_workers": 4}
-"""Options that every script has, unless the adapter has a parameter of that name."""
+"""Options of every script, unless the adapter has a parameter of that name."""
 
 
 def gulp2_register_adapter(arguments: list[str]) -> int:
     """Write a script that gulps with an adapter class into the current directory."""
     parser = argparse.ArgumentParser(
         prog="bushel gulp2_register_adapter",
-        description="Make a command line for an adapter class: an executable in the current directory, named like the "
-        "class in snake_case. What the constructor needs become arguments, last one first, and what has a default "
-        "becomes an option of that type.",
+        description="Write a command line for an adapter class: an executable in the current directory, named like the "
+        "class in snake_case. Required parameters of the constructor become arguments, last one first; parameters "
+        "with a default become options of that type.",
     )
-    parser.add_argument("adapter_file", help="the module that has the class, such as gulpio2.adapters, or its file")
+    parser.add_argument("adapter_file", help="the module of the class, such as gulpio2.adapters, or its file")
     parser.add_argument("class_name", help="the class, an AbstractDatasetAdapter")
     given = parser.parse_args(arguments)
     kind = _load(given.adapter_file, given.class_name)
     path = Path(script_name(given.class_name))
-    build_parser(kind, path.name)  # says now what a command line cannot give
+    build_parser(kind, path.name)  # fails now if a command line cannot give a parameter
     module = given.adapter_file
     module = str(Path(module).resolve()) if module.endswith(".py") else module
     python = sys.executable
@@ -58,29 +58,19 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
 
 
 def run(module: str, class_name: str, arguments: Sequence[str] | None = None) -> None:
-    """Gulp what an adapter gives, as the command line says.
-
-    Args:
-        module: The module of the adapter, or its file.
-        class_name: The adapter.
-        arguments: The command line; by default that of the process.
-    """
+    """Gulp with an adapter class of a module (or its file), as `arguments` say, by default the process's own."""
     kind = _load(module, class_name)
     given = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
     GulpIngestor(made_by(kind, given), given["output_folder"], given["videos_per_chunk"], given["num_workers"])()
 
 
 def script_name(class_name: str) -> str:
-    """`NewAdapterClassName` as `new_adapter_class_name`."""
+    """Return `new_adapter_class_name` for `NewAdapterClassName`."""
     return re.sub("(?<!^)(?=[A-Z])", "_", class_name).lower()
 
 
 def build_parser(kind: Callable[..., Any], name: str) -> argparse.ArgumentParser:
-    """The command line of an adapter.
-
-    Raises:
-        ParameterError: A parameter of its constructor cannot come from a command line.
-    """
+    """Return the command line of an adapter, or raise a `ParameterError` if it cannot give a required parameter."""
     summary = (inspect.getdoc(kind) or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog=name, description=summary or None)
     parameters = [
@@ -93,7 +83,7 @@ def build_parser(kind: Callable[..., Any], name: str) -> argparse.ArgumentParser
         _add(parser, parameter, hints.get(parameter.name))
     taken = {parameter.name for parameter in parameters}
     if "output_folder" not in taken:
-        parser.add_argument("output_folder", help="where the chunks go")
+        parser.add_argument("output_folder", help="folder of the chunks")
     for option, default in _USUAL.items():
         if option not in taken:
             parser.add_argument(f"--{option}", type=int, default=default, metavar="N", help=f"[{default}]")
@@ -107,7 +97,7 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: An
     read = _reader(kind, default if not needed else None)
     if read is None:
         if needed:
-            raise ParameterError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
+            raise ParameterError(f"a command line cannot give the parameter {name}, a {kind}: give it a default")
         return
     if needed:
         parser.add_argument(name, type=read)
@@ -120,7 +110,7 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: An
 
 
 def _reader(kind: Any, default: Any) -> Callable[[str], Any] | None:
-    """What turns a word of the command line into a value; None if nothing does."""
+    """Return the function that turns a word of the command line into a value, or None."""
     if kind is bool:
         return _truth
     if kind in (str, int, float, Path):
@@ -147,7 +137,7 @@ def _shown(default: Any) -> str:
 
 
 def _plain(hint: Any) -> Any:
-    """A type without `| None`."""
+    """Return a type without `| None`."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
         return _plain(kinds[0]) if len(kinds) == 1 else str if str in kinds else hint
@@ -155,7 +145,7 @@ def _plain(hint: Any) -> Any:
 
 
 def _load(module: str, name: str) -> Any:
-    """The class. Where GulpIO is not installed, its adapters are those of this package."""
+    """Return the class; if GulpIO is not installed, of its adapters in this package."""
     try:
         return load_class(module, name)
     except NoModuleError:

@@ -1,0 +1,499 @@
+"""`gulpio2.adapters`: the abstract adapter, and the eight that GulpIO2 ships.
+
+The lists of 20BN, Kinetics and ActivityNet are read by `bushel.sources`. Where an adapter has a `shm_dir_path`, it is
+accepted and not used, because frames are decoded in memory.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import random
+import sys
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bushel.compat.gulpio2.errors import ListFileError, ListNameError, VideoNotFoundError
+from bushel.compat.gulpio2.images import Image
+from bushel.compat.gulpio2.utils import (
+    find_images_in_folder,
+    get_single_video_path,
+    remove_entries_with_duplicate_ids,
+    resize_by_short_edge,
+    resize_images,
+)
+from bushel.compat.gulpio2.video import read_video
+from bushel.errors import FormatError
+from bushel.ingest import load_labels
+from bushel.sources import extend_labels, kinetics_id, read_annotations, read_twentybn
+from bushel.storage import write_whole
+
+__all__ = [
+    "AbstractDatasetAdapter",
+    "ActivitynetAdapter",
+    "Custom20BNAdapterMixin",
+    "Custom20BNCsvJpegAdapter",
+    "Custom20BNCsvWebmAdapter",
+    "Custom20BNJsonVideoAdapter",
+    "ImageFolderAdapter",
+    "ImageListAdapter",
+    "KineticsAdapter",
+    "VideoFolderAdapter",
+]
+
+Item = dict[str, Any]
+
+
+class AbstractDatasetAdapter(ABC):
+    """Items to be gulped. Worker processes get copies, so an adapter must be picklable."""
+
+    @abstractmethod
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        """Iterate over the items, or over a slice of them.
+
+        Yields:
+            Dicts with `id` (unique), `frames` (a list of uint8 arrays HxWx3 or HxW, Pillow images, or JPEGs as bytes)
+            and `meta` (a dict that JSON can hold).
+        """
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of items."""
+
+
+def video_frames(path: str, size: int, rate: float | None = None) -> list[Image]:
+    """Return the resized frames of a video. If it cannot be decoded, print why, and return no frames."""
+    try:
+        return read_video(path, rate, partial(resize_by_short_edge, size=size))
+    except (FormatError, OSError) as error:
+        print(error if path in str(error) else f"{path}: {error}", file=sys.stderr)
+        return []
+
+
+def _number_labels(names: Iterable[str], folder: str) -> dict[str, int]:
+    """Return labels to numbers: known labels of the folder keep theirs, and others follow in sorted order."""
+    return extend_labels(names, load_labels(Path(folder, "label2idx.json")))
+
+
+def _write_labels(labels: Mapping[str, int], folder: str) -> None:
+    """Write `label2idx.json` with GulpIO2's bytes."""
+    write_whole(Path(folder, "label2idx.json"), json.dumps(labels).encode())
+
+
+@contextmanager
+def _list_errors() -> Iterator[None]:
+    try:
+        yield
+    except FormatError as error:
+        raise ListFileError(error.message, file=error.file, offset=error.offset, hint=error.hint) from error
+
+
+class Custom20BNAdapterMixin:
+    """Entries of `data` with a label, and the numbers of labels in the output folder's `label2idx.json`."""
+
+    data: list[dict[str, Any]]
+    output_folder: str
+    labels2idx: dict[str, int]
+    label_name: str = "label"
+
+    def check_if_label2idx_exists(self) -> bool:
+        return os.path.exists(os.path.join(self.output_folder, "label2idx.json"))
+
+    def read_label2idx(self) -> dict[str, int]:
+        with open(os.path.join(self.output_folder, "label2idx.json"), encoding="utf-8") as file:
+            labels: dict[str, int] = json.load(file)
+        return labels
+
+    def create_label2idx_dict(self, label_name: str) -> dict[str, int]:
+        return _number_labels((item[label_name] for item in self.data), self.output_folder)
+
+    def write_label2idx_dict(self) -> None:
+        _write_labels(self.labels2idx, self.output_folder)
+
+    def get_meta(self) -> list[dict[str, Any]]:
+        labels = [entry[self.label_name] for entry in self.data]
+        entries = zip(self.data, labels, strict=True)
+        return [{"id": entry["id"], "label": label, "idx": self.labels2idx[label]} for entry, label in entries]
+
+
+class _Listed(AbstractDatasetAdapter, Custom20BNAdapterMixin):
+    """Entries of a list of 20BN, each with its own frames."""
+
+    def __init__(
+        self,
+        data: list[dict[str, Any]],
+        folder: str,
+        output_folder: str,
+        label_name: str,
+        shuffle: bool,
+        new_only: bool,
+    ) -> None:
+        self.data, self.folder, self.output_folder, self.label_name = data, folder, output_folder, label_name
+        self.labels2idx = self.create_label2idx_dict(label_name)
+        self.shuffle = bool(shuffle)
+        self.all_meta: list[Any] = self.get_meta()
+        if new_only:
+            self.all_meta = remove_entries_with_duplicate_ids(output_folder, self.all_meta)
+        if self.shuffle:
+            random.shuffle(self.all_meta)
+
+    def __len__(self) -> int:
+        return len(self.all_meta)
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        """Iterate over the items, and write `label2idx.json` at the end."""
+        for meta in self.all_meta[slice_element or slice(None)]:
+            yield {"meta": meta, "frames": self.frames_of(os.path.join(self.folder, str(meta["id"]))), "id": meta["id"]}
+        self.write_label2idx_dict()
+
+    def frames_of(self, path: str) -> list[Any]:
+        """Return the frames of the item whose files are at this path, or begin with it."""
+        raise NotImplementedError
+
+
+class Custom20BNJsonVideoAdapter(_Listed):
+    """A JSON list of `{"id", label_name}` (`.json` or `.json.gz`), and `folder/<id>/` with one MP4."""
+
+    def __init__(
+        self,
+        json_file: str,
+        folder: str,
+        output_folder: str,
+        shuffle: bool = False,
+        frame_size: int = -1,
+        frame_rate: int = 8,
+        shm_dir_path: str = "/dev/shm",
+        label_name: str = "template",
+        remove_duplicate_ids: bool = False,
+    ) -> None:
+        self.json_file, self.shm_dir_path = json_file, shm_dir_path
+        self.frame_size, self.frame_rate = int(frame_size), int(frame_rate)
+        if not json_file.endswith((".json", ".json.gz")):
+            raise ListNameError(f"Wrong data file format (.json.gz or .json): {json_file}")
+        data = self.read_json(json_file)
+        for number, entry in enumerate(data):
+            if missing := [key for key in ("id", label_name) if key not in entry]:
+                raise ListFileError(
+                    f"entry {number} has no {missing[0]!r}: {str(entry)[:100]}",
+                    file=json_file,
+                    hint=f"entries are like {{'id': 1, {label_name!r}: 'Picking [something] up'}}; --label_name says "
+                    "which key has the label",
+                )
+        super().__init__(data, folder, output_folder, label_name, shuffle, remove_duplicate_ids)
+
+    def read_json(self, json_file: str) -> Any:
+        with _list_errors():
+            return read_twentybn(json_file)
+
+    read_gz_json = read_json
+
+    def frames_of(self, path: str) -> list[Any]:
+        return video_frames(get_single_video_path(path, format_="mp4"), self.frame_size, self.frame_rate)
+
+
+class _CsvListed(_Listed):
+    def read_csv(self, csv_file: str) -> list[dict[str, Any]]:
+        """Return the entries of a list; those of a test set have the label "dummy"."""
+        return [{"id": row["id"], self.label_name: row.get("label", "dummy")} for row in read_twentybn(csv_file)]
+
+
+class Custom20BNCsvWebmAdapter(_CsvListed):
+    """Lines of `id;label` (or `id`, for a test set: label "dummy"), and `folder/<id>.webm`."""
+
+    def __init__(
+        self,
+        csv_file: str,
+        folder: str,
+        output_folder: str,
+        shuffle: bool = False,
+        frame_size: int = -1,
+        frame_rate: int = 12,
+        shm_dir_path: str = "/dev/shm",
+        label_name: str = "label",
+        remove_duplicate_ids: bool = False,
+    ) -> None:
+        self.label_name, self.shm_dir_path = label_name, shm_dir_path
+        self.frame_size, self.frame_rate = int(frame_size), int(frame_rate)
+        data = self.read_csv(csv_file)
+        super().__init__(data, folder, output_folder, label_name, shuffle, remove_duplicate_ids)
+
+    def get_single_video_file_path(self, folder_name: str, format_: str = "webm") -> str:
+        path = f"{folder_name}.{format_}"
+        if not os.path.isfile(path):
+            raise VideoNotFoundError(f"there is no video {path}")
+        return path
+
+    def frames_of(self, path: str) -> list[Any]:
+        return video_frames(self.get_single_video_file_path(path), self.frame_size, self.frame_rate)
+
+
+class Custom20BNCsvJpegAdapter(_CsvListed):
+    """Lines of `id;label`, and the frames `folder/<id>/*.jpg`, in the order of their names."""
+
+    def __init__(
+        self,
+        csv_file: str,
+        folder: str,
+        output_folder: str,
+        shuffle: bool = False,
+        frame_size: int = -1,
+        shm_dir_path: str = "/dev/shm",
+    ) -> None:
+        self.shm_dir_path, self.frame_size = shm_dir_path, int(frame_size)
+        super().__init__(self.read_csv(csv_file), folder, output_folder, "label", shuffle, new_only=False)
+
+    def frames_of(self, path: str) -> list[Any]:
+        return list(resize_images(find_images_in_folder(path, formats=["jpg"]), self.frame_size))
+
+
+class _Videos(AbstractDatasetAdapter):
+    """Videos of a folder, with their entries in a JSON file; the order is that of the names."""
+
+    member: str | None = None
+    vid_storage: list[str]
+
+    def __init__(self, json_file: str, folder: str, frame_size: int, shm_dir_path: str) -> None:
+        self.json_file, self.folder, self.shm_dir_path = json_file, folder, shm_dir_path
+        self.frame_size = int(frame_size)
+        self.json_storage = self.read_json(json_file)
+        if not all(isinstance(entry, dict) for entry in self.json_storage.values()):
+            raise ListFileError("expected an object {...} for each video", file=json_file)
+
+    def read_json(self, json_file: str) -> dict[str, Any]:
+        """Return the entries by video id."""
+        with _list_errors():
+            return read_annotations(json_file, self.member)
+
+    def video_id(self, vid_file: str) -> str:
+        """Return the id in a file's name."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.vid_storage)
+
+    def get_bursted_frames(self, vid_file: str) -> list[Any]:
+        return video_frames(os.path.join(self.folder, vid_file), self.frame_size)
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        for vid_file in self.vid_storage[slice_element or slice(None)]:
+            vid_id = self.video_id(vid_file)
+            if vid_id not in self.json_storage:
+                raise KeyError(f"{self.json_file} has no entry {vid_id!r} for the video {vid_file}")
+            yield {"meta": self.json_storage[vid_id], "frames": self.get_bursted_frames(vid_file), "id": vid_id}
+
+
+class ActivitynetAdapter(_Videos):
+    """A JSON file with a `database` of ids, and `folder/<id>.<suffix>` for the videos of a subset."""
+
+    member = "database"
+
+    def __init__(
+        self,
+        json_file: str,
+        folder: str,
+        shuffle: bool = False,
+        frame_size: int = -1,
+        shm_dir_path: str = "/dev/shm",
+        phase: str = "training",
+    ) -> None:
+        super().__init__(json_file, folder, frame_size, shm_dir_path)
+        self.set_video_storage(phase)
+        if shuffle:
+            random.shuffle(self.vid_storage)
+
+    def set_video_storage(self, phase: str = "training") -> None:
+        """Find the videos of a subset: `training`, `validation` or `testing`."""
+        self.vid_storage = [
+            name
+            for name in sorted(os.listdir(self.folder))
+            if os.path.isfile(os.path.join(self.folder, name))
+            and not name.endswith("part")
+            and self.json_storage.get(self.video_id(name), {}).get("subset") == phase
+        ]
+
+    def video_id(self, vid_file: str) -> str:
+        return vid_file.split(".")[0]
+
+
+class KineticsAdapter(_Videos):
+    """A JSON file with the ids, and `folder/<class>/<id>_<start>_<end>.mp4`, both in seconds of six digits."""
+
+    def __init__(
+        self,
+        json_file: str,
+        folder: str,
+        shuffle: bool = False,
+        frame_size: int = -1,
+        shm_dir_path: str = "/dev/shm",
+    ) -> None:
+        super().__init__(json_file, folder, frame_size, shm_dir_path)
+        self.set_video_storage()
+        if shuffle:
+            random.shuffle(self.vid_storage)
+
+    def set_video_storage(self) -> None:
+        """Find the videos."""
+        found = glob.glob(os.path.join(glob.escape(self.folder), "*", "*.mp4"))
+        self.vid_storage = [os.path.relpath(path, self.folder) for path in sorted(found)]
+
+    def video_id(self, vid_file: str) -> str:
+        whole = kinetics_id(vid_file)
+        return whole if whole in self.json_storage else os.path.splitext(os.path.basename(vid_file))[0].split("_00")[0]
+
+
+class _Files(AbstractDatasetAdapter):
+    """Files with labels: `data` has the `id`, `label` and `path` of each.
+
+    Where several files have the same id, which a gulp file would merge, their ids become the label and the whole path.
+    """
+
+    keeps_path = True
+
+    def __init__(self, data: list[dict[str, str]], output_folder: str, *, shuffle: bool, size: int) -> None:
+        self.data, self.output_folder = data, output_folder
+        self.shuffle, self.size = bool(shuffle), int(size)
+        self.label2idx = self.create_label2idx_dict()
+        self.all_meta: list[dict[str, Any]] = self.get_meta()
+        if self.shuffle:
+            random.shuffle(self.all_meta)
+
+    def get_meta(self) -> list[dict[str, Any]]:
+        return [{**entry, "idx": self.label2idx[entry["label"]]} for entry in self.data]
+
+    def create_label2idx_dict(self) -> dict[str, int]:
+        return _number_labels((item["label"] for item in self.data), self.output_folder)
+
+    def write_label2idx_dict(self) -> None:
+        _write_labels(self.label2idx, self.output_folder)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        """Iterate over the items, and write `label2idx.json` at the end."""
+        for meta in self.all_meta[slice_element or slice(None)]:
+            if (frames := self.frames_of(meta)) is not None:
+                kept = {name: value for name, value in meta.items() if self.keeps_path or name != "path"}
+                yield {"meta": kept, "frames": frames, "id": meta["id"]}
+        self.write_label2idx_dict()
+
+    def frames_of(self, meta: dict[str, Any]) -> list[Any] | None:
+        """Return the frames of an item, or None to leave it out."""
+        raise NotImplementedError
+
+
+class ImageListAdapter(_Files):
+    """Lines of `path,label`, the path relative to `root_folder`. The id is `label-<file name>`.
+
+    An image that cannot be read is printed to standard error and left out.
+    """
+
+    keeps_path = False
+
+    def __init__(
+        self, input_file: str, output_folder: str, root_folder: str = "", shuffle: bool = False, img_size: int = -1
+    ) -> None:
+        self.input_file, self.img_size = input_file, int(img_size)
+        self.root_folder = self.folder = root_folder
+        super().__init__(self.parse_paths(input_file), output_folder, shuffle=shuffle, size=img_size)
+
+    @staticmethod
+    def parse_paths(input_file: str) -> list[dict[str, str]]:
+        """Return the id, label and path of each image of a list."""
+        data = []
+        with open(input_file, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                path, comma, label = line.strip().rpartition(",")
+                if not comma:
+                    raise ValueError(f"{input_file}, line {number}: expected `path,label`, found {line.strip()!r}")
+                path, label = path.strip(), label.strip()
+                data.append({"id": os.path.basename(f"{label}-{path}"), "label": label, "path": path})
+        return _distinct(data, [f"{item['label']}-{item['path']}" for item in data])
+
+    def frames_of(self, meta: dict[str, Any]) -> list[Any] | None:
+        path = os.path.join(self.root_folder, meta["path"])
+        try:
+            return [resize_by_short_edge(path, self.size)]
+        except OSError as error:
+            print(f"{path} is left out: {error}", file=sys.stderr)
+            return None
+
+
+class _Folder(_Files):
+    """Files anywhere below a folder. The folder that holds a file is its label. The id is `label-<file name>`."""
+
+    def __init__(
+        self, folder: str, output_folder: str, file_extensions: Sequence[str], *, shuffle: bool, size: int
+    ) -> None:
+        self.folder = folder
+        self.file_extensions = list(file_extensions)
+        self._paths: dict[str, str] = {}
+        super().__init__(self.parse_folder(folder), output_folder, shuffle=shuffle, size=size)
+
+    def parse_folder(self, folder: str) -> list[dict[str, str]]:
+        """Return the id, label and folder of each file, sorted by path."""
+        root = os.path.join(folder, "")
+        patterns = [f"{glob.escape(root)}**/*{extension}" for extension in self.file_extensions]
+        paths = sorted({path for pattern in patterns for path in glob.glob(pattern, recursive=True)})
+        data = []
+        for path in paths:
+            parent, name = os.path.split(path)
+            label = os.path.basename(os.path.abspath(parent))
+            data.append({"id": f"{label}-{name}", "label": label, "path": parent})
+        data = _distinct(data, [f"{item['label']}-{path[len(root) :]}" for item, path in zip(data, paths, strict=True)])
+        self._paths = {item["id"]: path for item, path in zip(data, paths, strict=True)}
+        return data
+
+
+class ImageFolderAdapter(_Folder):
+    """Images below a folder, in a folder for each label."""
+
+    def __init__(
+        self,
+        folder: str,
+        output_folder: str,
+        file_extensions: Sequence[str] = (".jpg", ".png"),
+        shuffle: bool = False,
+        img_size: int = -1,
+    ) -> None:
+        self.img_size = int(img_size)
+        super().__init__(folder, output_folder, file_extensions, shuffle=shuffle, size=img_size)
+
+    def frames_of(self, meta: dict[str, Any]) -> list[Any]:
+        return [resize_by_short_edge(self._paths[meta["id"]], self.size)]
+
+
+class VideoFolderAdapter(_Folder):
+    """Videos below a folder, in a folder for each label, with all their frames."""
+
+    def __init__(
+        self,
+        folder: str,
+        output_folder: str,
+        file_extensions: Sequence[str] = (".mp4", ".webm"),
+        shuffle: bool = False,
+        frame_size: int = -1,
+        shm_dir_path: str = "/dev/shm",
+    ) -> None:
+        self.frame_size, self.shm_dir_path = int(frame_size), shm_dir_path
+        super().__init__(folder, output_folder, file_extensions, shuffle=shuffle, size=frame_size)
+
+    def frames_of(self, meta: dict[str, Any]) -> list[Any]:
+        return self.get_bursted_frames(self._paths[meta["id"]])
+
+    def get_bursted_frames(self, video_path: str) -> list[Any]:
+        return video_frames(video_path, self.frame_size)
+
+
+def _distinct(data: list[dict[str, str]], longer: Sequence[str]) -> list[dict[str, str]]:
+    """Return the same entries, with longer ids where several have the same one."""
+    taken = Counter(item["id"] for item in data)
+    return [{**item, "id": long} if taken[item["id"]] > 1 else item for item, long in zip(data, longer, strict=True)]
