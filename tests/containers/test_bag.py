@@ -203,7 +203,7 @@ def test_what_no_bag_can_hold_is_refused(spec: dict[str, str]) -> None:
 def test_generation_c_refuses_sequences() -> None:
     with pytest.raises(SpecError, match="generation='B'"):
         CONTAINER.layout(parse_spec(SPEC), WriteOptions(keyed=False, generation="C"))
-    with pytest.raises(SpecError, match="no generation 'D'"):
+    with pytest.raises(SpecError, match="unknown generation 'D'"):
         CONTAINER.layout(parse_spec(SPEC), WriteOptions(keyed=False, generation="D"))
 
 

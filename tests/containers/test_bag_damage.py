@@ -43,7 +43,7 @@ def test_a_missing_shard_is_named(kept: tuple[int, int], tmp_path: Path) -> None
 def test_a_shard_cannot_be_there_twice(tmp_path: Path) -> None:
     write_shard(CONTAINER, tmp_path, SPEC, SAMPLES)
     shutil.copytree(tmp_path / "000000", tmp_path / "0")
-    with pytest.raises(FormatError, match="shard 0 is there twice"):
+    with pytest.raises(FormatError, match="shard 0 exists twice"):
         CONTAINER.shards(tmp_path)
 
 
@@ -67,8 +67,8 @@ def test_a_shard_of_another_generation_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("refs", "problem"),
     [
-        ([[3, []]], r"refers to 1 records from number 3 on, but a\.bag has 3"),
-        ([[0, [3, 2]]], r"refers to 2 records from number 3 on, but s\.bag has 4"),
+        ([[3, []]], r"refers to 1 records from number 3, but a\.bag has 3"),
+        ([[0, [3, 2]]], r"refers to 2 records from number 3, but s\.bag has 4"),
         ([[0, [2**64 - 1, 2**64 - 1]]], r"refers to 18446744073709551615 records"),
         ([[0, [0, 4]], [1, [0, 4]]], r"share records of s\.bag"),
         ([[0]], "expected an array of 2 elements"),

@@ -98,11 +98,11 @@ class TestDamage:
             (bytes(3), "at least 12 bytes"),
             (bytes(60), "interrupted"),
             (GOLDEN[:47], "do not fit into 47"),
-            (b"\1" + GOLDEN[1:], "0xe443bf70, and 0xe443bf01 is on record"),
-            (GOLDEN[:4] + b"\2" + GOLDEN[5:], "on record"),
-            (bytes(4) + GOLDEN[4:24] + b"\x2f" + GOLDEN[25:], "begin behind the tables"),
-            (bytes(4) + GOLDEN[4:40] + b"\xff" + GOLDEN[41:], "the file was cut"),
-            (bytes(4) + GOLDEN[4:32] + b"\x36" + GOLDEN[33:], "record 2 begins before record 1"),
+            (b"\1" + GOLDEN[1:], "0xe443bf01, found 0xe443bf70"),
+            (GOLDEN[:4] + b"\2" + GOLDEN[5:], "should have the CRC"),
+            (bytes(4) + GOLDEN[4:24] + b"\x2f" + GOLDEN[25:], "start after the tables"),
+            (bytes(4) + GOLDEN[4:40] + b"\xff" + GOLDEN[41:], "the file is truncated"),
+            (bytes(4) + GOLDEN[4:32] + b"\x36" + GOLDEN[33:], "record 2 starts before record 1"),
             (bytes(4) + struct.pack("<q", 2**62) + bytes(99), "counts 4611686018427387904 records"),
             (bytes(4) + struct.pack("<q", -1) + bytes(99), "counts -1 records"),
         ],
@@ -119,14 +119,14 @@ class TestDamage:
         data[-2] ^= 1
         with pytest.raises(CorruptError, match="the table of the packed folder"):
             index(tmp_path, bytes(data))
-        with pytest.raises(FormatError, match="lists 1 files, and the file has 2 other records"):
+        with pytest.raises(FormatError, match="lists 1 files, but the file has 2 other records"):
             index(tmp_path, ffr([b"A", b"B", MAGIC + pickle.dumps({"a": 0})]))
-        with pytest.raises(FormatError, match="not run") as error:
+        with pytest.raises(FormatError, match="not executed") as error:
             index(tmp_path, ffr([b"A", MAGIC + pickle.dumps([0])]))
         assert error.value.file == str(tmp_path / "x.ffr")
 
     def test_a_key_that_is_not_text(self, tmp_path: Path) -> None:
-        with pytest.raises(FormatError, match="is not text"):
+        with pytest.raises(FormatError, match="is not valid text"):
             index(tmp_path, ffr([b"A", MAGIC + pickle.dumps({"\ud800": 0})]))
 
     def test_a_packed_sample_with_another_checksum(self, tmp_path: Path) -> None:

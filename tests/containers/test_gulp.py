@@ -231,7 +231,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
             return Path.touch, (tmp_path / "ran",)
 
     chunk(tmp_path, b"", pickle.dumps({"a": Evil()}))
-    with pytest.raises(FormatError, match="it wants"):
+    with pytest.raises(FormatError, match="it refers to"):
         read(tmp_path, pickle=True)
     assert not (tmp_path / "ran").exists()
 
@@ -399,7 +399,7 @@ def test_layout_of_a_spec() -> None:
     [
         (VIDEO, {"meta": {}}, "empty list"),
         (VIDEO, {"frames": []}, "empty dict"),
-        (VIDEO, {"frames": [], "meta": [1]}, "is a dict"),
+        (VIDEO, {"frames": [], "meta": [1]}, "must be a dict"),
         ({"image": "jpg", "x": "json"}, {"image": b"", "x": b"\xff"}, "are not"),
     ],
 )
@@ -458,7 +458,7 @@ def test_a_spec_finds_fields_in_the_meta(tmp_path: Path, spec: dict[str, str], e
 def test_a_spec_that_the_items_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="up to 2 frames"):
         bushel.open(chunk(tmp_path), spec={"image": "jpg"})
-    with pytest.raises(SpecError, match="no list"):
+    with pytest.raises(SpecError, match="not a list"):
         bushel.open(tmp_path, spec={"frames": "jpg[]", "label": "utf8[]"})
     with pytest.raises(SpecError, match="exactly one field"):
         bushel.open(tmp_path, spec={"label": "utf8"})

@@ -26,7 +26,7 @@ PATHS = ["a.txt", "b/z.bin", "b.txt", "é"]
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_every_protocol_that_ffrecord_can_have_used(protocol: int) -> None:
     if protocol == 2:
-        with pytest.raises(FormatError, match="not run"):
+        with pytest.raises(FormatError, match="not executed"):
             parse_folder(MAGIC + b"\x80\x02(S'text'\n.")
     assert parse_folder(MAGIC + pickle.dumps(TREE, protocol=protocol)) == (PATHS, ["b/emptydir"])
 
@@ -71,17 +71,17 @@ def test_paths_come_back_in_the_order_of_records(parts: list[list[str]]) -> None
 
 @pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", "./a", "a/../b", "..", "a\0b", "/".join("a" * 101)])
 def test_what_is_no_path(path: str) -> None:
-    with pytest.raises(SpecError, match="no path"):
+    with pytest.raises(SpecError, match="not a path"):
         FolderTree().add(path)
 
 
 def test_clashes() -> None:
     tree = FolderTree(["a", "b/c"])
-    with pytest.raises(SpecError, match="'a' cannot be both"):
+    with pytest.raises(SpecError, match="it cannot be both"):
         tree.add("a/x")
     with pytest.raises(SpecError, match="the folder of other keys"):
         tree.add("b")
-    with pytest.raises(SpecError, match="is a file already"):
+    with pytest.raises(SpecError, match="is already a file"):
         tree.add("b/c")
     tree.add("b/d")
     assert parse_folder(tree.record())[0] == ["a", "b/c", "b/d"]
@@ -131,10 +131,10 @@ def test_record_numbers_that_cannot_be(tree: Any) -> None:
 
 def test_a_folder_in_two_places_or_in_itself() -> None:
     shared: Any = {"x": 0}
-    with pytest.raises(FormatError, match="two places"):
+    with pytest.raises(FormatError, match="appears twice"):
         parse_folder(MAGIC + pickle.dumps({"a": shared, "b": shared}))
     shared["x"] = shared
-    with pytest.raises(FormatError, match="two places"):
+    with pytest.raises(FormatError, match="appears twice"):
         parse_folder(MAGIC + pickle.dumps(shared, protocol=4))
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.containers.packed_index import Record, index_records
-from bushel.containers.packed_map import encode, is_packed_map, locate
+from bushel.containers.packed_map import Record, encode, index_records, is_packed_map, locate
 from bushel.errors import FormatError
 from bushel.spec import parse_spec
 
@@ -80,7 +79,7 @@ def test_a_cut_record_is_refused_everywhere() -> None:
     for end in range(len(RECORD)):
         with pytest.raises(FormatError):
             locate(RECORD[:end])
-    with pytest.raises(FormatError, match="behind the end"):
+    with pytest.raises(FormatError, match="after the end"):
         locate(RECORD + b"\0")
 
 
@@ -126,9 +125,9 @@ def test_a_field_twice() -> None:
 def test_lengths_that_lie_allocate_nothing() -> None:
     head = bytes.fromhex("82 a7 5f5f6b65795f5f c0 a1 78")
     for tail in ("c6ffffffff", "ddffffffff", "dcffff", "c5ffff"):
-        with pytest.raises(FormatError, match="cut off"):
+        with pytest.raises(FormatError, match="truncated|truncates"):
             locate(head + bytes.fromhex(tail))
-    with pytest.raises(FormatError, match="cut off"):
+    with pytest.raises(FormatError, match="truncated|truncates"):
         locate(bytes.fromhex("dfffffffff a7 5f5f6b65795f5f c0"))
 
 
@@ -171,8 +170,8 @@ def test_a_given_spec_names_the_types() -> None:
     [
         ([("a", {}), (None, {})], "some samples have a key"),
         ([(None, {}), ("a", {})], "some samples have a key"),
-        ([("a", {"x": b""}), ("b", {"x": [b""]})], "should be one value and is a list"),
-        ([("a", {"x": []}), ("b", {"x": b""})], "should be a list and is one value"),
+        ([("a", {"x": b""}), ("b", {"x": [b""]})], "should be one value, but is a list"),
+        ([("a", {"x": []}), ("b", {"x": b""})], "should be a list, but is one value"),
     ],
 )
 def test_samples_that_do_not_agree(samples: list[Any], match: str) -> None:

@@ -135,7 +135,7 @@ class TestReading:
         }
         assert list(index(tmp_path, rec, spec=parse_spec({"text": "utf8"})).columns) == ["text"]
         assert list(index(tmp_path, frame(JPEG), spec=parse_spec({"image": "jpg"})).columns) == ["image"]
-        with pytest.raises(SpecError, match="no records of the fields 'a', 'b'"):
+        with pytest.raises(SpecError, match="does not hold records of the fields 'a', 'b'"):
             index(tmp_path, rec, spec=parse_spec({"a": "utf8", "b": "int"}))
 
     def test_golden_datasets(self, golden: Path) -> None:
@@ -242,16 +242,16 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("rec", "idx", "match", "offset"),
         [
-            (FOUR_REC, b"0\t4\n", "and there is none", 4),
-            (FOUR_REC, b"0\t3\n", "none can begin", 3),
-            (FOUR_REC, b"0\t48\n", "none can begin in 48 bytes", 48),
-            (FOUR_REC, b"0\t999999999999\n", "none can begin", 999999999999),
-            (FOUR_REC[:40], FOUR_IDX, "5 bytes of a record are cut off", 32),
-            (FOUR_REC + b"junk", FOUR_IDX, "neither a record nor the end", 48),
+            (FOUR_REC, b"0\t4\n", "but there is none", 4),
+            (FOUR_REC, b"0\t3\n", "cannot hold one", 3),
+            (FOUR_REC, b"0\t48\n", "a file of 48 bytes cannot hold one", 48),
+            (FOUR_REC, b"0\t999999999999\n", "cannot hold one", 999999999999),
+            (FOUR_REC[:40], FOUR_IDX, "truncates a record of 5 bytes", 32),
+            (FOUR_REC + b"junk", FOUR_IDX, "expected a record or the end", 48),
             (FOUR_REC[:12] + b"\3" + FOUR_REC[13:], FOUR_IDX, None, None),
-            (FOUR_REC[:24] + b"\0" + FOUR_REC[25:], FOUR_IDX, "neither a record nor the end", 28),
-            (FOUR_REC[:24] + b"\5" + FOUR_REC[25:], FOUR_IDX, "inside of another one", 32),
-            (bytes.fromhex(SPLIT[M]), b"0\t8\n", "its later part", 8),
+            (FOUR_REC[:24] + b"\0" + FOUR_REC[25:], FOUR_IDX, "expected a record or the end", 28),
+            (FOUR_REC[:24] + b"\5" + FOUR_REC[25:], FOUR_IDX, "inside another one", 32),
+            (bytes.fromhex(SPLIT[M]), b"0\t8\n", "the later part", 8),
             (bytes.fromhex(SPLIT[M])[:8], b"0\t0\n", "its next part is missing", 8),
             (bytes.fromhex(SPLIT[M])[:8] + FOUR_REC, b"0\t0\n", "its next part is missing", 8),
             (FOUR_REC, b"", "it lists no record", None),
@@ -284,8 +284,8 @@ class TestDamage:
         assert CONTAINER.faults(shard_of(tmp_path, FOUR_REC, FOUR_IDX)) == []
         assert CONTAINER.faults(shard_of(tmp_path, FOUR_REC)) == []
         [fault] = CONTAINER.faults(shard_of(tmp_path, FOUR_REC, FOUR_IDX[:-5]))
-        assert "it leaves out records of" in str(fault)
-        assert str(fault).partition("x.rec: ")[2].startswith("1, the first at 32")
+        assert "it leaves out 1 records of" in str(fault)
+        assert str(fault).partition("x.rec, ")[2].startswith("the first at 32")
         faults = CONTAINER.faults(shard_of(tmp_path, FOUR_REC, b"a\t0\na\t8\nc\t20\nd\t32\n"))
         assert ["'a' comes twice" in str(fault) for fault in faults] == [True]
         [fault] = CONTAINER.faults(shard_of(tmp_path, FOUR_REC + M, FOUR_IDX))

@@ -138,7 +138,7 @@ def test_headers_are_those_of_tarfile(name: str, size: int) -> None:
 
 
 def test_a_name_that_is_no_text_is_refused() -> None:
-    with pytest.raises(SpecError, match="not text"):
+    with pytest.raises(SpecError, match="cannot be encoded as UTF-8"):
         header_of("\ud800.txt", 0)
 
 
@@ -287,12 +287,12 @@ def test_a_sample_that_failed_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ({"Image": "jpg"}, "lower case: write 'image'"),
+        ({"Image": "jpg"}, "extensions: use 'image'"),
         ({"a/b": "jpg"}, "slash"),
         ({"a..jpg": "jpg"}, "empty part"),
-        ({"_x": "jpg"}, "webdataset keeps"),
-        ({"image": "jpg", "image.jpg": "jpg"}, "would both be called `.image.jpg`"),
-        ({"frames": "jpg[]", "frames.000001.jpg": "jpg"}, "among the members of the sequence"),
+        ({"_x": "jpg"}, "webdataset reserves"),
+        ({"image": "jpg", "image.jpg": "jpg"}, "would both have the extension `.image.jpg`"),
+        ({"frames": "jpg[]", "frames.000001.jpg": "jpg"}, "would be taken for elements of the sequence"),
     ],
 )
 def test_specs_that_would_not_come_back_are_refused(spec: dict[str, str], reason: str) -> None:
@@ -327,7 +327,7 @@ def test_a_sample_without_members_is_refused(tmp_path: Path) -> None:
     progress = ShardInProgress(CONTAINER, tmp_path, {"frames": "jpg[]"})
     nothings: list[dict[str, list[bytes]]] = [{}, {"frames": []}]
     for nothing in nothings:
-        with pytest.raises(SpecError, match="no value in any field"):
+        with pytest.raises(SpecError, match="has no fields"):
             progress.append([("a", nothing)])
     with pytest.raises(SpecError, match="under a key"):
         progress.append([(None, {"frames": [b"1"]})])
@@ -415,7 +415,7 @@ def test_a_spec_gives_fields_other_names_and_joins_sequences(tmp_path: Path) -> 
 @pytest.mark.parametrize("names", [("a.jpg", "a.JPG"), ("a.frames.1.jpg", "a.frames.01.jpg"), ("a.__key__", "b.txt")])
 def test_two_members_for_one_field_are_an_error(tmp_path: Path, names: tuple[str, str]) -> None:
     data = archive([("0.txt", b""), *((name, b"x") for name in names)])
-    with pytest.raises(FormatError, match=r"has a member for the field|means the key") as caught:
+    with pytest.raises(FormatError, match=r"has a member for the field|reserved for the key") as caught:
         read(tmp_path, data, {"frames": "jpg[]"})
     assert caught.value.file == str(tmp_path / "x.tar")
     if "__key__" not in names[0]:

@@ -177,6 +177,6 @@ def test_an_archive_that_shrinks_is_an_error(tmp_path: Path) -> None:
     shard = shard_of(tmp_path, SMALL["plain"])
     file = MappedFile(tmp_path / "x.tar")
     (tmp_path / "x.tar").write_bytes(b"")
-    with pytest.raises(FormatError, match="shorter"):
+    with pytest.raises(FormatError, match="shrank"):
         scan(file)
     assert shard.name == "x.tar"

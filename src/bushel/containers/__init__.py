@@ -1,7 +1,7 @@
 """The five containers.
 
 `containers()` lists them in the order in which they are tried on an unknown path; `get_container` finds one by name,
-`container_for` by the name of a file that is to be written.
+`container_for` by the name of an output file.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ _NAMES = ("bag", "tar", "ffrecord", "gulp", "recordio")
 
 @cache
 def get_container(name: str) -> Container:
-    """The container of this name.
+    """Return the container of this name.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The name is unknown.
     """
     if name not in _NAMES:
-        raise ValueError(f"there is no container {name!r}: use one of {', '.join(_NAMES)}")
+        raise ValueError(f"unknown container {name!r}: use one of {', '.join(_NAMES)}")
     return cast("Container", import_module(f"bushel.containers.{name}").CONTAINER)
 
 
 def containers() -> list[Container]:
-    """All containers."""
+    """Return all containers."""
     return [get_container(name) for name in _NAMES]
 
 
 def container_by_suffix(name: str) -> Container | None:
-    """The container whose suffix the name of a file has."""
+    """Return the container whose suffix a file name has, or None."""
     return next((each for each in containers() if each.suffix and name.endswith(each.suffix)), None)
 
 
 def container_for(name: str) -> Container:
-    """The container that the name of a target tells.
+    """Return the container that the suffix of an output's name implies.
 
     Raises:
-        ValueError: It tells none.
+        ValueError: The name implies none.
     """
     found = container_by_suffix(name)
     if found is None:
-        raise ValueError(f"say which container to write with container=: {', '.join(_NAMES)}")
+        raise ValueError(f"the name {name!r} does not imply a container: pass container=, one of {', '.join(_NAMES)}")
     return found

@@ -1,10 +1,11 @@
-"""What a container is: where the files of a dataset are, how they are indexed, how they are written.
+"""The container protocol: finding the shards of a dataset, indexing them, and writing them.
 
 A new container is one new module with an object that has these methods, and a line in `bushel.containers`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,22 +16,32 @@ from bushel.core.index.table import IndexBuilder, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, Staging
 
-__all__ = ["Column", "Container", "Layout", "ReadOptions", "Shard", "ShardWriter", "Stored", "WriteOptions"]
+__all__ = [
+    "Column",
+    "Container",
+    "Layout",
+    "ReadOptions",
+    "Shard",
+    "ShardWriter",
+    "Stored",
+    "WriteOptions",
+    "next_name",
+]
 
 Stored = Buffer | Iterable[Buffer]
-"""Stored bytes of a field; of a sequence field, of its elements one after another."""
+"""Stored bytes of a field; for a sequence field, the stored bytes of each element."""
 
 Report = Callable[[int], None]
-"""Called with a number of bytes that have been scanned, for progress bars."""
+"""Called with the number of bytes scanned since the last call, for progress bars."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The files that make one shard.
+    """The files that form one shard.
 
     Attributes:
         root: The folder in which the files are.
-        name: What the shard is called within its dataset: `train-000003.tar`, `000003`, or empty for a dataset that
+        name: The shard's name within its dataset: `train-000003.tar`, `000003`, or empty for a dataset that
             is one folder.
         files: Paths relative to `root`, data before tables.
         sidecars: The folder for sidecar files, relative to `root`; it ends in `.bushel`.
@@ -42,12 +53,12 @@ class Shard:
     sidecars: str = ".bushel"
 
     def path(self, number: int) -> AnyPath:
-        """Path of one of its files."""
+        """Return the path of one of its files."""
         return self.root / self.files[number]
 
     @property
     def sidecar(self) -> AnyPath:
-        """Where the shard's index is kept."""
+        """The path of the shard's index."""
         own_folder = self.sidecars != ".bushel" or not self.name
         stem = "index" if own_folder else self.name.replace("/", "%2F")
         return self.root / self.sidecars / f"{stem}.safetensors"
@@ -55,12 +66,12 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a user may say about a dataset that its files do not.
+    """What a user declares about a dataset that its files do not say.
 
     Attributes:
         spec: Types of fields, where the container cannot know them.
-        pickle: Whether pickled gulp metadata may be unpickled, which runs code of whoever wrote it.
-        checksums: Whether to compute the CRC-32 of every field that the container has no checksum for.
+        pickle: Whether pickled gulp metadata may be unpickled, which runs code that its author chose.
+        checksums: Whether to compute the CRC-32 of every field for which the container stores none.
         report: Called with the bytes scanned since the last call.
     """
 
@@ -72,14 +83,14 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a dataset is to be written.
+    """How to write a dataset.
 
     Attributes:
         keyed: Whether samples carry keys of their own.
-        generation: Of a bag: `B` or `C`; None elsewhere.
+        generation: Generation of a bag, `B` or `C`; None for other containers.
         single: The user named one file (`out/train.tar`) or, for a bag, asked for no shards.
-        expected: Samples in the shard, when known in advance; a hint that may be wrong.
-        folders: Of a container that keeps them: paths of folders that lead to no sample. None when samples are no
+        expected: Number of samples in the shard if known in advance; a hint that may be wrong.
+        folders: Paths of folders that hold no sample, for containers that keep them. None if samples are not
             files of a folder.
     """
 
@@ -95,9 +106,9 @@ class Column:
     """How one field is stored.
 
     Attributes:
-        field: The field as the user declared it.
+        field: The field as declared by the user.
         codec: Codec of the stored bytes.
-        file: Number of its file in the shard, `bushel.core.index.table.INLINE` if in none.
+        file: Number of its file in the shard; `bushel.core.index.table.INLINE` if its bytes are in no file.
     """
 
     field: Field
@@ -107,13 +118,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a container stores samples of a spec: decided once, before the first byte.
+    """How a container stores samples of a spec. It is decided once, before the first byte is written.
 
     Attributes:
-        columns: One per field.
-        options: What it was decided from.
+        columns: One column per field.
+        options: The options it was made for.
         sparse: Whether a sample may lack fields.
-        limits: What of the samples the container does not keep, in words for the user (floats rounded to 32 bits…).
+        limits: Sentences for the user about what the container does not keep (such as floats rounded to 32 bits).
     """
 
     columns: tuple[Column, ...]
@@ -123,27 +134,27 @@ class Layout:
 
 
 class ShardWriter(Protocol):
-    """Writes the samples of one shard into staged files and their extents into an index builder.
+    """Writes the samples of one shard into staged files, and their extents into an index builder.
 
-    It keeps nothing else: made anew over the same staged files and the same builder, it goes on where they end.
+    It has no other state: a new writer over the same staged files and the same builder continues where they end.
     """
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample and close it in the builder.
 
-        If this raises, the caller truncates the files and the builder to where they were.
+        If this raises, the caller truncates the files and the builder to their former ends.
 
         Raises:
-            SpecError: The container cannot hold this sample (an unfit key, an oversized value).
+            SpecError: The container cannot hold this sample (an unsuitable key, an oversized value).
         """
         ...
 
     def finish(self) -> Sequence[str]:
-        """Write what comes last (tables, end marks).
+        """Write what comes last, such as tables and end marks.
 
         Returns:
-            The names of the shard's files, in the order in which they must get their final names. The first
-            ones are those that the builder's columns count.
+            The names of the shard's files, in the order in which they must get their final names. The first ones are
+            the files that the builder's columns refer to by number.
         """
         ...
 
@@ -153,85 +164,107 @@ class Container(Protocol):
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """The name for users."""
         ...
 
     @property
     def suffix(self) -> str:
-        """Suffix of its data files; empty where a dataset is a folder."""
+        """Suffix of its data files; empty if a dataset is a folder."""
         ...
 
     @property
     def scanned(self) -> bool:
-        """Whether its index costs a pass over the data, so that it is worth keeping."""
+        """Whether making its index takes a pass over the data, so that the index is worth storing."""
         ...
 
     @property
     def needs_keys(self) -> bool:
-        """Whether every sample is stored under a key: without keys of their own, samples get their number as text."""
+        """Whether every sample needs a key. Samples without a key then get their number as text."""
         ...
 
     @property
     def keeps_folders(self) -> bool:
-        """Whether a dataset of files can have folders that lead to none of them (`WriteOptions.folders`)."""
+        """Whether it stores folders that hold no sample (`WriteOptions.folders`)."""
         ...
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """The shards of the dataset at a path, in the original reader's order; None if it is not of this container.
+        """Return the shards of the dataset at a path, in the original reader's order; None for other containers.
 
         Args:
             path: A file, or the folder of a dataset.
 
         Raises:
-            FormatError: It is of this container, but damaged so that its shards cannot be told.
+            FormatError: The dataset is of this container, but too damaged to list its shards.
         """
         ...
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """The table of one shard, from the container's own index or by a scan.
+        """Return the index of one shard, from the container's own index or by a scan.
 
-        The result has been checked (`ShardIndex.check`): every extent lies in its file.
+        The result is checked (`ShardIndex.check`): every extent lies in its file.
 
         Raises:
-            FormatError: The files are damaged; says which, where, and what was expected.
+            FormatError: The files are damaged; the message says which, where, and what was expected.
         """
         ...
 
     def generation(self, shard: Shard) -> str | None:
-        """Which generation of the format an existing shard is of, None where there is only one."""
+        """Return the generation of an existing shard's format; None if there is only one."""
         ...
 
     def join(self, raw: bytes) -> bytes:
-        """The payload of a record that is stored in pieces (`bushel.core.index.table.Fragments`)."""
+        """Return the payload of a record that is stored in pieces (`bushel.core.index.table.Fragments`)."""
         ...
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
-        """How samples of this spec are stored.
+        """Return how samples of this spec are stored.
 
         Raises:
-            SpecError: The container cannot hold them: why, and which containers can.
+            SpecError: The container cannot hold them; the message says why, and which containers can.
         """
         ...
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """Names for the files of a new shard.
+        """Return the names of a new shard's files.
 
         Args:
             root: The dataset's folder.
-            layout: As `layout` gave it.
+            layout: A result of `layout`.
             number: Number of the shard in the dataset.
-            name: The file that the user named, when the dataset is a single file.
+            name: The file that the user named, if the dataset is a single file.
         """
         ...
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
-        """Copy an existing shard into staging, without its tables and end marks, so that `writer` can go on with it.
+        """Copy an existing shard into staging without its tables and end marks, so that `writer` can continue it.
 
         Returns:
-            Bytes to keep of each staged file, by name.
+            The number of bytes to keep of each staged file, by name.
         """
         ...
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
-        """Start writing a shard, or go on with one: `staging` then has its files and `builder` its rows."""
+        """Start a shard, or continue one whose files are in `staging` and whose rows are in `builder`."""
         ...
+
+
+_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)")
+
+
+def next_name(names: Sequence[str], number: int, *, suffix: str, stem: str = "") -> str:
+    """Return a name that sorts after `names`, in the pattern of the last one if possible.
+
+    Args:
+        names: The existing names, sorted.
+        number: The number of the new shard. If it is taken, a higher one is used.
+        suffix: The end of all names, such as `.tar`.
+        stem: The start of the first shard's name.
+    """
+    if not names:
+        return f"{stem}{number:06d}{suffix}"
+    numbered = [match for name in names if (match := _NUMBERED.fullmatch(name.removesuffix(suffix)))]
+    number = max([number, *(int(match["number"]) + 1 for match in numbered)])
+    last = _NUMBERED.fullmatch(names[-1].removesuffix(suffix))
+    if last is not None and len(str(number)) <= len(last["number"]):
+        return f"{last['stem']}{number:0{len(last['number'])}d}{suffix}"
+    return f"{names[-1].removesuffix(suffix)}_{number:06d}{suffix}"  # `_` sorts after the dot of the suffix

@@ -1,4 +1,4 @@
-"""CRC-32 of every field, for containers that keep none."""
+"""Computing the CRC-32 of every field, for containers that store none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bushel.storage import Extents, File, read_many
 __all__ = ["with_checksums"]
 
 _BATCH = 64 << 20
-"""Bytes between two reports of progress, and in memory at once for files that are not local."""
+"""Bytes between two progress reports, and limit of bytes in memory for files that are not local."""
 
 
 def with_checksums(
@@ -77,7 +77,7 @@ def with_checksums(
 
 
 def _contiguous(column: Column) -> I64:
-    """The lengths of a column, without the rows that are stored in pieces."""
+    """Return the lengths of a column, with `MISSING` for rows that are stored in pieces."""
     if column.fragments is None:
         return column.length
     length = column.length.copy()
@@ -110,12 +110,12 @@ def _join_fragments(column: Column, file: File, join: Callable[[bytes], bytes] |
     if column.fragments is None:
         return
     if join is None:
-        raise TypeError("this index has fragments: give the container's join")
+        raise TypeError("this index has fragments: pass the container's join")
     pieces = column.fragments
     for row, start, length in zip(pieces.rows.tolist(), pieces.start.tolist(), pieces.length.tolist(), strict=True):
         offset = int(column.offset[row])
         try:
             payload = join(file.read(offset, int(column.length[row])))
-        except ValueError as error:  # an extent that cannot be read, or a record that is no record
+        except ValueError as error:  # an unreadable extent, or an invalid record
             raise FormatError(f"a record in pieces cannot be joined: {error}", file=file.path, offset=offset) from error
         crc32[row] = kernels.crc32(memoryview(payload)[start : start + length])

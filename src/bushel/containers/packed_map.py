@@ -1,24 +1,29 @@
-"""Samples of several fields in containers whose records are plain bytes (ffrecord, recordio).
+"""Samples of several fields in containers whose records are plain bytes (ffrecord, recordio), and their index.
 
 A record is one msgpack map: `__key__` first (str, or nil in a dataset without keys), then a bin per field, or an
 array of bins for a sequence field. A field that a sample lacks has no entry. Any msgpack library reads such records;
-Bushel only needs to know where the values begin and end.
+Bushel only needs to know the extents of the values.
 """
 
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import Buffer
 
+from bushel import kernels
 from bushel.containers.base import Stored
+from bushel.core.index.table import MISSING, Column, Fragments, Keys
 from bushel.errors import FormatError, SpecError
-from bushel.spec import KEY, Field
+from bushel.spec import KEY, Field, Spec
 
-__all__ = ["Packed", "encode", "is_packed_map", "locate"]
+__all__ = ["Packed", "Record", "encode", "index_records", "is_packed_map", "locate"]
 
 _KEY_ENTRY = bytes([0xA0 | len(KEY)]) + KEY.encode()
 _NIL = b"\xc0"
@@ -27,12 +32,12 @@ _LIMIT = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A sample as a record.
+    """A sample encoded as a record.
 
     Attributes:
         pieces: The record's bytes, in pieces so that values are not copied.
-        size: Their number in all.
-        values: Where each value lies: field name, start in the record, bytes. Elements of a list follow each other.
+        size: Size of the record in bytes.
+        values: For each value: field name, offset in the record, bytes. Elements of a list follow each other.
     """
 
     pieces: list[Buffer]
@@ -41,7 +46,7 @@ class Packed:
 
 
 def encode(key: str | None, fields: Iterable[Field], values: Mapping[str, Stored]) -> Packed:
-    """Make the record of one sample.
+    """Encode one sample as a record.
 
     Args:
         key: The sample's key, or None in a dataset without keys.
@@ -67,7 +72,7 @@ def encode(key: str | None, fields: Iterable[Field], values: Mapping[str, Stored
         for element in elements:
             size = memoryview(element).nbytes
             if size > _LIMIT:
-                raise SpecError(f"field {field.name!r}: {size} bytes do not fit into msgpack, whose limit is {_LIMIT}")
+                raise SpecError(f"field {field.name!r}: {size} bytes exceed the limit of msgpack, {_LIMIT}")
             head += _head(0, 0, b"\xc4", b"\xc5", b"\xc6", size)
             placed.append((field.name, at + len(head), element))
             pieces += [head, element]
@@ -79,7 +84,7 @@ def encode(key: str | None, fields: Iterable[Field], values: Mapping[str, Stored
 
 
 def is_packed_map(record: Buffer) -> bool:
-    """Whether a record begins like one of `encode`; 16 bytes suffice to tell."""
+    """Return whether a record starts like one of `encode`. The first 16 bytes suffice."""
     view = memoryview(record)
     width = {0xDE: 3, 0xDF: 5}.get(view[0], 1) if len(view) else 0
     is_map = len(view) > width and (view[0] & 0xF0 == 0x80 or width > 1)
@@ -90,28 +95,28 @@ def locate(record: Buffer) -> tuple[str | None, dict[str, tuple[int, int] | list
     """Find the values of a record without decoding them.
 
     Returns:
-        The key, and per field (start, length) in the record, a list of these for a sequence field.
+        The key, and for each field (offset, length) in the record; for a sequence field, a list of these.
 
     Raises:
-        FormatError: It is no record of `encode`; the offset is that in the record.
+        FormatError: The record was not made by `encode`. The offset in the error counts from the start of the record.
     """
     cursor = _Cursor(memoryview(record).cast("B"))
     entries = cursor.count(0x80, 16, 0xDE, "a map")
     if entries == 0 or cursor.text() != KEY:
-        raise FormatError(f"a packed sample begins with {KEY!r}", offset=0)
+        raise FormatError(f"expected a packed sample to start with {KEY!r}", offset=0)
     key = None if cursor.skip_nil() else cursor.text()
     found: dict[str, tuple[int, int] | list[tuple[int, int]]] = {}
     for _ in range(entries - 1):
         name = cursor.text()
         if name in found or name == KEY:
-            raise FormatError(f"the field {name!r} comes twice in one sample", offset=cursor.at)
+            raise FormatError(f"the field {name!r} appears twice in one sample", offset=cursor.at)
         if cursor.peek() in (0xC4, 0xC5, 0xC6):
             found[name] = cursor.extent()
         else:
             elements = cursor.count(0x90, 16, 0xDC, "bytes or an array of bytes")
             found[name] = [cursor.extent() for _ in range(elements)]
     if cursor.at != len(cursor.view):
-        raise FormatError(f"{len(cursor.view) - cursor.at} bytes behind the end of a packed sample", offset=cursor.at)
+        raise FormatError(f"{len(cursor.view) - cursor.at} bytes after the end of a packed sample", offset=cursor.at)
     return key, found
 
 
@@ -123,7 +128,7 @@ class _Cursor:
 
     def peek(self) -> int:
         if self.at >= len(self.view):
-            raise FormatError("a packed sample is cut off", offset=self.at)
+            raise FormatError("a packed sample is truncated", offset=self.at)
         return self.view[self.at]
 
     def skip_nil(self) -> bool:
@@ -137,11 +142,11 @@ class _Cursor:
         raw = self.view[self.at : self.at + width]
         self.at += width
         if len(raw) != width:
-            raise FormatError("a packed sample is cut off", offset=len(self.view))
+            raise FormatError("a packed sample is truncated", offset=len(self.view))
         return int.from_bytes(raw, "big")
 
     def count(self, fixed: int, below: int, wide: int, what: str) -> int:
-        """Number of entries of a map or an array; each needs at least one byte."""
+        """Return the number of entries of a map or an array. Each entry needs at least one byte."""
         kind = self.peek()
         if fixed <= kind < fixed + below:
             self.at += 1
@@ -151,7 +156,7 @@ class _Cursor:
         else:
             raise FormatError(f"expected {what}, found the msgpack type 0x{kind:02x}", offset=self.at)
         if entries > len(self.view) - self.at:
-            raise FormatError("a packed sample is cut off", offset=len(self.view))
+            raise FormatError("a packed sample is truncated", offset=len(self.view))
         return entries
 
     def extent(self) -> tuple[int, int]:
@@ -174,13 +179,13 @@ class _Cursor:
     def take(self, length: int) -> tuple[int, int]:
         start = self.at
         if length > len(self.view) - start:
-            raise FormatError(f"{length} bytes are cut off by the end of a packed sample", offset=start)
+            raise FormatError(f"the end of a packed sample truncates a value of {length} bytes", offset=start)
         self.at += length
         return start, length
 
 
 def _head(fixed: int, below: int, byte: bytes, short: bytes, long: bytes, count: int) -> bytes:
-    """The head of a msgpack object: the count in the type byte itself, or behind it in 1, 2 or 4 bytes."""
+    """Return the head of a msgpack object: the count in the type byte itself, or after it in 1, 2 or 4 bytes."""
     if count < below:
         return bytes([fixed | count])
     if byte and count < 1 << 8:
@@ -191,3 +196,135 @@ def _head(fixed: int, below: int, byte: bytes, short: bytes, long: bytes, count:
 def _text(text: str) -> bytes:
     raw = text.encode("utf-8", "surrogateescape")
     return _head(0xA0, 32, b"\xd9", b"\xda", b"\xdb", len(raw)) + raw
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that has been read.
+
+    Attributes:
+        payload: Its bytes.
+        offset: Offset of its bytes in the file; for a record in pieces, of its raw bytes.
+        raw: Length of the raw bytes of a record in pieces, else None.
+    """
+
+    payload: bytes
+    offset: int
+    raw: int | None = None
+
+
+class _Rows:
+    """The values of one field found so far."""
+
+    def __init__(self, sequence: bool) -> None:
+        self.sequence = sequence
+        self.sample, self.offset, self.length, self.crc32 = array("q"), array("q"), array("q"), array("I")
+        self.having = array("q")
+        self.fragments: list[tuple[int, int, int]] = []
+
+    def add(self, sample: int, record: Record, start: int, length: int, *, checksums: bool) -> None:
+        if record.raw is not None:
+            self.fragments.append((len(self.offset), start, length))
+        self.sample.append(sample)
+        self.offset.append(record.offset if record.raw is not None else record.offset + start)
+        self.length.append(length if record.raw is None else record.raw)
+        if checksums:
+            self.crc32.append(kernels.crc32(memoryview(record.payload)[start : start + length]))
+
+    def column(self, field: Field, samples: int, *, checksums: bool) -> Column:
+        """Return the finished column of `samples` samples."""
+        rows = np.array(self.sample, np.int64)
+        offset, length = np.array(self.offset, np.int64), np.array(self.length, np.int64)
+        crc32 = np.array(self.crc32, np.uint32) if checksums else None
+        pieces = np.array(self.fragments, np.int64).reshape(-1, 3)
+        if self.sequence:
+            starts = np.zeros(samples + 1, np.int64)
+            np.cumsum(np.bincount(rows, minlength=samples), out=starts[1:])
+            absent = np.ones(samples, np.bool_)
+            absent[np.array(self.having, np.int64)] = False
+            fragments = _fragments(pieces[:, 0], pieces)
+            return Column(
+                field, field.codec, 0, offset, length, crc32, starts, absent if absent.any() else None, fragments
+            )
+        all_offset, all_length = np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)
+        all_offset[rows], all_length[rows] = offset, length
+        all_crc32 = None
+        if crc32 is not None:
+            all_crc32 = np.zeros(samples, np.uint32)
+            all_crc32[rows] = crc32
+        fragments = _fragments(rows[pieces[:, 0]], pieces)
+        return Column(field, field.codec, 0, all_offset, all_length, all_crc32, fragments=fragments)
+
+
+def index_records(
+    records: Iterable[Record], spec: Spec | None, *, file: str, checksums: bool
+) -> tuple[dict[str, Column], Keys | None]:
+    """Return the columns and keys of a file of packed samples. All values lie in file 0 of the shard.
+
+    Args:
+        records: All records in the order of samples.
+        spec: Types of the fields. A field that it does not name is `bytes`; one that no sample has is missing in all.
+        file: Path for error messages.
+        checksums: Whether to compute the CRC-32 of every value.
+
+    Raises:
+        FormatError: A record is not a packed sample, or does not agree with the others.
+    """
+    table = _Table(spec or {}, checksums=checksums)
+    for record in records:
+        try:
+            table.add(record)
+        except FormatError as error:
+            raise FormatError(
+                f"sample {table.samples}: {error.message}",
+                file=file,
+                offset=record.offset + (error.offset or 0),
+                hint=f"every record should be a map as Bushel packs it; run `bushel verify {file}`",
+            ) from error
+    return table.columns(), Keys.of(table.keys) if table.keys else None
+
+
+class _Table:
+    """The fields and keys found so far."""
+
+    def __init__(self, spec: Spec, *, checksums: bool) -> None:
+        self.spec, self.checksums = spec, checksums
+        self.fields = {name: _Rows(field.sequence) for name, field in spec.items()}
+        self.keys: list[str] = []
+        self.samples = 0
+
+    def add(self, record: Record) -> None:
+        """Add the values of one sample.
+
+        Raises:
+            FormatError: The record is not a packed sample, or contradicts those before it.
+        """
+        key, found = locate(record.payload)
+        if (key is None) != (len(self.keys) == 0) and self.samples:
+            raise FormatError("some samples have a key and others do not", offset=0)
+        if key is not None:
+            self.keys.append(key)
+        for name, where in found.items():
+            rows = self.fields.get(name)
+            if rows is None:
+                rows = self.fields[name] = _Rows(isinstance(where, list))
+            if rows.sequence != isinstance(where, list):
+                kinds = ("a list", "one value") if rows.sequence else ("one value", "a list")
+                raise FormatError(f"field {name!r} should be {kinds[0]}, but is {kinds[1]} here", offset=0)
+            rows.having.append(self.samples)
+            for start, length in where if isinstance(where, list) else (where,):
+                rows.add(self.samples, record, start, length, checksums=self.checksums)
+        self.samples += 1
+
+    def columns(self) -> dict[str, Column]:
+        """Return the finished columns."""
+        return {
+            name: rows.column(
+                self.spec.get(name) or Field(name, "bytes", rows.sequence), self.samples, checksums=self.checksums
+            )
+            for name, rows in self.fields.items()
+        }
+
+
+def _fragments(rows: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]) -> Fragments | None:
+    return Fragments(rows.copy(), pieces[:, 1].copy(), pieces[:, 2].copy()) if len(rows) else None

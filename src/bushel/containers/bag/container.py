@@ -1,8 +1,8 @@
-"""Granular datasets: a folder with one `.bag` file of records per field, or a folder of such folders by number.
+"""Granular datasets: a folder with one `.bag` file of records per field, or a folder of numbered such folders.
 
-Three generations of the format are read, told apart by the files themselves: A (the package bags, Granular up to
-0.19) and B (0.20, 0.21) keep the table of a bag at its end and have `refs.bag`, C (from 0.22) keeps it in an `.idx`
-file. Layouts, rules and an example are in docs/format-bag.md.
+Three generations of the format are read, and the files themselves tell which one it is: A (the package bags, Granular
+up to 0.19) and B (0.20, 0.21) keep the table of a bag at its end and have `refs.bag`; C (from 0.22) keeps it in an
+`.idx` file. docs/format-bag.md has layouts, rules and an example.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SHARD = re.compile(r"[0-9]+")
 _SPEC = msgspec.json.Decoder(dict[str, str])
 _LARGEST_SPEC = 1 << 24
 _RECORD = "record"
-"""The field of a bag file that is opened by itself."""
+"""The field of a bag file that is opened on its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Bag:
     keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """One shard for a plain dataset or a bag file, else one for each numbered folder.
+        """Return one shard for a plain dataset or a bag file, else one for each numbered folder.
 
         Raises:
             FormatError: A `spec.json` is missing or damaged, or a number is missing.
@@ -66,18 +66,18 @@ class _Bag:
         return _numbered(path, sorted((int(name), name) for name in names if _SHARD.fullmatch(name)))
 
     def generation(self, shard: Shard) -> str:
-        """The generation of a shard: `A`, `B` or `C`. Appending to it must go on with the same one.
+        """Return the generation of a shard: `A`, `B` or `C`. Appending must use the same one.
 
         Raises:
-            FormatError: The table that tells it is damaged.
+            FormatError: The table that shows the generation is damaged.
         """
         if any(name.endswith(".idx") for name in shard.files):
             return "C"
-        # the last but one is refs.bag, which has no empty record, so that its table always tells
+        # the last but one is refs.bag, which has no empty record, so its table always shows the generation
         return inline_table(_open(shard.path(max(0, len(shard.files) - 2)))).generation
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """The table of one shard, from its own tables."""
+        """Return the index of one shard, from the tables of its bags."""
         files = [_open(path) for path in map(shard.path, range(len(shard.files)))]
         if shard.files[-1].endswith("spec.json"):
             index = _index_dataset(shard, files)
@@ -89,15 +89,15 @@ class _Bag:
         return with_checksums(index, files) if options.checksums else index
 
     def join(self, raw: bytes) -> bytes:
-        """A bag stores every record in one piece."""
+        """Return `raw` unchanged: every record is stored in one piece."""
         return raw
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
-        """How samples of this spec are stored: B holds everything, C no sequences."""
+        """Return how samples of this spec are stored: B holds everything, C has no sequences."""
         return plan_layout(spec, options)
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """The files of a new shard: `root` itself, or its folder `000003`. A bag has no name for a single file."""
+        """Return the files of a new shard: in `root` itself, or in its folder `000003`. Bags are never single files."""
         fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
         split = generation_of(layout.options) == "C"
         if layout.options.single:
@@ -106,15 +106,15 @@ class _Bag:
         return Shard(root, folder, file_names(fields, f"{folder}/", split=split), f"{folder}/.bushel")
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
-        """Copy the records of a shard into staging; tables, keys, refs and spec are made anew when it is finished.
+        """Copy the records of a shard into staging; tables, keys, refs and spec are rewritten when it is finished.
 
         Raises:
-            SpecError: The shard is of another generation or has other fields, or has records without a sample.
+            SpecError: The shard has another generation or other fields, or records that no sample refers to.
         """
         generation, wanted = self.generation(shard), generation_of(layout.options)
         if generation != wanted:
             raise SpecError(
-                f"{shard.root} is of generation {generation}, not {wanted}: append to it with generation={generation!r}"
+                f"{shard.root} has generation {generation}, not {wanted}: append to it with generation={generation!r}"
             )
         prefix = shard.files[-1].removesuffix("spec.json")
         fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
@@ -126,7 +126,7 @@ class _Bag:
         return copy_records(shard, index, staging.place)
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> BagWriter:
-        """Start a shard, or go on with one."""
+        """Start a shard, or continue one."""
         return BagWriter(layout, shard, staging, builder)
 
 
@@ -134,9 +134,9 @@ CONTAINER = _Bag()
 
 
 def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | None:
-    """The shards of a sharded dataset, None if none of the numbered folders is a Granular dataset.
+    """Return the shards of a sharded dataset; None if no numbered folder is a Granular dataset.
 
-    Only the first is looked into, so that a hundred thousand of them are listed at once; `index` sees what differs.
+    Only the first folder is looked into, so listing a hundred thousand takes one call; `index` finds what differs.
     """
     if not any(_is_dataset(path / name) for _, name in folders):
         return None
@@ -144,7 +144,7 @@ def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | No
     files: tuple[str, ...] = ()
     for position, (number, name) in enumerate(folders):
         if number != position:
-            problem = f"shard {position:06d} is missing" if number > position else f"shard {number} is there twice"
+            problem = f"shard {position:06d} is missing" if number > position else f"shard {number} exists twice"
             raise FormatError(
                 f"{problem}: shards are numbered from 000000 without a gap", file=str(path), hint="restore the folder"
             )
@@ -160,7 +160,7 @@ def _is_dataset(folder: AnyPath) -> bool:
 
 
 def _files(folder: AnyPath, prefix: str) -> tuple[str, ...]:
-    """The files that a dataset's folder ought to have. Whether they are there shows when it is indexed."""
+    """Return the files that a dataset's folder should have. Indexing finds out whether they exist."""
     spec = _read_spec(_open(folder / "spec.json"))
     tables = [(folder / f"{name}.idx").is_file() for name in spec]
     return file_names(spec, prefix, split=any(tables) and not (folder / "refs.bag").is_file())
@@ -171,34 +171,34 @@ def _open(path: AnyPath) -> File:
         return open_file(path)
     except FileNotFoundError as error:
         raise FormatError(
-            "a file of the dataset is missing", file=str(path), hint="restore it, or see what `bushel verify` finds"
+            "a file of the dataset is missing", file=str(path), hint="restore it, or run `bushel verify` on the dataset"
         ) from error
 
 
 def _read_spec(file: File) -> dict[str, Field]:
-    """Parse `spec.json`. Any text is a type there, so this is laxer than `parse_spec`."""
+    """Parse `spec.json`. Any text is a type there, so this accepts more than `parse_spec`."""
     if file.size > _LARGEST_SPEC:
-        raise FormatError(f"{file.size} bytes are too many for a spec", file=file.path)
+        raise FormatError(f"spec.json has {file.size} bytes, which is too large for a spec", file=file.path)
     try:
         types = _SPEC.decode(file.read(0, file.size))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FormatError(
             f"expected a JSON object of field names and types: {error}",
             file=file.path,
-            hint='write it anew, such as {"image": "jpg"}, if you know the types',
+            hint='write a new one, such as {"image": "jpg"}, if you know the types',
         ) from error
     fields = {}
     for name, kind in types.items():
         if not name or "/" in name or "\0" in name or name == "refs":
-            raise FormatError(f"{name!r} cannot be a field, because its bag cannot be a file", file=file.path)
+            raise FormatError(f"{name!r} cannot be a field, because no bag file can have that name", file=file.path)
         fields[name] = Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
     if KEY in fields and fields[KEY].type not in ("utf8", "bytes"):
-        raise FormatError(f"{KEY} has the type {fields[KEY].type!r}, but keys are 'utf8'", file=file.path)
+        raise FormatError(f"{KEY} has the type {fields[KEY].type!r}, but keys have the type 'utf8'", file=file.path)
     return fields
 
 
 def _known(codec: str) -> str:
-    """The codec, or `bytes` for a type that only its author can decode."""
+    """Return the codec, or `bytes` for a type that only its author can decode."""
     try:
         get_codec(codec)
     except SpecError:
@@ -236,24 +236,24 @@ def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
 def _keys(column: Column, file: File) -> Keys:
     if not gapless(column.offset, column.length):
         return Keys.build(*gather([file], Extents(0, column.offset, column.length)))
-    borders = np.zeros(column.rows + 1, np.int64)
-    np.cumsum(column.length, out=borders[1:])
-    return Keys.build(np.frombuffer(file.read(0, int(borders[-1])), np.uint8), borders)
+    offsets = np.zeros(column.rows + 1, np.int64)
+    np.cumsum(column.length, out=offsets[1:])
+    return Keys.build(np.frombuffer(file.read(0, int(offsets[-1])), np.uint8), offsets)
 
 
 def _extents(table: Table) -> tuple[I64, I64]:
-    return table.borders[:-1], np.diff(table.borders)
+    return table.offsets[:-1], np.diff(table.offsets)
 
 
 def _columns_split(
     spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
 ) -> tuple[dict[str, Column], int]:
-    """The columns of generation C: record `i` of every bag belongs to sample `i`."""
+    """Return the columns of generation C: record `i` of every bag belongs to sample `i`."""
     columns = {}
     for name, field in spec.items():
         if field.sequence:
             raise FormatError(
-                f"field {name!r} is a sequence, but a dataset with .idx files has none", file=files[-1].path
+                f"field {name!r} is a sequence, but datasets with .idx files cannot have sequences", file=files[-1].path
             )
         table = separate_table(files[len(number) + number[name]], files[number[name]])
         columns[name] = Column(field, stored_codec(_known(field.codec), "C"), number[name], *_extents(table))
@@ -261,9 +261,9 @@ def _columns_split(
     for name, column in columns.items():
         if column.rows != longest.rows:
             raise FormatError(
-                f"{column.rows} records, where field {longest.field.name!r} has {longest.rows}",
+                f"found {column.rows} records, but field {longest.field.name!r} has {longest.rows}",
                 file=files[len(number) + number[name]].path,
-                hint="the writer was stopped, or the table was cut: `bushel repair` keeps the whole samples",
+                hint="the writer was stopped, or the table was truncated: `bushel repair` keeps the whole samples",
             )
     return columns, longest.rows
 
@@ -271,11 +271,11 @@ def _columns_split(
 def _columns_with_refs(
     spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
 ) -> tuple[dict[str, Column], int]:
-    """The columns of generations A and B."""
+    """Return the columns of generations A and B."""
     path = files[-2].path
     entries = inline_table(files[-2])
     refs = decode_refs(
-        files[-2].read(0, int(entries.borders[-1])), entries.borders, [field.sequence for field in spec.values()], path
+        files[-2].read(0, int(entries.offsets[-1])), entries.offsets, [field.sequence for field in spec.values()], path
     )
     columns = {}
     for (name, field), ref in zip(spec.items(), refs, strict=True):
@@ -283,7 +283,7 @@ def _columns_with_refs(
         table = inline_table(file)
         if table.records and not entries.records:
             raise FormatError(
-                f"no sample, although {name}.bag has {table.records} records",
+                f"refs.bag has no sample, although {name}.bag has {table.records} records",
                 file=path,
                 hint="the file was emptied, or the writer failed at its first sample",
             )
@@ -293,23 +293,23 @@ def _columns_with_refs(
 
 
 def _column(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> Column:
-    """One column, gathered through its refs unless they go through all records in order, as they do nearly always."""
+    """Return one column, gathered through its refs unless they name all records in order (which is the usual case)."""
     records = np.uint64(table.records)
     count = np.ones(len(ref.first), np.uint64) if ref.count is None else ref.count
     outside = (count > records) | (ref.first > records - np.minimum(count, records))
     if outside.any():
         sample = int(outside.argmax())
         raise FormatError(
-            f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]} on, but "
+            f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]}, but "
             f"{field.name}.bag has {records}",
             file=path,
-            hint="one of the two files was damaged or comes from another dataset",
+            hint="one of the two files is damaged or comes from another dataset",
         )
     starts = np.zeros(len(count) + 1, np.int64)
     np.cumsum(count, out=starts[1:])
     total = int(starts[-1])
     if ref.count is not None and total > table.records:
-        raise FormatError(f"samples share records of {field.name}.bag, which lists never do", file=path)
+        raise FormatError(f"samples share records of {field.name}.bag, which sequence fields never do", file=path)
     first = ref.first.astype(np.int64)
     used = count > 0
     offset, length = _extents(table)

@@ -1,7 +1,7 @@
 """The tables of a bag: where records end (`.bag`, `.idx`), and which records a sample refers to (`refs.bag`).
 
-Everything is decoded for all records at once; nothing is allocated that the size of a file does not justify.
-Layouts with golden bytes are in docs/format-bag.md.
+Everything is decoded for all records at once; no allocation is larger than the size of a file justifies.
+docs/format-bag.md has layouts with golden bytes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from bushel.storage import File
 
 __all__ = ["Refs", "Table", "decode_refs", "encode_refs", "encode_table", "gapless", "inline_table", "separate_table"]
 
-_HINT = "the file was cut or damaged: run `bushel verify` on the dataset"
+_HINT = "the file is truncated or damaged: run `bushel verify` on the dataset"
 _INVALID = 255
 _EXTRA = np.full(256, _INVALID, np.uint8)
-"""Bytes that follow each first byte of a msgpack unsigned integer."""
+"""Number of bytes that follow each first byte of a msgpack unsigned integer."""
 _EXTRA[:0x80] = 0
 _EXTRA[0xCC:0xD0] = 1, 2, 4, 8
 _EMPTY_LIST, _PAIR = 0x90, 0x92
@@ -32,29 +32,29 @@ _PACKED_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Where the records of one bag lie: record `i` is the bytes `borders[i]` to `borders[i + 1]`.
+    """Offsets of the records of one bag: record `i` is the bytes `offsets[i]` to `offsets[i + 1]`.
 
     Attributes:
-        borders: int64[records + 1], ascending from 0.
-        generation: `A`, `B` or `C`, by the table's own form.
+        offsets: int64[records + 1], ascending from 0.
+        generation: `A`, `B` or `C`, as the form of the table shows.
     """
 
-    borders: I64
+    offsets: I64
     generation: str
 
     @property
     def records(self) -> int:
-        """Number of records."""
-        return len(self.borders) - 1
+        """The number of records."""
+        return len(self.offsets) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Refs:
-    """Which records of one field each sample refers to.
+    """The records of one field that each sample refers to.
 
     Attributes:
-        first: uint64[samples], number of the record, or of the first one of a list.
-        count: uint64[samples], records of each list; None for a plain field.
+        first: uint64[samples], number of the record, or of the first record of a list.
+        count: uint64[samples], number of records of each list; None for a plain field.
     """
 
     first: npt.NDArray[np.uint64]
@@ -62,10 +62,10 @@ class Refs:
 
 
 def inline_table(file: File) -> Table:
-    """The table at the end of a `.bag` of generation A (starts and the last end) or B (ends).
+    """Read the table at the end of a `.bag` of generation A (starts and the last end) or B (ends).
 
-    The last entry is at once the offset of the table. The two are told apart as Granular does it: a table that
-    begins with 0 is one of starts.
+    The last entry is also the offset of the table. The two are told apart as Granular does it: a table that
+    starts with 0 holds starts.
 
     Raises:
         FormatError: The table contradicts itself or the size of the file.
@@ -75,7 +75,7 @@ def inline_table(file: File) -> Table:
         return Table(np.zeros(1, np.int64), "B")
     if size < 8:
         raise FormatError(
-            f"{size} bytes cannot be a bag, whose last 8 bytes say where its table begins", file=file.path, hint=_HINT
+            f"{size} bytes cannot be a bag: its last 8 bytes say where its table starts", file=file.path, hint=_HINT
         )
     start = int.from_bytes(file.read(size - 8, 8), "little")
     if start > size - 8 or (size - start) % 8:
@@ -92,53 +92,53 @@ def inline_table(file: File) -> Table:
 
 
 def separate_table(table: File, data: File) -> Table:
-    """The table of generation C, an `.idx` file of ends. Bytes behind the last end are records never committed.
+    """Read the table of generation C, an `.idx` file of ends. Bytes after the last end are uncommitted records.
 
     Raises:
-        FormatError: The table contradicts itself, or its records are not in the bag.
+        FormatError: The table contradicts itself, or its records lie outside the bag.
     """
     if table.size % 8:
         raise FormatError(
-            f"expected entries of 8 bytes, found {table.size % 8} bytes behind the last whole one",
+            f"expected entries of 8 bytes, found {table.size % 8} bytes after the last whole one",
             file=table.path,
             offset=table.size - table.size % 8,
             hint=_HINT,
         )
-    borders = _ascending(np.frombuffer(table.read(0, table.size), "<u8"), 1, table.path, 0, data.size)
-    return Table(borders, "C")
+    offsets = _ascending(np.frombuffer(table.read(0, table.size), "<u8"), 1, table.path, 0, data.size)
+    return Table(offsets, "C")
 
 
 def _ascending(entries: npt.NDArray[np.uint64], missing: int, path: str, offset: int, limit: int | None = None) -> I64:
-    """Check a table of `entries` that begins at `offset`, and put the `missing` 0 before it."""
-    borders = np.zeros(len(entries) + missing, np.uint64)
-    borders[missing:] = entries
-    descends = borders[1:] < borders[:-1]
+    """Check a table of `entries` at `offset`, and return it with the `missing` 0 in front."""
+    offsets = np.zeros(len(entries) + missing, np.uint64)
+    offsets[missing:] = entries
+    descends = offsets[1:] < offsets[:-1]
     if limit is not None:
-        descends |= borders[1:] > np.uint64(limit)
+        descends |= offsets[1:] > np.uint64(limit)
     if descends.any():
         row = int(descends.argmax())
-        expected = f"at least {borders[row]}" + ("" if limit is None else f" and at most the bag's {limit} bytes")
+        expected = f"at least {offsets[row]}" + ("" if limit is None else f" and at most the bag's {limit} bytes")
         raise FormatError(
-            f"record {row} ends at {borders[row + 1]} where {expected} was expected",
+            f"record {row} ends at {offsets[row + 1]} where {expected} was expected",
             file=path,
             offset=offset + 8 * (row + 1 - missing),
             hint=_HINT,
         )
-    return borders.astype(np.int64)
+    return offsets.astype(np.int64)
 
 
 def gapless(offset: I64, length: I64) -> bool:
-    """Whether extents cover a file from its start, one after another, so that a table of ends can tell them apart."""
+    """Return whether extents cover a file from its start without gaps, so that a table of ends describes them."""
     if not len(offset):
         return True
     return bool(offset[0] == 0) and np.array_equal(offset[1:], (offset + length)[:-1])
 
 
 def encode_table(ends: I64, generation: str) -> bytes:
-    """The table of a bag whose records end at `ends`.
+    """Return the table of a bag whose records end at `ends`.
 
-    A bag of generation B with an empty record gets a table of generation A: where a table of ends begins with 0,
-    readers take it for one of starts, and they tell the two apart file by file.
+    A bag of generation B with an empty record gets a table of generation A: readers take a table of ends that starts
+    with 0 for a table of starts, and they decide file by file.
     """
     lengths_are_positive = bool((np.diff(ends, prepend=0) > 0).all())
     starts = generation == "A" or (generation == "B" and not lengths_are_positive)
@@ -146,15 +146,15 @@ def encode_table(ends: I64, generation: str) -> bytes:
 
 
 class _Cursors:
-    """One reading position in each record of `refs.bag`, which all move on together."""
+    """One reading position in each record of `refs.bag`. All positions advance together."""
 
-    def __init__(self, data: bytes, borders: I64, path: str) -> None:
-        self._data = np.zeros(len(data) + 8, np.uint8)  # an integer cut short by the last border is noticed after it
+    def __init__(self, data: bytes, offsets: I64, path: str) -> None:
+        self._data = np.zeros(len(data) + 8, np.uint8)  # padded: a truncated last integer is detected after it is read
         self._data[: len(data)] = np.frombuffer(data, np.uint8)
-        self._at, self._ends, self._path = borders[:-1].copy(), borders[1:], path
+        self._at, self._ends, self._path = offsets[:-1].copy(), offsets[1:], path
 
     def fail(self, wrong: npt.NDArray[np.bool_], rows: I64 | slice, expected: str) -> None:
-        """Raise for the first of `rows` that is wrong, if any is."""
+        """Raise for the first wrong row of `rows`, if there is one."""
         if wrong.any():
             sample = int(np.arange(len(self._at))[rows][int(wrong.argmax())])
             raise FormatError(
@@ -162,7 +162,7 @@ class _Cursors:
             )
 
     def byte(self, rows: I64 | slice, expected: str) -> npt.NDArray[np.uint8]:
-        """The next byte of these records."""
+        """Read the next byte of these records."""
         at = self._at[rows]
         self.fail(at >= self._ends[rows], rows, f"{expected}, found the end of the record")
         found = self._data[at]
@@ -170,7 +170,7 @@ class _Cursors:
         return found
 
     def integer(self, rows: I64 | slice) -> npt.NDArray[np.uint64]:
-        """The next unsigned integer of these records."""
+        """Read the next unsigned integer of these records."""
         first = self.byte(rows, "the number of a record")
         extra = _EXTRA[first]
         self.fail(extra == _INVALID, rows, "the number of a record")
@@ -188,25 +188,25 @@ class _Cursors:
         return value
 
     def finish(self) -> None:
-        """Make sure that nothing is left."""
-        self.fail(self._at != self._ends, slice(None), "the end of the record behind its last field")
+        """Check that every record was read to its end."""
+        self.fail(self._at != self._ends, slice(None), "the end of the record after its last field")
 
 
-def decode_refs(data: bytes, borders: I64, sequences: Sequence[bool], path: str) -> list[Refs]:
+def decode_refs(data: bytes, offsets: I64, sequences: Sequence[bool], path: str) -> list[Refs]:
     """Decode `refs.bag`: each record a msgpack array with one element per field.
 
-    That is the number of a record, or for a sequence field `[first, count]`, or `[]` for an empty list.
+    An element is the number of a record, or for a sequence field `[first, count]`, or `[]` for an empty list.
 
     Args:
         data: The records.
-        borders: int64[samples + 1], where they lie in `data`.
-        sequences: Of each field, whether it is a sequence.
-        path: For errors.
+        offsets: int64[samples + 1], offsets of the records in `data`.
+        sequences: For each field, whether it is a sequence.
+        path: Path for error messages.
 
     Raises:
-        FormatError: A record is something else.
+        FormatError: A record has another form.
     """
-    cursors = _Cursors(data, borders, path)
+    cursors = _Cursors(data, offsets, path)
     everything = slice(None)
     for expected in msgpack.Packer().pack_array_header(len(sequences)):
         wanted = f"an array of {len(sequences)} elements, one per field"
@@ -228,16 +228,16 @@ def decode_refs(data: bytes, borders: I64, sequences: Sequence[bool], path: str)
 
 
 def encode_refs(starts: Sequence[Sequence[int] | None], samples: int) -> Iterator[tuple[bytes, I64]]:
-    """The records of `refs.bag` for bags whose records lie in the order of the samples.
+    """Yield the records of `refs.bag` for bags whose records lie in the order of the samples.
 
     Args:
-        starts: Of each field in the order of their names: for a sequence field the number of each sample's first
+        starts: For each field in the order of their names: for a sequence field the number of each sample's first
             record, samples + 1 of them; None for a plain field.
         samples: Number of samples.
 
     Yields:
         data: Records, one after another.
-        lengths: int64, of each of them.
+        lengths: int64, length of each record.
     """
     pack = msgpack.Packer().pack
     for begin in range(0, samples, _PACKED_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Writing Granular datasets: what they can hold, and a shard's files from its samples."""
+"""Writing Granular datasets: the layout for a spec, and the files of a shard."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from bushel.storage import Sink, Staging, copy_whole
 __all__ = ["BagWriter", "copy_records", "file_names", "generation_of", "plan_layout", "stored_codec"]
 
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
-"""Types of the package `bags` that Granular knows by another name."""
+"""Types of the package `bags` that Granular knows under another name."""
 _LONGEST_NAME = 255 - len(".bag")
 
 
 def generation_of(options: WriteOptions) -> str:
-    """The generation to write: B unless another one is asked for.
+    """Return the generation to write: B by default.
 
     Raises:
-        SpecError: There is no such generation.
+        SpecError: The generation is unknown.
     """
     generation = options.generation or "B"
     if generation not in ("A", "B", "C"):
-        raise SpecError(f"a bag has no generation {generation!r}: 'B' (Granular 0.20) or 'C' (0.22 and later)")
+        raise SpecError(f"unknown generation {generation!r} of a bag: use 'B' (Granular 0.20) or 'C' (0.22 and later)")
     return generation
 
 
 def stored_codec(codec: str, generation: str) -> str:
-    """The codec of the bytes that a dataset of this generation holds for a type.
+    """Return the codec of the bytes that a dataset of this generation holds for a type.
 
-    Generation A wrote `int` unsigned, with nothing for 0.
+    Generation A wrote `int` unsigned, and 0 as no bytes.
     """
     return "uint" if generation == "A" and codec == "int" else _SAME_BYTES.get(codec, codec)
 
 
 def file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str, ...]:
-    """The files of a shard with these fields (`__key__` among them): bags, then tables, and last `spec.json`.
+    """Return the files of a shard with these fields (including `__key__`): bags, then tables, and `spec.json` last.
 
     Args:
         fields: Names of the fields.
         prefix: The shard's folder, with its `/`; empty for a plain dataset.
-        split: Whether tables are files of their own, as in generation C.
+        split: Whether tables are separate files, as in generation C.
     """
     names = sorted(fields)
     tables = [f"{name}.idx" for name in names] if split else ["refs.bag"]
@@ -61,10 +61,10 @@ def file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str,
 
 
 def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
-    """How samples of this spec are stored.
+    """Return how samples of this spec are stored.
 
     Raises:
-        SpecError: A field cannot be a file of that name, or generation C is to hold a sequence.
+        SpecError: No file can have the name of a field, or generation C would have to hold a sequence.
     """
     generation = generation_of(options)
     if not spec:
@@ -73,11 +73,11 @@ def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
     for name, field in spec.items():
         _check_name(name)
         if (other := folded.setdefault(name.casefold(), name)) != name:
-            raise SpecError(f"fields {other!r} and {name!r} differ only in case, which not every file system can tell")
+            raise SpecError(f"fields {other!r} and {name!r} differ only in case, which some file systems ignore")
         get_codec(field.codec)
         if field.sequence and generation == "C":
             raise SpecError(
-                f"field {name!r}: generation C of the bag has no sequences; use generation='B', or the containers "
+                f"field {name!r}: generation C of the bag cannot hold sequences; use generation='B', or the containers "
                 "ffrecord, recordio or tar, or gulp for frames"
             )
     numbers = {name: number for number, name in enumerate(_all_names(spec, options))}
@@ -89,10 +89,10 @@ def _check_name(name: str) -> None:
     try:
         length = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:
-        raise SpecError(f"field {name!r} is no valid text, so it cannot name a file of a bag") from error
+        raise SpecError(f"field {name!r} is not valid UTF-8 text, so no bag file can have that name") from error
     if "/" in name or "\0" in name or name.startswith(".") or name in ("refs", KEY) or length > _LONGEST_NAME:
         raise SpecError(
-            f"a bag cannot have a field called {name!r}, because each field is a file: no '/', no leading '.', at "
+            f"a bag cannot have a field called {name!r}, because each field is a file: use no '/', no leading '.', at "
             f"most {_LONGEST_NAME} bytes, and not 'refs'; rename it, or use another container"
         )
 
@@ -102,31 +102,31 @@ def _all_names(fields: Iterable[str], options: WriteOptions) -> list[str]:
 
 
 def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]:
-    """Copy the records of a shard, but none of its tables, into a staging folder.
+    """Copy the records of a shard, but not its tables, into a staging folder.
 
     Returns:
-        Bytes of each copied bag, by name.
+        The number of bytes of each copied bag, by name.
 
     Raises:
-        SpecError: The records do not lie in the order of the samples, so that no new table can tell them apart.
+        SpecError: The records do not lie in the order of the samples, so a new table cannot describe them.
     """
     positions = {}
     for column in index.columns.values():
         name = shard.files[column.file]
         if not gapless(column.offset, column.length):
             raise SpecError(
-                f"{shard.path(column.file)} has records that no sample refers to, so it cannot be continued in place: "
-                "`bushel convert` it into a new dataset first"
+                f"{shard.path(column.file)} has records that no sample refers to, so Bushel cannot append to it: "
+                "write a new dataset with `bushel convert` first"
             )
         positions[name] = int(column.length.sum())
         target = place / name
         copy_whole(shard.path(column.file), target)
-        os.truncate(target, positions[name])  # a table is small beside its records
+        os.truncate(target, positions[name])  # the table is small, so copying it, too, costs little
     return positions
 
 
 class BagWriter:
-    """Writes one shard: records as they come, everything else from the builder when it is finished."""
+    """Writes one shard: records as samples arrive, everything else from the builder when it is finished."""
 
     __slots__ = ("_builder", "_fields", "_layout", "_shard", "_staging")
 
@@ -167,9 +167,9 @@ class BagWriter:
         if generation != "C":
             sink = self._staging.open(f"{prefix}refs.bag")
             tables[sink] = self._write_refs(sink)
-        for sink, borders in tables.items():
+        for sink, offsets in tables.items():
             target = self._staging.open(f"{prefix}{sink.path.stem}.idx") if generation == "C" else sink
-            target.write(encode_table(borders, generation))
+            target.write(encode_table(offsets, generation))
         self._staging.open(self._shard.files[-1]).write(self._spec())
         return self._shard.files
 
@@ -183,7 +183,7 @@ class BagWriter:
         return np.cumsum(np.concatenate(lengths))
 
     def _spec(self) -> bytes:
-        """What `spec.json` holds: the types as declared, keys sorted, as `json.dumps` writes it."""
+        """Return the content of `spec.json`: the types as declared, keys sorted, as `json.dumps` writes it."""
         types = format_spec({column.field.name: column.field for column in self._layout.columns})
         if self._layout.options.keyed:
             types[KEY] = "utf8"

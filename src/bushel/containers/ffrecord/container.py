@@ -1,7 +1,7 @@
 """FFRecord: a header with the CRC-32 and the offset of every record, then the records back to back.
 
-Samples of one field are records as they are. With keys they are a packed folder (`packed_folder`), and samples of
-several fields are maps (`packed_map`). Layout, rules and an example are in docs/format-ffrecord.md.
+Samples of one field are stored as records as they are. With keys they form a packed folder (`packed_folder`), and
+samples of several fields are maps (`packed_map`). docs/format-ffrecord.md has the layout, the rules and an example.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel.containers.base import Column as StoredColumn
-from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
-from bushel.containers.naming import name_behind
-from bushel.containers.packed_index import Record, index_records
-from bushel.containers.packed_map import is_packed_map
+from bushel.containers.packed_map import Record, index_records, is_packed_map
 from bushel.core.index.table import Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
@@ -34,13 +32,13 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """The header of a file, checked.
+    """The checked header of a file.
 
     Attributes:
-        offset: int64[N], where each record begins.
-        length: int64[N].
+        offset: int64[N], offset of each record.
+        length: int64[N], size of each record in bytes.
         crc32: uint32[N].
-        form: What the records are.
+        form: How samples are stored.
     """
 
     offset: I64
@@ -58,13 +56,13 @@ class _FFRecord:
     keeps_folders: bool = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """One `.ffr` file, or all in a folder, sorted by name as FFRecord does."""
+        """Return the shard of one `.ffr` file, or those of all in a folder, sorted by name as FFRecord does."""
         if not path.is_dir():
             return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffix) else None
         return [Shard(path, name, (name,)) for name in _names(path)] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """The table of one file, from its header; of a file of maps, by a pass over it that checks every CRC."""
+        """Return the index of one file, from its header; of a file of maps, from a pass that checks every CRC."""
         file = open_file(shard.path(0))
         header = _read_header(file)
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
@@ -83,40 +81,40 @@ class _FFRecord:
         return ShardIndex(len(header.offset), (stamp,), {field.name: column}, self.name, keys).check(file.path)
 
     def generation(self, shard: Shard) -> str | None:
-        """None: there is only one."""
+        """Return None: the format has only one generation."""
         return None
 
     def join(self, raw: bytes) -> bytes:
-        """Every record of an ffrecord file is in one piece."""
+        """Return `raw` unchanged: every record is stored in one piece."""
         return raw
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
-        """One field without keys: plain records; with keys: a packed folder; several fields or a sequence: maps."""
+        """Return how samples are stored: one field as plain records or, with keys, a packed folder; else as maps."""
         if not spec:
             raise SpecError("a spec needs at least one field")
         columns = tuple(StoredColumn(field, field.codec, 0) for field in spec.values())
         single = len(columns) == 1 and not columns[0].field.sequence
         kept = "the name and the type of the field are" if single else "the types of the fields are"
-        limit = f"{kept} kept in Bushel's index only: without it, give open the spec"
+        limit = f"{kept} stored in Bushel's index only: without it, pass spec= to open"
         if options.folders is not None and not (single and options.keyed):
-            raise SpecError("an ffrecord file keeps empty folders beside samples of one field with keys, and no others")
+            raise SpecError("an ffrecord file keeps empty folders only beside samples of one field with keys")
         FolderTree(folders=options.folders or ())
         return Layout(columns, options, sparse=not single, limits=(limit,))
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """The file that the user named, or one whose name comes behind those in the folder: `000000.ffr`."""
+        """Return the file that the user named, or a name that sorts after those in the folder: `000000.ffr`."""
         if name is None:
-            name = name_behind(_names(root) if root.exists() else [], number, suffix=self.suffix)
+            name = next_name(_names(root) if root.exists() else [], number, suffix=self.suffix)
         return Shard(root, name, (name,))
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
-        """Copy a file into staging, without the table of a packed folder; the header is written anew in the end."""
+        """Copy a file into staging, without the table of a packed folder; `finish` rewrites the header."""
         file = open_file(shard.path(0))
         header = _read_header(file)
         form = FFRecordWriter.form(layout)
         if header.form != form and len(header.offset):
             kinds = {"plain": "records of one field without keys", "folder": "a packed folder", "maps": "packed maps"}
-            raise SpecError(f"{file.path} holds {kinds[header.form]}, and these samples would be {kinds[form]}")
+            raise SpecError(f"{file.path} holds {kinds[header.form]}, but the new samples would be {kinds[form]}")
         end = file.size
         empty = list(layout.options.folders or ())
         if header.form == "folder":
@@ -132,14 +130,14 @@ class _FFRecord:
         return {data: end, table: rows.nbytes, folders: len(packed)}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
-        """Start a file, or go on with one."""
+        """Start a file, or continue one."""
         return FFRecordWriter(layout, shard, staging, builder)
 
 
 def index_all_records(shard: Shard) -> ShardIndex:
-    """The table of one file as FFRecord's `FileReader` sees it: every record is a sample with the field `data`.
+    """Return the index of one file as FFRecord's `FileReader` sees it: every record is a sample with the field `data`.
 
-    The table of a packed folder is one of them, and maps are not looked into.
+    The table of a packed folder counts as a record, too, and maps are not parsed.
 
     Raises:
         FormatError: The file is damaged.
@@ -152,7 +150,7 @@ def index_all_records(shard: Shard) -> ShardIndex:
 
 
 def empty_folders(path: AnyPath) -> list[str]:
-    """The folders in a packed folder that hold nothing: no sample tells of them.
+    """Return the folders in a packed folder that hold nothing, so that no sample shows them.
 
     Raises:
         FormatError: The file is damaged.
@@ -173,25 +171,26 @@ def _read_header(file: File) -> _Header:
         return FormatError(message, file=file.path, offset=offset, hint=_hint(file))
 
     if file.size < 12:
-        raise refuse(f"an ffrecord file has at least 12 bytes, this one has {file.size}", 0)
+        raise refuse(f"an ffrecord file has at least 12 bytes, but this one has {file.size}", 0)
     start = file.read(0, 12)
     checksum, samples = int.from_bytes(start[:4], "little"), int.from_bytes(start[4:], "little", signed=True)
     if not 0 <= samples <= (file.size - 12) // 12:
         raise refuse(f"the header counts {samples} records, whose tables do not fit into {file.size} bytes", 4)
     tables = file.read(4, 8 + 12 * samples)
     if checksum not in (0, found := kernels.crc32(tables)):  # the first releases of FFRecord wrote 0
-        raise refuse(f"the header has the CRC {found:#010x}, and {checksum:#010x} is on record", 0)
+        raise refuse(f"the header should have the CRC {checksum:#010x}, found {found:#010x}", 0)
     crc32 = np.frombuffer(tables, "<u4", samples, 8).astype(np.uint32)
     offset = np.frombuffer(tables, "<i8", samples, 8 + 4 * samples).astype(np.int64)
     if samples == 0 and file.size != 12:
-        raise refuse(f"the header counts no records, and {file.size - 12} bytes follow: its writer was interrupted", 4)
+        raise refuse(f"the header counts no records, but {file.size - 12} bytes follow: its writer was interrupted", 4)
     if samples and int(offset[0]) < 12 + 12 * samples:
-        raise refuse(f"records begin behind the tables, at {12 + 12 * samples}, not at {offset[0]}", 12 + 4 * samples)
+        expected = f"records should start after the tables, at {12 + 12 * samples}"
+        raise refuse(f"{expected}, not at {offset[0]}", 12 + 4 * samples)
     if samples and int(offset[-1]) > file.size:
-        raise refuse(f"record {samples - 1} begins at {offset[-1]}: the file was cut", file.size)
+        raise refuse(f"record {samples - 1} starts at {offset[-1]}: the file is truncated", file.size)
     if (bad := offset[1:] < offset[:-1]).any():
         row = int(bad.argmax()) + 1
-        raise refuse(f"record {row} begins before record {row - 1}", 12 + 4 * samples + 8 * row)
+        raise refuse(f"record {row} starts before record {row - 1}", 12 + 4 * samples + 8 * row)
     length = np.diff(offset, append=np.int64(file.size))
     return _Header(offset, length, crc32, _form(file, offset, length))
 
@@ -209,7 +208,7 @@ def _without_last(header: _Header) -> _Header:
 
 
 def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
-    """Paths of the files and of the empty folders in a packed folder."""
+    """Return the paths of the files and of the empty folders in a packed folder."""
     start = int(header.offset[-1])
     record = file.read(start, int(header.length[-1]))
     if (found := kernels.crc32(record)) != header.crc32[-1]:
@@ -222,7 +221,7 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
         ) from error
     if len(paths) != len(header.offset) - 1:
         raise FormatError(
-            f"the packed folder lists {len(paths)} files, and the file has {len(header.offset) - 1} other records",
+            f"the packed folder lists {len(paths)} files, but the file has {len(header.offset) - 1} other records",
             file=file.path,
             offset=start,
             hint=_hint(file),
@@ -234,18 +233,18 @@ def _keys(paths: list[str], file: File) -> Keys:
     try:
         return Keys.of(paths)
     except UnicodeEncodeError as error:
-        raise FormatError(f"the path {error.object!r} is not text", file=file.path, hint=_hint(file)) from error
+        raise FormatError(f"the path {error.object!r} is not valid text", file=file.path, hint=_hint(file)) from error
 
 
 def _only_field(spec: Spec | None, file: File) -> Field:
     fields = list((spec or {"data": _DATA}).values())
     if len(fields) != 1 or fields[0].sequence:
-        raise SpecError(f"{file.path} holds records of one field: give open a spec of one field, not of {len(fields)}")
+        raise SpecError(f"{file.path} holds records of one field: pass a spec of one field to open, not {len(fields)}")
     return fields[0]
 
 
 def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Record]:
-    """All records, checked against their CRCs, a few MiB at a time."""
+    """Yield all records, checked against their CRCs; a few MiB are read at a time."""
     batch = np.cumsum(header.length) // _BATCH
     borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
     for first, last in zip(borders[:-1], borders[1:], strict=True):
@@ -265,7 +264,7 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
 
 
 def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> CorruptError:
-    message = f"{what} has the CRC {found:#010x}, and {expected:#010x} is on record"
+    message = f"{what} should have the CRC {expected:#010x}, found {found:#010x}"
     return CorruptError(message, file=file.path, offset=offset, expected=expected, found=found, hint=_hint(file))
 
 

@@ -1,7 +1,7 @@
-"""The table of FFRecord's packed folders: which record is which file.
+"""The table of FFRecord's packed folders, which maps files to records.
 
 It is the last record: nine magic bytes and a pickle of nested ordered dicts, name to record number for a file, name
-to dict for a folder. Pickles are programs, so this one is never given to `pickle.load`: `parse_folder` understands
+to dict for a folder. A pickle is a program, so this one is never passed to `pickle.load`: `parse_folder` understands
 the few opcodes that such a pickle consists of, refuses all others, and calls nothing.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["MAGIC", "FolderTree", "parse_folder"]
 MAGIC = b"piouhjgbr"
 
 _DEPTH = 100
-_EXPANSION = 64  # characters of paths per byte of the table: beyond, nested names were made to fill the memory
+_EXPANSION = 64  # limit on characters of paths per byte of the table, against nested names made to fill the memory
 _OP: dict[str, int] = {op.name: ord(op.code) for op in pickletools.opcodes}
 _TEXT = {_OP["SHORT_BINUNICODE"]: 1, _OP["BINUNICODE"]: 4, _OP["BINUNICODE8"]: 8}
 _INTEGER = {_OP["BININT1"]: "<B", _OP["BININT2"]: "<H", _OP["BININT"]: "<i"}
@@ -38,10 +38,10 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
         record: The last record, magic included.
 
     Returns:
-        The files' paths by record number, and the paths of folders without any file or folder in them.
+        The files' paths by record number, and the paths of empty folders.
 
     Raises:
-        FormatError: It is not such a table; the offset is that in the record.
+        FormatError: The record is not such a table. The offset in the error counts from the start of the record.
     """
     root = _Parser(record).run()
     files: dict[int, str] = {}
@@ -52,7 +52,7 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
     while waiting:
         prefix, folder = waiting.pop()
         if id(folder) in seen:
-            raise FormatError(f"the folder {prefix!r} stands in two places of the packed folder's table", offset=0)
+            raise FormatError(f"the folder {prefix!r} appears twice in the packed folder's table", offset=0)
         seen.add(id(folder))
         if not folder and prefix:
             empty.append(prefix[:-1])
@@ -63,7 +63,7 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
             if isinstance(entry, dict):
                 waiting.append((f"{path}/", entry))
             elif not isinstance(entry, int) or entry in files:
-                raise FormatError(f"the file {path!r} has no record number of its own", offset=0)
+                raise FormatError(f"the file {path!r} shares its record number with another", offset=0)
             else:
                 files[entry] = path
     if files and not (min(files) == 0 and max(files) == len(files) - 1):
@@ -72,14 +72,14 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
 
 
 class FolderTree:
-    """Paths of files that can lie in one folder together.
+    """Paths of files that can lie together in one folder.
 
     Args:
         paths: The files, by record number.
-        folders: Folders that are kept although no file lies in them.
+        folders: Folders that are kept although they hold no file.
 
     Raises:
-        SpecError: They cannot lie together: why.
+        SpecError: The paths contradict each other; the message says how.
     """
 
     def __init__(self, paths: Iterable[str] = (), folders: Iterable[str] = ()) -> None:
@@ -91,25 +91,25 @@ class FolderTree:
             self._add_folder(path)
 
     def check(self, path: str) -> list[str]:
-        """The parts of a path that can be added.
+        """Return the parts of a path that can be added.
 
         Raises:
-            SpecError: It cannot: why.
+            SpecError: The path cannot be added; the message says why.
         """
         *folders, name = parts = _parts(path)
         folder = self._folder(path, folders)
         if folder is not None and name in folder:
             kind = "a file" if isinstance(folder[name], int) else "the folder of other keys"
-            raise SpecError(f"the key {path!r} is {kind} already")
+            raise SpecError(f"the key {path!r} is already {kind}")
         return parts
 
     def _folder(self, path: str, folders: Iterable[str]) -> _Tree | None:
-        """The folder in folders that a path needs, or None where it is not there yet."""
+        """Return the folder that a path needs, or None if it does not exist yet."""
         folder = self._root
         for part in folders:
             entry = folder.get(part)
             if isinstance(entry, int):
-                raise SpecError(f"the key {path!r} needs a folder where another key is a file: {part!r} cannot be both")
+                raise SpecError(f"the key {path!r} needs a folder, but {part!r} is already a file: it cannot be both")
             if entry is None:
                 return None
             folder = entry
@@ -119,7 +119,7 @@ class FolderTree:
         """Add the file of the next record.
 
         Raises:
-            SpecError: As `check`.
+            SpecError: As for `check`.
         """
         *folders, name = self.check(path)
         folder = self._root
@@ -129,7 +129,7 @@ class FolderTree:
         self._files += 1
 
     def _add_folder(self, path: str) -> None:
-        """Add a folder; one that is there already stays as it is."""
+        """Add a folder. An existing one stays as it is."""
         parts = _parts(path)
         self._folder(path, parts)
         folder = self._root
@@ -137,7 +137,7 @@ class FolderTree:
             folder = cast("_Tree", folder.setdefault(part, {}))
 
     def record(self) -> bytes:
-        """The table as FFRecord's own `pack_folder` writes it: sorted by name, protocol 4."""
+        """Return the table as FFRecord's own `pack_folder` writes it: sorted by name, pickle protocol 4."""
         return MAGIC + pickle.dumps(_ordered(self._root), protocol=4)
 
 
@@ -145,8 +145,8 @@ def _parts(path: str) -> list[str]:
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts or "\0" in path or len(parts) > _DEPTH:
         raise SpecError(
-            f"the key {path!r} is no path in a folder: ffrecord keeps samples under relative paths such as"
-            f" 'cats/12.jpg', of at most {_DEPTH} parts, none of which is empty, '.' or '..'"
+            f"the key {path!r} is not a path in a folder: ffrecord keeps samples under relative paths such as"
+            f" 'cats/12.jpg', of at most {_DEPTH} parts, and no part may be empty, '.' or '..'"
         )
     return parts
 
@@ -157,7 +157,7 @@ def _ordered(tree: _Tree) -> OrderedDict[str, Any]:
 
 
 class _Parser:
-    """Runs the opcodes that build ordered dicts of text and integers."""
+    """Executes the opcodes that build ordered dicts of text and integers."""
 
     def __init__(self, record: bytes) -> None:
         self.data = record
@@ -169,7 +169,7 @@ class _Parser:
     def run(self) -> dict[str, Any]:
         start = self.at
         if not self.data.startswith(MAGIC):
-            raise FormatError(f"a packed folder's table begins with {MAGIC!r}", offset=0)
+            raise FormatError(f"expected the table of a packed folder to start with {MAGIC!r}", offset=0)
         stack, memo = self.stack, self.memo
         try:
             while (op := self._number(1)) != _OP["STOP"]:
@@ -186,18 +186,18 @@ class _Parser:
                 elif op in _GET:
                     stack.append(memo[self._number(_GET[op])])
                 elif not self._build(op):
-                    raise FormatError("this pickle does more than list files, and is not run", offset=start)
+                    raise FormatError("this pickle does more than list files; it was not executed", offset=start)
             [root] = stack
             if self.marks or self.at != len(self.data):
-                raise FormatError("the pickle of a packed folder ends early", offset=self.at)
+                raise FormatError("the pickle of a packed folder is truncated", offset=self.at)
         except (IndexError, KeyError, ValueError, TypeError) as error:
             raise FormatError("the pickle of a packed folder is malformed", offset=start) from error
         if not isinstance(root, dict):
-            raise FormatError("the pickle of a packed folder holds no dict", offset=start)
+            raise FormatError("the pickle of a packed folder does not hold a dict", offset=start)
         return root
 
     def _build(self, op: int) -> bool:
-        """The opcodes that make and fill dicts; False for any other."""
+        """Execute an opcode that makes or fills dicts. Return False for any other."""
         stack = self.stack
         if op == _OP["MARK"]:
             self.marks.append(len(stack))

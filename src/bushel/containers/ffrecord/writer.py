@@ -1,9 +1,9 @@
 """Writing FFRecord files.
 
-The header comes first and has 12 bytes per record, whose number is only known in the end. So a file is staged in three:
-`NAME.part`, the records behind as much room as the expected number needs, `NAME.table`, a row per record, and
-`NAME.folders`, the empty folders of a packed folder. `finish` makes the file out of them. None is changed by that, so a
-process that is killed meanwhile can go on with them.
+The header comes first and has 12 bytes per record, but the number of records is known only at the end. So a file is
+staged as three: `NAME.part`, the records after as much room as the expected number needs; `NAME.table`, a row per
+record; and `NAME.folders`, the empty folders of a packed folder. `finish` makes the file from them without changing
+them, so a process that is killed meanwhile can be resumed.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from bushel.storage import Staging
 __all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "pack_paths", "staged_names"]
 
 Form: TypeAlias = Literal["plain", "folder", "maps"]
-"""What the records of a file are: values, the files of a packed folder, or maps of several fields."""
+"""How samples are stored: as plain values, as the files of a packed folder, or as maps of several fields."""
 
 TABLE_ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")])
-_ROOM = 1 << 26  # records for which room is left at most, however many are expected
+_ROOM = 1 << 26  # limit on the number of records that room is left for
 
 
 def staged_names(shard: Shard) -> tuple[str, str, str]:
-    """The files in which a shard is staged: records, table, and empty folders."""
+    """Return the names of the files in which a shard is staged: records, table, and empty folders."""
     return f"{shard.files[0]}.part", f"{shard.files[0]}.table", f"{shard.files[0]}.folders"
 
 
 def pack_paths(paths: Iterable[str]) -> bytes:
-    """Paths as `NAME.folders` keeps them: each behind the one before, with a zero byte at its end."""
+    """Return paths as `NAME.folders` stores them: concatenated, each with a zero byte at its end."""
     return b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
 
 
@@ -62,7 +62,7 @@ class FFRecordWriter:
 
     @staticmethod
     def form(layout: Layout) -> Form:
-        """How samples of a layout are stored."""
+        """Return how samples of a layout are stored."""
         if len(layout.columns) > 1 or layout.columns[0].field.sequence:
             return "maps"
         return "folder" if layout.options.keyed else "plain"
@@ -88,7 +88,7 @@ class FFRecordWriter:
         self._builder.close_sample(key)
 
     def finish(self) -> Sequence[str]:
-        """Write the table of a packed folder, then make the file."""
+        """Write the table of a packed folder, then assemble the file."""
         if self._form == "folder":
             table = self._tree().record()
             self._record([table], kernels.crc32(table))
@@ -101,14 +101,14 @@ class FFRecordWriter:
         target.unlink(missing_ok=True)
         header = _header(rows["crc32"], rows["offset"] + shift)
         if shift or not _link_with_header(self._data.path, target, header):
-            _copy_behind(self._data.path, room, target, header, sync=self._staging.sync)
+            _copy_after(self._data.path, room, target, header, sync=self._staging.sync)
         for column in self._builder.columns.values():
             offsets = np.frombuffer(column.offset, np.int64)
             offsets += shift * (np.frombuffer(column.length, np.int64) >= 0)
         return self._shard.files
 
     def _tree(self) -> FolderTree:
-        """The files and the empty folders that the staged files and the builder have."""
+        """Return the files and the empty folders that are staged so far."""
         self._empty.flush()
         empty = self._empty.path.read_bytes().split(b"\0")[:-1]
         return FolderTree(_keys(self._builder), (path.decode("utf-8", "surrogateescape") for path in empty))
@@ -126,13 +126,13 @@ class FFRecordWriter:
                 self._builder.columns[field.name].mark_absent()
 
     def _check_plain(self, head: bytes) -> None:
-        """Refuse what would make a reader take a file of plain records for one of another form."""
+        """Refuse values that would make a reader mistake the form of the file."""
         if head.startswith(MAGIC):
             raise SpecError(
-                f"a value that begins with {MAGIC!r} is the table of a packed folder to readers of ffrecord"
+                f"readers of ffrecord would take a value that starts with {MAGIC!r} for the table of a packed folder"
             )
         if self._builder.samples == 0 and is_packed_map(head):
-            raise SpecError("the first value begins like a packed sample: declare its fields in the spec instead")
+            raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
 
     def _record(self, pieces: Sequence[Buffer], crc32: int) -> int:
         offset = self._data.position
@@ -158,7 +158,7 @@ def _header(crc32: npt.NDArray[np.uint32], offset: npt.NDArray[np.int64]) -> byt
 
 
 def _link_with_header(data: Path, target: Path, header: bytes) -> bool:
-    """Write the header into the room left for it and give the file a second name; False where that is impossible."""
+    """Write the header into the room left for it and link the file to its name; False where that is impossible."""
     try:
         os.link(data, target)
     except OSError:
@@ -168,8 +168,8 @@ def _link_with_header(data: Path, target: Path, header: bytes) -> bool:
     return True
 
 
-def _copy_behind(data: Path, start: int, target: Path, header: bytes, *, sync: bool) -> None:
-    """Make a file of the header and of what lies behind `start` in another one, inside the kernel where it can."""
+def _copy_after(data: Path, start: int, target: Path, header: bytes, *, sync: bool) -> None:
+    """Make a file of the header and of the bytes after `start` in another file, inside the kernel where possible."""
     with open(data, "rb") as source, naming(target), open(target, "wb") as sink:
         sink.write(header)
         sink.flush()
@@ -177,7 +177,7 @@ def _copy_behind(data: Path, start: int, target: Path, header: bytes, *, sync: b
         try:
             while at < end:
                 at += os.copy_file_range(source.fileno(), sink.fileno(), end - at, at)
-        except (AttributeError, OSError):  # not on this system, or not on this file system
+        except (AttributeError, OSError):  # not supported by this system or file system
             source.seek(at)
             shutil.copyfileobj(source, sink, 1 << 22)
             sink.flush()

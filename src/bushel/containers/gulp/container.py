@@ -1,7 +1,7 @@
-"""GulpIO and GulpIO2: folders of chunks, each a `.gulp` file of JPEG frames and a `.gmeta` file that is its table.
+"""GulpIO and GulpIO2: folders of chunks, each a `.gulp` file of JPEG frames and a `.gmeta` file with its table.
 
-A frame is followed by zeros up to a multiple of four. What a `.gmeta` looks like is told in `gmeta`; layout, rules and
-an example are in docs/format-gulp.md.
+Zeros pad each frame to a multiple of four bytes. `gmeta` describes `.gmeta` files; docs/format-gulp.md has the layout,
+the rules and an example.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ __all__ = ["CONTAINER"]
 _FRAMES, _META = Field("frames", "jpg", sequence=True), Field("meta", "json")
 _DATA, _TABLE = 0, 1
 _JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"})
-"""The codecs whose values JSON can hold."""
+"""The codecs whose values JSON can represent."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Gulp:
     name: str = "gulp"
     suffix: str = ".gulp"
-    scanned: bool = True  # not the data, but a table of a million items takes seconds to parse
+    scanned: bool = True  # the data are not scanned, but parsing a table of a million items takes seconds
     needs_keys: bool = True
     keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """One shard per chunk, in the order of GulpIO2: names sorted as text, so chunk 10 comes before chunk 2."""
+        """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""
         if not path.is_dir():
             if not is_data(path.name):
                 return None
@@ -57,7 +57,7 @@ class _Gulp:
         return pair_chunks(path, data, tables) if data or tables else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """The table of one chunk, from its `.gmeta`."""
+        """Return the index of one chunk, from its `.gmeta`."""
         data, table = open_file(shard.path(_DATA)), open_file(shard.path(_TABLE))
         text = table.read(0, table.size)
         parsed = parse_gmeta(text, table.path, unpickle=options.pickle)
@@ -77,7 +77,7 @@ class _Gulp:
         try:
             keys = Keys.of(parsed.items)
         except UnicodeEncodeError as error:
-            raise FormatError(f"the id {error.object!r} is not text", file=table.path, hint=_hint(table)) from error
+            raise FormatError(f"the id {error.object!r} is invalid text", file=table.path, hint=_hint(table)) from error
         spec = {"frames": _FRAMES, "meta": _META} if options.spec is None else options.spec
         field = frames_field(spec)
         where = (text, _TABLE) if parsed.inline is None else (parsed.inline, INLINE)
@@ -100,24 +100,24 @@ class _Gulp:
         return with_checksums(index, [data, table], report=options.report) if options.checksums else index
 
     def generation(self, shard: Shard) -> str | None:
-        """None: there is only one."""
+        """Return None: the format has only one generation."""
         return None
 
     def join(self, raw: bytes) -> bytes:
-        """Every frame of a gulp file is in one piece."""
+        """Return `raw` unchanged: every frame is stored in one piece."""
         return raw
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
-        """JPEG frames go into the `.gulp`, everything else into the item's meta dict."""
+        """Return how samples are stored: JPEG frames in the `.gulp`, everything else in the item's meta dict."""
         frames = frames_field(spec)
         others = [field for field in spec.values() if field is not frames]
         for field in others:
             if _base(field) not in _JSON:
                 raise SpecError(
-                    f"field {field.name!r}: gulp keeps all but the frames as JSON, which cannot hold {field.type};"
-                    " tar, ffrecord and recordio can, and so can bag"
+                    f"field {field.name!r}: gulp stores all but the frames as JSON, which cannot hold {field.type};"
+                    " use tar, ffrecord, recordio or bag"
                 )
-        limits = ("JSON is written anew, with the spaces and escapes that GulpIO2 writes",) if others else ()
+        limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if others else ()
         columns = tuple(
             StoredColumn(field, field.codec, _DATA) if field is frames else StoredColumn(field, "json", _TABLE)
             for field in spec.values()
@@ -125,10 +125,10 @@ class _Gulp:
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """`data_<number>.gulp` and its `.gmeta`, or the pair of the file that the user named.
+        """Return `data_<number>.gulp` and its `.gmeta`, or the pair of the file that the user named.
 
-        In a folder that has chunks the number is one more than any of theirs, as GulpIO2 counts. Readers take chunks in
-        the order of their names as text, so several chunks get numbers of six digits, which keeps samples in order.
+        In a folder with chunks, the number is one more than the highest, as GulpIO2 counts. Readers sort the names of
+        chunks as text, so several chunks get numbers of six digits, which keeps samples in order.
         """
         if name is None:
             taken = list(chain.from_iterable(chunk_names(root))) if root.exists() else []
@@ -136,13 +136,13 @@ class _Gulp:
             label = f"{number:0{number_width(taken, sharded=not layout.options.single)}d}"
             return Shard(root, f"data_{label}.gulp", (f"data_{label}.gulp", f"meta_{label}.gmeta"))
         if not is_data(name) or re.search(r"\d", name) is None:
-            raise SpecError(f"{name}: a gulp chunk is called data_<number>.gulp; or name the folder for its chunks")
+            raise SpecError(f"{name}: a gulp chunk must be named data_<number>.gulp; or name the folder for the chunks")
         return Shard(root, name, (name, f"meta_{chunk_number(root, name)}.gmeta"))
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy a chunk into staging, its `.gmeta` without the closing brace."""
         if index.inline is not None:
-            raise UnsupportedError(f"{shard.path(_TABLE)} is no plain JSON and cannot be continued; add chunks")
+            raise UnsupportedError(f"{shard.path(_TABLE)} is not plain JSON, so Bushel cannot append to it; add chunks")
         positions = {}
         for number, name in enumerate(shard.files):
             copy_whole(shard.path(number), staging.place / name)
@@ -153,12 +153,12 @@ class _Gulp:
         return positions
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> _ChunkWriter:
-        """Start a chunk, or go on with one."""
+        """Start a chunk, or continue one."""
         return _ChunkWriter(layout, shard, staging, builder)
 
 
 class _ChunkWriter:
-    """Frames go to the `.gulp` as they come; an item's entry follows into the `.gmeta`, closed by `finish`."""
+    """Writes frames to the `.gulp`, then the item's entry to the `.gmeta`, which `finish` closes."""
 
     def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
         self._names, self._builder = shard.files, builder
@@ -171,7 +171,7 @@ class _ChunkWriter:
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one item."""
         if key is None:
-            raise SpecError("a gulp item needs an id: give append a key")
+            raise SpecError("a gulp item needs an id: pass a key to append")
         info = self._append_frames(values)
         opening = "{" if self._builder.samples == 0 else ", "
         text = f'{opening}{json.dumps(key)}: {{"frame_info": {info}, "meta_data": ['
@@ -188,7 +188,7 @@ class _ChunkWriter:
         name = self._frames.name
         if name not in values:
             if self._frames.sequence:
-                raise SpecError(f"field {name!r} is missing: a gulp item without frames has an empty list")
+                raise SpecError(f"field {name!r} is missing: store an empty list for a gulp item without frames")
             return []
         stored = values[name]
         column, info = self._builder.columns[name], []
@@ -203,10 +203,10 @@ class _ChunkWriter:
 
     def _whole_meta(self, values: Mapping[str, Stored], before: str) -> str:
         if "meta" not in values:
-            raise SpecError("field 'meta' is missing: a gulp item without metadata has an empty dict")
+            raise SpecError("field 'meta' is missing: store an empty dict for a gulp item without metadata")
         text = _json_text(_META, cast("Buffer", values["meta"]))
         if not text.startswith("{"):
-            raise SpecError(f"field 'meta' of a gulp item is a dict, not {text[:40]}")
+            raise SpecError(f"field 'meta' of a gulp item must be a dict, not {text[:40]}")
         self._add("meta", self._table.position + len(before), text)
         return text
 
@@ -239,12 +239,12 @@ class _ChunkWriter:
 def _frames_column(
     field: Field, offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]
 ) -> Column:
-    """The frames as a sequence, or, for a dataset of images, the first frame of each item."""
+    """Return the frames as a sequence, or, for a dataset of images, the first frame of each item."""
     if field.sequence:
         return Column(field, field.codec, _DATA, offset, length, starts=starts)
     first, counts = starts[:-1], starts[1:] - starts[:-1]
     if (counts > 1).any():
-        raise SpecError(f"items have up to {int(counts.max())} frames: give {field.name!r} the type {field.codec}[]")
+        raise SpecError(f"items have up to {int(counts.max())} frames: declare {field.name!r} as {field.codec}[]")
     at = np.minimum(first, max(len(offset) - 1, 0))
     if not len(offset):
         return Column(field, field.codec, _DATA, np.zeros_like(first), np.full_like(first, MISSING))
@@ -252,14 +252,14 @@ def _frames_column(
 
 
 def _json_text(field: Field, stored: Buffer) -> str:
-    """A value's JSON in the spelling of GulpIO2, which is that of `json.dumps`: ASCII, so characters are bytes."""
+    """Return a value's JSON as GulpIO2 spells it, which is as `json.dumps` does: ASCII, so characters are bytes."""
     try:
         value = json.loads(str(stored, "utf-8"))
         text = json.dumps(value)
     except (ValueError, RecursionError) as error:
-        raise SpecError(f"field {field.name!r}: gulp keeps it as JSON, and these bytes are not: {error}") from error
+        raise SpecError(f"field {field.name!r}: gulp stores it as JSON, but these bytes are not: {error}") from error
     if field.codec != "json":
-        get_codec(field.codec).encode(value)  # refuses the JSON of anything else
+        get_codec(field.codec).encode(value)  # refuses JSON of another type
     return text
 
 
@@ -274,7 +274,7 @@ def _hint(file: File) -> str:
 def _check_frames(
     frames: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], keys: list[str], data: File, table: File
 ) -> None:
-    """Refuse frames that reach out of the data file, overlap, or leave bytes at its end that none covers."""
+    """Refuse frames that reach beyond the data file or overlap, and bytes at its end that belong to no frame."""
 
     def refuse(row: int, what: str) -> None:
         key = keys[int(np.searchsorted(starts, row, side="right")) - 1]
@@ -283,14 +283,14 @@ def _check_frames(
     offset, pad, length = frames.T
     if (bad := (length > data.size) | (offset > data.size - np.minimum(length, data.size))).any():
         row = int(bad.argmax())
-        refuse(row, f"the file has {data.size} bytes and cannot hold the {int(length[row])} bytes here")
+        refuse(row, f"the file has {data.size} bytes, too few for the {int(length[row])} bytes here")
     if (bad := pad > length).any():
         row = int(bad.argmax())
-        refuse(row, f"a padding of {int(pad[row])} in {int(length[row])} bytes is given in {table.path} for a frame")
+        refuse(row, f"{table.path} gives a padding of {int(pad[row])} in {int(length[row])} bytes for a frame")
     order = np.lexsort((length, offset))
     ends = (offset + length)[order]
     if (bad := offset[order][1:] < ends[:-1]).any():
-        refuse(int(order[int(bad.argmax()) + 1]), f"by {table.path}, the frame before overlaps a frame")
+        refuse(int(order[int(bad.argmax()) + 1]), f"{table.path} makes the frame before overlap a frame")
     end = int(ends[-1]) if len(ends) else 0
     if end != data.size:
         raise FormatError(

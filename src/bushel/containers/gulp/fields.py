@@ -1,4 +1,4 @@
-"""The fields that a user's spec finds in the meta dicts of a gulp chunk: spans of JSON within JSON, without I/O."""
+"""The fields of a user's spec in the meta dicts of a gulp chunk: spans of JSON within JSON. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def frames_field(spec: Spec) -> Field:
-    """The one field of JPEG frames.
+    """Return the one field of JPEG frames.
 
     Raises:
-        SpecError: There is none, or several.
+        SpecError: The spec has none, or several.
     """
     frames = [field for field in spec.values() if field.codec.partition("(")[0] in ("jpg", "jpeg")]
     if len(frames) != 1:
         found = ", ".join(repr(field.name) for field in frames) or "none"
         raise SpecError(
-            f"a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), this spec has {found};"
-            " bag, tar, ffrecord and recordio can hold these samples"
+            f"a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), but this spec has {found};"
+            " use bag, tar, ffrecord or recordio for these samples"
         )
     return frames[0]
 
 
 def meta_columns(parsed: Gmeta, text: bytes, file: int, fields: list[Field]) -> dict[str, Column]:
-    """The columns of fields that lie in the meta dicts.
+    """Return the columns of fields that lie in the meta dicts.
 
     Args:
         parsed: The table.
-        text: What its offsets refer to.
-        file: Number of the file that `text` is, or `INLINE`.
-        fields: The fields; a single one `meta: json` is the dict itself.
+        text: The text that its offsets refer to.
+        file: Number of the file that contains `text`, or `INLINE`.
+        fields: The fields; a single field `meta: json` is the dict itself.
     """
     if [(field.type, field.name) for field in fields] == [("json", "meta")]:
         return {"meta": Column(fields[0], "json", file, parsed.offset, parsed.length)}
@@ -69,13 +69,13 @@ def _elements(raw: msgspec.Raw, name: str, number: int) -> list[msgspec.Raw]:
     try:
         return _LIST.decode(raw)
     except msgspec.MsgspecError as error:
-        raise SpecError(f"field {name!r} is no list in item {number}: give its type without []") from error
+        raise SpecError(f"field {name!r} is not a list in item {number}: declare its type without []") from error
 
 
 def _values(meta: memoryview) -> Mapping[str, msgspec.Raw]:
     try:
         return _META.decode(meta)
-    except msgspec.MsgspecError:  # metadata may be any JSON; only a dict has fields
+    except msgspec.MsgspecError:  # metadata may be any JSON, but only a dict has fields
         return {}
 
 

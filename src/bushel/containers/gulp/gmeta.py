@@ -1,7 +1,7 @@
-"""The `.gmeta` table of a gulp chunk: text to numbers, without I/O.
+"""Parsing the `.gmeta` table of a gulp chunk. Pure: no I/O.
 
 It is one JSON object of `id: {"frame_info": [[offset, pad, length], ...], "meta_data": [{...}]}`. `length` counts the
-padding, and of `meta_data` readers take the first dict. GulpIO2 can also pickle the same mapping.
+padding. Readers use the first dict of `meta_data`. GulpIO2 can also pickle the same mapping.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class _Item(msgspec.Struct, gc=False):
-    """An entry, its metadata still text: where the text lies is what the index needs."""
+    """An entry whose metadata stay text, since the index needs to know where that text lies."""
 
     frame_info: list[tuple[_Count, _Count, _Count]]
     meta_data: list[msgspec.Raw]
 
 
 class _LooseItem(msgspec.Struct):
-    """An entry whose metadata has no text of its own in the file."""
+    """An entry whose metadata are not JSON text in the file."""
 
     frame_info: list[tuple[_Count, _Count, _Count]]
     meta_data: list[Any]
 
 
 _DECODER = msgspec.json.Decoder(dict[str, _Item])
-msgspec.json.Decoder(_LooseItem)  # so that msgspec knows it before threads convert to it: see `sidecar`
+msgspec.json.Decoder(_LooseItem)  # registers the type before threads convert to it: see `sidecar`
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Gmeta:
 
     Attributes:
         items: Id to entry, in the order of the file. The numbers in `frame_info` are at most 2**62.
-        offset: int64[items], where the first meta dict's JSON begins: in `inline` if there is one, else in the file.
-        length: int64[items], its bytes; `MISSING` for an item without.
-        inline: The JSON of metadata that was pickled, or that strict parsers refuse in the file's own spelling.
+        offset: int64[items], offset of the first meta dict's JSON: in `inline` if that is set, else in the file.
+        length: int64[items], its size in bytes; `MISSING` for an item without metadata.
+        inline: The JSON of metadata that was pickled, or that strict parsers refuse as the file spells it.
     """
 
     items: Mapping[str, _Item | _LooseItem]
@@ -62,15 +62,15 @@ class Gmeta:
 
 
 def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
-    """Parse a table. Of an id that appears twice the last entry counts, as in the original.
+    """Parse a table. If an id appears twice, its last entry counts, as in the original.
 
-    Args:
+    path: Path for error messages.
         text: The whole file.
         path: Name for error messages.
         unpickle: Whether the table may be a pickle.
 
     Raises:
-        FormatError: It is not the table of a gulp chunk, or a pickle without leave.
+        FormatError: The text is not the table of a gulp chunk, or it is a pickle and `unpickle` is False.
     """
     if text[:1] == b"\x80":
         if not unpickle:
@@ -80,7 +80,7 @@ def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
         items = _DECODER.decode(text)
     except msgspec.ValidationError as error:
         raise FormatError(f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)) from error
-    except (ValueError, RecursionError):  # GulpIO2 may have written NaN or lone surrogates, which are not quite JSON
+    except (ValueError, RecursionError):  # GulpIO2 may have written NaN or lone surrogates, which strict JSON forbids
         return _inline(_lenient(text, path), path)
     base = _address(text)
     offset, length = np.zeros(len(items), np.int64), np.full(len(items), MISSING, np.int64)
@@ -92,27 +92,27 @@ def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
 
 
 def _address(buffer: bytes | npt.NDArray[np.uint8]) -> int:
-    """Where a buffer lies: a `Raw` is a view of the text it was parsed from, so the difference is its place there."""
+    """Return the address of a buffer. A `Raw` is a view of the parsed text, so its address gives its offset."""
     return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
 
 
 def _lenient(text: bytes, path: str) -> object:
-    """Parse as Python does."""
+    """Parse as Python's `json` does."""
     try:
         decoded = text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError("no JSON: it is not UTF-8", file=path, offset=error.start, hint=_hint(path)) from error
+        raise FormatError("invalid JSON: it is not UTF-8", file=path, offset=error.start, hint=_hint(path)) from error
     try:
         return json.loads(decoded)
     except json.JSONDecodeError as error:
         at = len(decoded[: error.pos].encode())
-        raise FormatError(f"no JSON: {error.msg}", file=path, offset=at, hint=_hint(path)) from error
+        raise FormatError(f"invalid JSON: {error.msg}", file=path, offset=at, hint=_hint(path)) from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"no JSON: {error}", file=path, hint=_hint(path)) from error
+        raise FormatError(f"invalid JSON: {error}", file=path, hint=_hint(path)) from error
 
 
 def _inline(loose: object, path: str) -> Gmeta:
-    """The table of metadata whose JSON the index itself must hold."""
+    """Return the table for metadata whose JSON the index itself must hold."""
     offset, length, inline = [], [], bytearray()
     try:
         items = msgspec.convert(loose, dict[str, _LooseItem])
@@ -127,7 +127,7 @@ def _inline(loose: object, path: str) -> Gmeta:
 
 
 class _Frame(NamedTuple):
-    """What GulpIO2 pickles as `gulpio2.fileio.ImgInfo`."""
+    """The tuple that GulpIO2 pickles as `gulpio2.fileio.ImgInfo`."""
 
     loc: int
     pad: int
@@ -135,21 +135,21 @@ class _Frame(NamedTuple):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Knows the classes that GulpIO2 pickles and no others, so it runs nobody's code."""
+    """Accepts only the classes that GulpIO2 pickles, so it runs nobody's code."""
 
     def find_class(self, module: str, name: str, /) -> Any:
         if (module, name) == ("collections", "OrderedDict"):
             return OrderedDict
         if name == "ImgInfo" and module in ("gulpio2.fileio", "gulpio.fileio"):
             return _Frame
-        raise pickle.UnpicklingError(f"it wants {module}.{name}, which JSON cannot hold")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}, which JSON cannot represent")
 
 
 def _unpickle(data: bytes, path: str) -> object:
     try:
         return _Unpickler(io.BytesIO(data)).load()
     except Exception as error:  # a damaged pickle can fail in any way
-        raise FormatError(f"its pickle cannot be read: {error}", file=path, hint=_hint(path)) from error
+        raise FormatError(f"the pickled metadata cannot be read: {error}", file=path, hint=_hint(path)) from error
 
 
 def _hint(path: str) -> str:

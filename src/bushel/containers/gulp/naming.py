@@ -1,4 +1,4 @@
-"""Names of gulp files: which chunk each belongs to, without reading any."""
+"""File names of gulp chunks. Nothing here reads a file."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ __all__ = ["chunk_names", "chunk_number", "is_data", "number_width", "padding", 
 
 
 def padding(length: int) -> int:
-    """Zeros behind a JPEG of so many bytes, to the next multiple of four."""
+    """Return the number of zeros that pad a JPEG of `length` bytes to a multiple of four."""
     return -length % 4
 
 
 def is_data(name: str) -> bool:
-    """Whether a file of this name holds frames."""
+    """Return whether a file of this name holds frames."""
     return name.startswith("data") and name.endswith(".gulp")
 
 
 def chunk_names(folder: AnyPath) -> tuple[list[str], list[str]]:
-    """The names of a folder's data files and of its meta files, each sorted as text."""
+    """Return the names of a folder's data files and of its meta files, each sorted as text."""
     names = sorted(path.name for path in folder.iterdir())
     tables = [name for name in names if name.startswith("meta") and name.endswith(".gmeta")]
     return [name for name in names if is_data(name)], tables
 
 
 def number_width(names: Sequence[str], *, sharded: bool) -> int:
-    """Digits of chunk numbers: as in the names that are there, if any."""
+    """Return the number of digits of chunk numbers, as in the existing names if there are any."""
     if not names:
         return 6 if sharded else 1
     digits = [match[0] for name in names if (match := re.search(r"\d+", name))]
@@ -38,22 +38,22 @@ def number_width(names: Sequence[str], *, sharded: bool) -> int:
 
 
 def chunk_number(folder: AnyPath, name: str) -> int:
-    """The number of the chunk that a file belongs to: the first digits of its name.
+    """Return the number of the chunk that a file belongs to: the first digits of its name.
 
     Raises:
-        FormatError: There are none.
+        FormatError: The name has no digits.
     """
     digits = re.search(r"\d+", name)
     if digits is None:
-        raise FormatError("the name of a gulp file holds the chunk's number: data_0.gulp", file=str(folder / name))
+        raise FormatError("the name of a gulp file must hold the chunk's number: data_0.gulp", file=str(folder / name))
     return int(digits[0])
 
 
 def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Shard]:
-    """Data and meta files belong together by position in the sorted lists, and must have the same number.
+    """Pair data and meta files by their position in the sorted lists; the numbers in their names must agree.
 
     Raises:
-        FormatError: They do not.
+        FormatError: The numbers differ, or a file has no partner.
     """
     numbers = [chunk_number(folder, name) for name in data]
     partners = [chunk_number(folder, name) for name in tables]
@@ -63,9 +63,9 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
     ):
         if mine not in others:
             raise FormatError(
-                f"no {kind} file with the number {mine} belongs to it",
+                f"the {kind} file with the number {mine} is missing",
                 file=str(folder / name),
-                hint="restore its partner, or move it away to read the other chunks",
+                hint="restore it, or move this file away to read the other chunks",
             )
     if numbers != partners:
         at = next((i for i, pair in enumerate(zip(numbers, partners, strict=False)) if pair[0] != pair[1]), None)

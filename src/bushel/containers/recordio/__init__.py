@@ -1,4 +1,4 @@
-"""MXNet RecordIO files, raw and of images."""
+"""MXNet RecordIO files, of raw records and of images."""
 
 from bushel.containers.recordio.container import CONTAINER
 

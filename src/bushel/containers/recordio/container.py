@@ -1,7 +1,7 @@
-"""MXNet RecordIO: framed records in a `.rec`, and a `.idx` of keys and offsets that may be missing.
+"""MXNet RecordIO: framed records in a `.rec`, and an optional `.idx` of keys and offsets.
 
 Image records have the fields of their header. Other records are samples of one field as they are, or maps of several
-(`packed_map`). Layout, rules and an example are in docs/format-recordio.md.
+(`packed_map`). docs/format-recordio.md has the layout, the rules and an example.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel.containers.base import Column as StoredColumn
-from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
 from bushel.containers.checksums import with_checksums
-from bushel.containers.naming import name_behind
-from bushel.containers.packed_index import Record, index_records
-from bushel.containers.packed_map import is_packed_map
+from bushel.containers.packed_map import Record, index_records, is_packed_map
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
@@ -31,7 +29,7 @@ from bushel.storage import AnyPath, Extents, File, Staging, copy_whole, open_fil
 __all__ = ["CONTAINER"]
 
 _DATA = Field("data", "bytes")
-_NAME = re.compile(r".+\.rec(\.part[0-9]+)?")  # im2rec calls its parts x.rec.part000
+_NAME = re.compile(r".+\.rec(\.part[0-9]+)?")  # im2rec names parts x.rec.part000
 _BATCH = 1 << 24
 I64 = npt.NDArray[np.int64]
 
@@ -45,7 +43,7 @@ class _RecordIO:
     keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """One `.rec` file, or all in a folder, sorted by name; each with its `.idx` if that is there."""
+        """Return the shard of one `.rec` file, or those of all in a folder, sorted by name, each with its `.idx`."""
         if not path.is_dir():
             if not _NAME.fullmatch(path.name):
                 return None
@@ -56,7 +54,7 @@ class _RecordIO:
         return [_shard(path, name, has_idx=idx_name(name) in names) for name in found] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """The table of one file: the records that its `.idx` lists, in that order; without one, all records."""
+        """Return the index of one file: the records that its `.idx` lists, in that order; without one, all records."""
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         data = files[0]
         records, keys = _find(files, options)
@@ -66,11 +64,11 @@ class _RecordIO:
         return with_checksums(index, files, join=self.join, report=options.report) if options.checksums else index
 
     def faults(self, shard: Shard) -> list[FormatError]:
-        """Damage with which a dataset can be read all the same: what a scan finds and the `.idx` does not tell.
+        """Return damage that does not keep a dataset from being read: what a scan finds and the `.idx` hides.
 
         Returns:
-            A fault for the first record that the `.idx` leaves out, for every key that it has twice, and for bytes
-            at the end that are no whole record.
+            There is an error for the first record that the `.idx` leaves out, for every key that appears twice, and for
+            bytes at the end that are not a whole record.
         """
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         found, _, fault = scan(files[0])
@@ -79,29 +77,29 @@ class _RecordIO:
             table = _table(files[1])
             missing = np.setdiff1d(found.offset, table.offset)
             if len(missing):
-                message = f"it leaves out records of {files[0].path}: {len(missing)}, the first at {missing[0]}"
+                message = f"it leaves out {len(missing)} records of {files[0].path}, the first at {missing[0]}"
                 faults.append(FormatError(message, file=files[1].path, hint=hint(files[0])))
             twice = table.keys.duplicates() if table.keys is not None else []
-            faults += [FormatError(f"the key {key!r} comes twice", file=files[1].path) for key in twice]
+            faults += [FormatError(f"the key {key!r} appears twice", file=files[1].path) for key in twice]
         return faults
 
     def generation(self, shard: Shard) -> str | None:
-        """None: there is only one."""
+        """Return None: the format has only one generation."""
         return None
 
     def join(self, raw: bytes) -> bytes:
-        """The payload of a record in pieces, from its bytes between the first header and the end of the last part."""
+        """Return the payload of a record in pieces, from its bytes after the first header to the end of the last."""
         return kernels.join_recordio(raw)
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
-        """Image records for `image`, `label`, `id`, `id2`; the bytes of any other single field; else maps."""
+        """Return how samples are stored: `image`, `label`, `id`, `id2` as image records, one other raw, else maps."""
         if not spec:
             raise SpecError("a spec needs at least one field")
         form = form_of(spec)
         kept = "the name and the type of the field are" if form == "raw" else "the types of the fields are"
-        limits = [f"{kept} kept in Bushel's index only: without it, give open the spec"]
+        limits = [f"{kept} stored in Bushel's index only: without it, pass spec= to open"]
         if form == "image" and "label" in spec:
-            limits.append("labels are 32-bit floats: real numbers are rounded, arrays become flat")
+            limits.append("labels are 32-bit floats: real numbers are rounded, and arrays are flattened")
         if options.keyed:
             limits.append("MXNet needs key_type=str for keys that are not integers")
         columns = tuple(
@@ -111,19 +109,19 @@ class _RecordIO:
         return Layout(columns, options, sparse=form == "maps", limits=tuple(limits))
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """The file that the user named, or one whose name comes behind those in the folder, and its `.idx`."""
+        """Return the file that the user named, or a name that sorts after those in the folder, with its `.idx`."""
         if name is None:
             names = _parts(entry.name for entry in root.iterdir()) if root.exists() else []
-            name = name_behind(names, number, suffix=self.suffix)
+            name = next_name(names, number, suffix=self.suffix)
         return _shard(root, name, has_idx=True)
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
-        """Copy a file into staging up to the end of its last record; a missing `.idx` is made."""
+        """Copy a file into staging up to the end of its last record. A missing `.idx` is created."""
         data = open_file(shard.path(0))
         existing, new = _existing_form(data, index), form_of({one.field.name: one.field for one in layout.columns})
         if index.samples and existing != new:
             kinds = {"image": "image records", "raw": "records of one field", "maps": "packed maps"}
-            raise SpecError(f"{data.path} holds {kinds[existing]}, and these samples would be {kinds[new]}")
+            raise SpecError(f"{data.path} holds {kinds[existing]}, but the new samples would be {kinds[new]}")
         records, end, _ = scan(data)
         rec, idx = shard.files[0], idx_name(shard.files[0])
         copy_whole(shard.path(0), staging.place / rec)
@@ -137,7 +135,7 @@ class _RecordIO:
         return {rec: end, idx: len(text)}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
-        """Start a file, or go on with one."""
+        """Start a file, or continue one."""
         return RecordIOWriter(layout, shard, staging, builder)
 
 
@@ -165,15 +163,15 @@ def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None
     table = _table(files[1])
     if not len(table.offset) and data.size:
         raise FormatError(
-            f"it lists no record, and {data.path} has {data.size} bytes",
+            f"it lists no record, but {data.path} has {data.size} bytes",
             file=files[1].path,
-            hint="move the .idx away to find the records by a scan of the .rec",
+            hint="move the .idx away, so that the records are found by a scan of the .rec",
         )
     return follow(data, table.offset, options.report), table.keys
 
 
 def _columns(file: File, records: Records, options: ReadOptions) -> tuple[dict[str, Column], Keys | None]:
-    """The fields of the records, by what they are or by what the user says that they are."""
+    """Return the fields of the records, as their headers or the user's spec declare them."""
     spec = options.spec
     if _holds_maps(file, records):
         return index_records(_read(file, records, options), spec, file=file.path, checksums=options.checksums)
@@ -182,7 +180,7 @@ def _columns(file: File, records: Records, options: ReadOptions) -> tuple[dict[s
         if images is not None:
             return _image_columns(file, records, images, spec or {}), None
     if spec is not None and (len(spec) != 1 or any(field.sequence for field in spec.values())):
-        raise SpecError(f"{file.path} holds no records of the fields {', '.join(map(repr, spec))}")
+        raise SpecError(f"{file.path} does not hold records of the fields {', '.join(map(repr, spec))}")
     [field] = (spec or {"data": _DATA}).values()
     zero = np.zeros(len(records.offset), np.int64)
     lengths = {row: len(records.payload(file, row)) for row in records.split.tolist()}
@@ -221,7 +219,7 @@ def _image_columns(file: File, records: Records, images: Images, spec: Spec) -> 
 
 
 def _column(field: Field, codec: str, records: Records, start: I64, length: I64) -> Column:
-    """The column of a field that begins at `start` in every payload."""
+    """Return the column of a field that lies at `start` in every payload."""
     offset, extent, split = records.offset + 8 + start, length.copy(), records.split
     offset[split], extent[split] = records.offset[split], records.span[split] + 8
     fragments = Fragments(split, start[split], length[split]) if len(split) else None
@@ -229,7 +227,7 @@ def _column(field: Field, codec: str, records: Records, start: I64, length: I64)
 
 
 def _read(file: File, records: Records, options: ReadOptions) -> Iterator[Record]:
-    """All records whole, a few MiB at a time."""
+    """Yield all records whole; a few MiB are read at a time."""
     split = set(records.split.tolist())
     batch = np.cumsum(records.span) // _BATCH
     borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()

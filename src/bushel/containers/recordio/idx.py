@@ -1,4 +1,4 @@
-"""The `.idx` of a RecordIO file: text, a line `key TAB offset` per record, in the order in which they were written."""
+"""The `.idx` of a RecordIO file: text with a line `key TAB offset` per record, in the order of writing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ U8 = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What an `.idx` says.
+    """The content of an `.idx`.
 
     Attributes:
-        offset: int64[lines], where the record of each line begins.
-        keys: The keys, or None when they are the positions 0, 1, 2… and thus no keys of their own.
+        offset: int64[lines], offset of the record of each line.
+        keys: The keys, or None if they are just the positions 0, 1, 2….
     """
 
     offset: I64
@@ -32,7 +32,7 @@ class Table:
 
 
 def idx_name(name: str) -> str:
-    """Name of the `.idx` that belongs to a file."""
+    """Return the name of the `.idx` that belongs to a file."""
     return f"{name.removesuffix('.rec')}.idx"
 
 
@@ -71,19 +71,19 @@ def parse_idx(text: bytes, file: str) -> Table:
 
 
 def format_idx(offset: I64) -> bytes:
-    """The text of an `.idx` whose keys are the positions."""
+    """Return the text of an `.idx` whose keys are the positions."""
     return b"".join(b"%d\t%d\n" % line for line in enumerate(offset.tolist()))
 
 
 def check_key(key: str) -> str:
-    """The key, if MXNet can read it back from a line of an `.idx`.
+    """Return the key if MXNet can read it back from a line of an `.idx`.
 
     Raises:
-        SpecError: It cannot.
+        SpecError: MXNet cannot.
     """
     if not key or key != key.lstrip() or not {"\t", "\n", "\r"}.isdisjoint(key) or not key.isprintable() and _lone(key):
         raise SpecError(
-            f"the key {key!r} cannot stand in the .idx of a recordio file: keys there are text without tabs, line"
+            f"the .idx of a recordio file cannot hold the key {key!r}: keys there are text without tabs, line"
             " breaks and leading spaces"
         )
     return key
@@ -94,7 +94,7 @@ def _lone(key: str) -> bool:
 
 
 def _decimals(data: U8, starts: I64, ends: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
-    """The decimal numbers in these ranges, and which of them are none."""
+    """Return the decimal numbers in these ranges, and a mask of the invalid ones."""
     width = ends - starts
     bad = (width < 1) | (width > _DIGITS)
     value = np.zeros(len(starts), np.int64)
@@ -107,7 +107,7 @@ def _decimals(data: U8, starts: I64, ends: I64) -> tuple[I64, npt.NDArray[np.boo
 
 
 def _are_positions(text: U8, borders: I64) -> bool:
-    """Whether the keys are 0, 1, 2…, spelled without leading zeros."""
+    """Return whether the keys are 0, 1, 2…, spelled without leading zeros."""
     count = len(borders) - 1
     powers = 10 ** np.arange(1, _DIGITS, dtype=np.int64)
     position = np.arange(count, dtype=np.int64)
@@ -121,8 +121,8 @@ def _malformed(file: str, starts: I64, line: int, text: bytes) -> FormatError:
     start = int(starts[line])
     found = text[start:].split(b"\n", 1)[0][:60].decode("utf-8", "replace")
     return FormatError(
-        f"line {line + 1} should be `key TAB offset` and is {found!r}",
+        f"line {line + 1} should be `key TAB offset`, but is {found!r}",
         file=file,
         offset=start,
-        hint="move the .idx away to find the records by a scan of the .rec",
+        hint="move the .idx away, so that the records are found by a scan of the .rec",
     )

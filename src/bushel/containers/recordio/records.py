@@ -1,7 +1,7 @@
-"""One record at a time: reading the one at an offset, and writing one at the end of a file.
+"""Single records: reading the one at an offset, and writing one at the end of a file.
 
-What reads and writes whole datasets goes through the index (`container`, `writer`); this is for programs that keep
-offsets themselves, as MXNet's do.
+Datasets are read and written through the index (`container`, `writer`); this is for programs that keep offsets
+themselves, as MXNet's do.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _LENGTH = (1 << 29) - 1
 
 
 def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes, int]:
-    """The payload of the record that begins at an offset, and the offset behind the record.
+    """Return the payload of the record at an offset, and the offset after the record.
 
     Args:
         file: The file.
-        offset: Where the record begins.
-        end: Where it ends, or a later record begins, if that is known: one read then does it.
+        offset: Offset of the record.
+        end: Offset of its end or of a later record, if known: then one read suffices.
 
     Raises:
-        FormatError: There is no whole record.
+        FormatError: There is no whole record at the offset.
     """
     try:
         raw = file.read(offset, 8 if end is None else end - offset)
@@ -45,22 +45,22 @@ def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes,
                 return raw[8 : 8 + word], end
             return file.read(offset + 8, word), offset + 8 + (word + 3 & ~3)
     except (ExtentError, struct.error) as error:
-        raise FormatError(f"a record is cut off: {error}", file=file.path, offset=offset, hint=hint(file)) from None
+        raise FormatError(f"the record is truncated: {error}", file=file.path, offset=offset, hint=hint(file)) from None
     if magic != MAGIC or word >> 29 > 1:
-        raise FormatError("no record begins here", file=file.path, offset=offset, hint=hint(file))
+        raise FormatError("expected the header of a record", file=file.path, offset=offset, hint=hint(file))
     records = follow(file, np.array([offset], np.int64), None)
     return records.payload(file, 0), offset + 8 + (int(records.span[0]) + 3 & ~3)
 
 
 class RecordSink:
-    """Writes records at the end of a file. What was written is in the file when `append` returns.
+    """Writes records at the end of a file. When `append` returns, the record is in the file.
 
-    Threads may share it.
+    Several threads may share a sink.
 
     Args:
-        path: The file.
-        append: Go on behind the records that are there; otherwise begin anew.
-        known: An offset at which a record of an existing file begins: only what is behind is looked at.
+        path: Path of the file.
+        append: Whether to keep the existing records and add to them; by default the file is overwritten.
+        known: Offset of a record in an existing file: only the bytes after it are checked.
 
     Raises:
         FormatError: The existing file does not end with a whole record.
@@ -85,18 +85,18 @@ class RecordSink:
 
     @property
     def position(self) -> int:
-        """Bytes in the file."""
+        """The size of the file in bytes."""
         return self._end
 
     def append(self, payload: Buffer) -> int:
         """Write a record.
 
         Returns:
-            The offset at which it begins.
+            The offset of the record.
 
         Raises:
-            ValueError: It has more than 2**29 - 1 bytes.
-            OSError: It cannot be written; the file is then as it was, where the system allows that.
+            ValueError: The payload has more than 2**29 - 1 bytes.
+            OSError: The record cannot be written; the file is then restored where the system allows that.
         """
         framed = kernels.split_recordio(payload)
         with self._lock:
@@ -107,12 +107,12 @@ class RecordSink:
     def _write(self, data: bytes) -> None:
         left = memoryview(data)
         try:
-            while left:  # a write may take a part only
+            while left:  # a write may be partial
                 left = left[self._file.write(left) :]
             self._file.flush()
         except OSError as error:
             name_file(error, self._path)
-            with suppress(OSError):  # where a file cannot be cut, the first error says more
+            with suppress(OSError):  # the first error says more than one from truncating
                 self._file.truncate(self._end)
                 self._file.seek(self._end)
             raise

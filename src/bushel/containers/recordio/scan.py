@@ -1,6 +1,6 @@
-"""Finding the records of a RecordIO file, and what is in them, from their headers.
+"""Finding the records of a RecordIO file and their kind, from their headers.
 
-Nothing here reads whole payloads, except of the few records that are stored in pieces.
+Only the few records that are stored in pieces have their payloads read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["IMAGE_HEADER", "Images", "Records", "find_images", "follow", "hint",
 
 MAGIC = 0xCED7230A
 IMAGE_HEADER = 24
-"""Bytes of the header of an image record: flag u32, label f32, id u64, id2 u64."""
+"""Size in bytes of the header of an image record: flag u32, label f32, id u64, id2 u64."""
 
 _ROWS = 1 << 16
 _WINDOW = 1 << 24
@@ -33,12 +33,12 @@ Report = Callable[[int], None] | None
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Where records are.
+    """The extents of records.
 
     Attributes:
-        offset: int64[n], where the header of the first part begins.
-        span: int64[n], bytes from the first of the payload, at `offset + 8`, to the last of the last part.
-        split: int64[k], ascending: the records of more than one part.
+        offset: int64[n], offset of the header of the first part.
+        span: int64[n], bytes from the start of the payload, at `offset + 8`, to the end of the last part.
+        split: int64[k], ascending: numbers of the records with several parts.
     """
 
     offset: I64
@@ -46,7 +46,7 @@ class Records:
     split: I64
 
     def payload(self, file: File, row: int) -> bytes:
-        """The whole payload of a record in pieces.
+        """Return the whole payload of a record in pieces.
 
         Raises:
             FormatError: Its parts do not fit together.
@@ -60,11 +60,11 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What is in image records.
+    """The kind of image records.
 
     Attributes:
         flag: int64[n], number of values of the label vector, 0 for a single label.
-        codec: Codec of the images: `jpg` when all are JPEG, and so on; `image` when they differ.
+        codec: Codec of the images: `jpg` if all are JPEG, and so on; `image` if they differ.
     """
 
     flag: I64
@@ -72,15 +72,15 @@ class Images:
 
 
 def hint(file: File) -> str:
-    """What to do about a damaged file."""
+    """Return the next step for a damaged file."""
     return f"run `bushel verify {file.path}`"
 
 
 def scan(file: File, start: int = 0) -> tuple[Records, int, FormatError | None]:
-    """Find all records from `start` on by their headers.
+    """Find all records after `start` by their headers.
 
     Returns:
-        The records, where the last one ends, and the fault that ended the scan before the end of the file.
+        The records, the end of the last one, and the error that ended the scan before the end of the file.
     """
     offsets, spans, parts = [], [], []
     window = _WINDOW
@@ -99,7 +99,7 @@ def scan(file: File, start: int = 0) -> tuple[Records, int, FormatError | None]:
         if whole:
             break
         if found.end == 0:
-            window *= 2  # a record that is larger than the window
+            window *= 2  # the record is larger than the window
     fault = None
     if found.problem is not None:
         fault = FormatError(found.problem, file=file.path, offset=found.problem_offset + base, hint=hint(file))
@@ -108,40 +108,41 @@ def scan(file: File, start: int = 0) -> tuple[Records, int, FormatError | None]:
 
 
 def follow(file: File, offset: I64, report: Report) -> Records:
-    """The records that begin at these offsets, in this order, checked against each other and the file.
+    """Return the records at these offsets, in this order, checked against each other and the file.
 
-    What follows a record must be another one, or the end of the file. Records that no offset belongs to are left out.
+    After a record must come another one, or the end of the file. Records that no offset names are left out.
 
     Raises:
-        FormatError: There is no record at an offset, or its length cannot be right.
+        FormatError: There is no record at an offset, or its length is wrong.
     """
     if (bad := (offset < 0) | (offset > file.size - 8) | (offset % 4 != 0)).any():
         at = int(offset[int(bad.argmax())])
-        raise _fault(file, at, f"the .idx puts a record here, where none can begin in {file.size} bytes")
+        raise _fault(file, at, f"the .idx lists a record here, but a file of {file.size} bytes cannot hold one here")
     flag, span = np.empty(len(offset), np.uint8), np.empty(len(offset), np.int64)
     for rows, heads in _heads(file, offset, 0, 8, report):
         magic, word = heads.view("<u4").T
         if (bad := magic != MAGIC).any():
-            raise _fault(file, int(offset[rows][int(bad.argmax())]), "the .idx puts a record here, and there is none")
+            raise _fault(file, int(offset[rows][int(bad.argmax())]), "the .idx lists a record here, but there is none")
         flag[rows], span[rows] = word >> 29, word & _LENGTH
     if (bad := flag > 1).any():
-        raise _fault(file, int(offset[int(bad.argmax())]), "the .idx puts a record here, and this is its later part")
+        at = int(offset[int(bad.argmax())])
+        raise _fault(file, at, "the .idx lists a record here, but this is the later part of one")
     split = np.flatnonzero(flag == 1).astype(np.int64)
     _join_parts(file, offset, span, split)
     if (bad := span > file.size - 8 - offset).any():
         row = int(bad.argmax())
-        raise _fault(file, int(offset[row]), f"{int(span[row])} bytes of a record are cut off by the end of the file")
-    _check_borders(file, offset, span)
+        raise _fault(file, int(offset[row]), f"the end of the file truncates a record of {int(span[row])} bytes")
+    _check_gaps(file, offset, span)
     return Records(offset, span, split)
 
 
 def find_images(file: File, records: Records, *, any_image: bool) -> Images | None:
-    """Look whether all records are image records: a header whose flag fits, and then a known kind of image.
+    """Return the images if all records are image records: a header with a fitting flag, then a known kind of image.
 
     Args:
         file: The file.
         records: All of its records.
-        any_image: Whether the header suffices, because the user says that these are images.
+        any_image: Whether the header suffices, because the user declares that these are images.
     """
     count = len(records.offset)
     if not count:
@@ -179,7 +180,7 @@ def _within(ascending: I64, rows: slice) -> I64:
 
 
 def _kinds(head: U8) -> U8:
-    """1 for JPEG, 2 for PNG, 3 for WebP, 4 for GIF, BMP and TIFF, 0 for anything else; by the first 12 bytes."""
+    """Return 1 for JPEG, 2 for PNG, 3 for WebP, 4 for GIF, BMP and TIFF, 0 for others; from the first 12 bytes."""
 
     def begins(signature: bytes, at: int = 0) -> npt.NDArray[np.bool_]:
         same: npt.NDArray[np.bool_] = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(1)
@@ -191,7 +192,7 @@ def _kinds(head: U8) -> U8:
 
 
 def _heads(file: File, offset: I64, skip: int, width: int, report: Report) -> Iterator[tuple[slice, U8]]:
-    """The `width` bytes that lie `skip` behind each offset, zeros behind the end of the file: uint8[rows, width]."""
+    """Yield the `width` bytes at `skip` after each offset, zeros after the end of the file: uint8[rows, width]."""
     reported = 0
     for first in range(0, len(offset), _ROWS):
         rows = slice(first, min(first + _ROWS, len(offset)))
@@ -211,7 +212,7 @@ def _heads(file: File, offset: I64, skip: int, width: int, report: Report) -> It
 
 
 def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
-    """Complete the span of records that go on in later parts."""
+    """Complete the span of records that continue in later parts."""
     known: dict[int, int] = {}
     walked = 0
     for row in split.tolist():
@@ -226,14 +227,14 @@ def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
             word = int.from_bytes(head[4:], "little")
             flag, length = word >> 29, word & _LENGTH
             if head[:4] != MAGIC.to_bytes(4, "little") or flag not in (2, 3):
-                raise _fault(file, at, f"the record at {first} goes on here, and its next part is missing")
+                raise _fault(file, at, f"the record at {first} continues here, but its next part is missing")
             walked += 8 + length
             if walked > file.size:
                 raise _fault(file, first, "records overlap")
         span[row] = known[first] = at + length - first
 
 
-def _check_borders(file: File, offset: I64, span: I64) -> None:
+def _check_gaps(file: File, offset: I64, span: I64) -> None:
     order = np.argsort(offset, kind="stable")
     order = order[np.diff(offset[order], prepend=np.int64(-1)) > 0]
     start = offset[order]
@@ -241,12 +242,12 @@ def _check_borders(file: File, offset: I64, span: I64) -> None:
     begin, following = np.append(np.zeros(1, np.int64), end), np.append(start, file.size)
     if (bad := begin > following).any():
         at = int(following[int(bad.argmax())])
-        raise _fault(file, at, "the .idx puts a record here, inside of another one")
+        raise _fault(file, at, "the .idx lists a record here, inside another one")
     gaps = begin[begin < following]
     for rows, heads in _heads(file, gaps, 0, 8, None):
         magic, word = heads.view("<u4").T
         if (bad := (magic != MAGIC) | (word >> 29 > 1)).any():
-            raise _fault(file, int(gaps[rows][int(bad.argmax())]), "neither a record nor the end of the file")
+            raise _fault(file, int(gaps[rows][int(bad.argmax())]), "expected a record or the end of the file")
 
 
 def _fault(file: File, offset: int, message: str) -> FormatError:

@@ -1,4 +1,4 @@
-"""Writing RecordIO files: the `.rec`, and beside it the `.idx`, a line per record."""
+"""Writing RecordIO files: the `.rec`, and the `.idx` with a line per record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bushel.storage import Staging
 __all__ = ["INTEGERS", "Form", "RecordIOWriter", "form_of", "stored_codec"]
 
 Form: TypeAlias = Literal["image", "raw", "maps"]
-"""What the records of a file are: MXNet's image records, values, or maps of several fields."""
+"""How samples are stored: as MXNet's image records, as plain values, or as maps of several fields."""
 
 INTEGERS = ("int", "uint", "i64", "u64", "cls")
 _NUMBERS = (*INTEGERS, "float", "f32", "array", "recordio-label", "recordio-label-int")
@@ -36,7 +36,7 @@ _Value: TypeAlias = tuple[str, int, Buffer]
 
 
 def form_of(spec: Spec) -> Form:
-    """How samples of a spec are stored: image records where `image`, `label`, `id` and `id2` are all that they have."""
+    """Return how samples of a spec are stored: as image records if all fields are `image`, `label`, `id` or `id2`."""
     held = {"image": _IMAGES, "label": _NUMBERS, "id": INTEGERS, "id2": INTEGERS}
     if "image" in spec and all(
         name in held and not field.sequence and _base(field.codec, name) in held[name] for name, field in spec.items()
@@ -46,7 +46,7 @@ def form_of(spec: Spec) -> Form:
 
 
 def stored_codec(name: str, codec: str) -> str:
-    """The codec in which an image record holds a field."""
+    """Return the codec in which an image record stores a field."""
     if name == "image":
         return codec
     if name != "label":
@@ -62,7 +62,7 @@ class RecordIOWriter:
     """Writes one file and its `.idx`: see `ShardWriter`."""
 
     def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
-        self._names = (shard.files[0], idx_name(shard.files[0]))  # a shard that is continued may have had no .idx
+        self._names = (shard.files[0], idx_name(shard.files[0]))  # a shard that is appended to may have had no .idx
         self._builder = builder
         self._fields = [column.field for column in layout.columns]
         self._form = form_of({field.name: field for field in self._fields})
@@ -72,7 +72,7 @@ class RecordIOWriter:
         """Write one sample as one record, and its line of the `.idx`."""
         name = check_key(key) if key is not None else str(self._builder.samples)
         if self._form != "maps" and (missing := [field.name for field in self._fields if field.name not in values]):
-            raise SpecError(f"field {missing[0]!r} is missing: only packed maps of several fields allow that")
+            raise SpecError(f"field {missing[0]!r} is missing: only packed maps of several fields allow missing fields")
         make = {"image": self._image, "raw": self._raw, "maps": self._map}[self._form]
         pieces, placed = make(key, values)
         offset = self._record(pieces, placed)
@@ -80,14 +80,14 @@ class RecordIOWriter:
         self._builder.close_sample(key)
 
     def finish(self) -> Sequence[str]:
-        """All is written."""
+        """Return the names of the files; everything is already written."""
         return self._names
 
     def _raw(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
         [field] = self._fields
         value = cast("Buffer", values[field.name])
         if self._builder.samples == 0 and is_packed_map(bytes(memoryview(value)[:16])):
-            raise SpecError("the first value begins like a packed sample: declare its fields in the spec instead")
+            raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
         return [value], [(field.name, 0, value)]
 
     def _map(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
@@ -105,9 +105,9 @@ class RecordIOWriter:
         }
         flag = int.from_bytes(label[:4], "little")
         if len(label) != (IMAGE_HEADER + 4 * flag if flag else 8):
-            raise SpecError(f"field 'label': these {len(label)} bytes are no label of an image record")
+            raise SpecError(f"field 'label': {len(label)} bytes are not the label of an image record")
         if any(len(raw) != 8 for raw in ids.values()):
-            raise SpecError("fields 'id' and 'id2' of an image record have 8 bytes")
+            raise SpecError("fields 'id' and 'id2' of an image record must have 8 bytes")
         header = label[:8] + ids["id"] + ids["id2"] + label[IMAGE_HEADER:]
         image = cast("Buffer", values["image"])
         every: dict[str, _Value] = {
@@ -119,7 +119,7 @@ class RecordIOWriter:
         return [header, image], [every[field.name] for field in self._fields]
 
     def _number(self, key: str | None) -> int:
-        """MXNet's id of a sample: its key where that is a number, else its position in the file."""
+        """Return MXNet's id of a sample: its key if that is a number, else its position in the file."""
         if key is not None and key.isdecimal() and key.isascii() and len(key) < 21 and int(key) < _U64:
             return int(key)
         return self._builder.samples
@@ -128,7 +128,7 @@ class RecordIOWriter:
         size = sum(memoryview(piece).nbytes for piece in pieces)
         if size > _LIMIT:
             raise SpecError(
-                f"a record of {size} bytes: recordio holds at most {_LIMIT}; bag, tar and ffrecord hold larger ones"
+                f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag, tar or ffrecord"
             )
         whole = all(memoryview(piece).nbytes % 4 == 0 for piece in pieces[:-1])
         if whole and not any(kernels.holds_recordio_magic(piece) for piece in pieces):

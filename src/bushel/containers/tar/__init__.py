@@ -1,4 +1,4 @@
-"""WebDataset shards: tar archives whose neighbouring members make a sample."""
+"""WebDataset shards: tar archives in which neighbouring members form a sample."""
 
 from bushel.containers.tar.container import CONTAINER
 from bushel.containers.tar.contents import Keep, member_contents

@@ -1,7 +1,7 @@
 """WebDataset: tar archives in which adjacent files with the same key are one sample.
 
-Names are told apart in `tar_names`, samples put together in `tar_samples`, archives written in `tar_writer`, streams
-read in `tar_members`. Layout, rules and an example are in docs/format-tar.md.
+`tar.names` splits names, `tar.samples` groups members into samples, `tar.writer` writes archives, and `tar.members`
+reads streams. docs/format-tar.md has the layout, the rules and an example.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bushel.containers.base import Column as StoredColumn
-from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
 from bushel.containers.checksums import with_checksums
-from bushel.containers.naming import name_behind
 from bushel.containers.tar.names import extension_of, field_name, split_name
 from bushel.containers.tar.samples import tabulate
 from bushel.containers.tar.scan import damage, regular, scan
@@ -25,7 +24,7 @@ from bushel.storage import AnyPath, Staging, copy_whole, open_file
 __all__ = ["CONTAINER"]
 
 _GLANCE = 1000
-"""Members that are looked at to learn how an existing archive spells its fields."""
+"""Number of members that are read to learn how an existing archive spells its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +36,13 @@ class _Tar:
     keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """A `.tar` file, or the `.tar` files of a folder in the order of their names."""
+        """Return the shard of a `.tar` file, or those of the `.tar` files of a folder, sorted by name."""
         if path.is_dir():
             return [Shard(path, name, (name,)) for name in _archives(path)] or None
         return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(".tar") else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """The table of one archive, from one pass over its headers."""
+        """Return the index of one archive, from one pass over its headers."""
         file = open_file(shard.path(0))
         found = scan(file)
         if (problem := damage(found, file)) is not None:
@@ -63,54 +62,55 @@ class _Tar:
         return index
 
     def generation(self, shard: Shard) -> str | None:
-        """None: there is only one."""
+        """Return None: the format has only one generation."""
         return None
 
     def join(self, raw: bytes) -> bytes:
-        """Every member of a tar is in one piece."""
+        """Return `raw` unchanged: every member is stored in one piece."""
         return raw
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
-        """Every field becomes a member, and its name and codec the extension."""
+        """Return how samples are stored: each field is a member whose extension is made from its name and codec."""
         used: dict[str, str] = {}
         for field in spec.values():
             _check_field(field)
             extension = field.name if field.sequence else extension_of(field)[0]
             if extension in used:
-                raise SpecError(f"fields {used[extension]!r} and {field.name!r} would both be called `.{extension}`")
+                first = used[extension]
+                raise SpecError(f"fields {first!r} and {field.name!r} would both have the extension `.{extension}`")
             used[extension] = field.name
         for field in spec.values():
             taken = next((one for one in used if field.sequence and one.startswith(field.name + ".")), None)
             if taken is not None:
-                raise SpecError(f"field {used[taken]!r} would lie among the members of the sequence {field.name!r}")
+                raise SpecError(f"field {used[taken]!r} would be taken for elements of the sequence {field.name!r}")
         columns = tuple(StoredColumn(field, extension_of(field)[1], 0) for field in spec.values())
         limits = []
         if any(field.sequence for field in spec.values()):
-            limits.append("without its index or a spec, a sequence is read as one field per element")
+            limits.append("without its index or a spec, each element of a sequence is read as a field of its own")
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=tuple(limits))
 
     def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """The file that the user named, or one whose name comes behind those in the folder: `shard-000000.tar`."""
+        """Return the file that the user named, or a name that sorts after those in the folder: `shard-000000.tar`."""
         if name is None:
-            name = name_behind(_archives(root) if root.exists() else [], number, suffix=self.suffix, stem="shard-")
+            name = next_name(_archives(root) if root.exists() else [], number, suffix=self.suffix, stem="shard-")
         elif not name.endswith(".tar"):
-            raise SpecError(f"{name}: the name of a tar shard ends in .tar")
+            raise SpecError(f"{name}: the name of a tar shard must end in .tar")
         return Shard(root, name, (name,))
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
-        """Copy an archive into staging, without the empty blocks that close it."""
+        """Copy an archive into staging, without the empty blocks at its end."""
         [name] = shard.files
         found = scan(open_file(shard.path(0)))
         copy_whole(shard.path(0), staging.place / name)
         return {name: found.end}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
-        """Start writing an archive, or go on with one."""
+        """Start an archive, or continue one."""
         [name] = shard.files
         sink = staging.open(name)
         if not any(column.codec == "bytes" for column in layout.columns):
             return TarShardWriter(layout, name, sink, builder)
-        # What holds plain bytes may have any extension: keep to that of the samples that are there.
+        # A field of plain bytes may have any extension: keep the extension of the existing samples.
         there: AnyPath | None = staging.place / name if sink.position else None
         if there is None and shard.root.exists():
             there = next((shard.root / other for other in _archives(shard.root)), None)
@@ -129,15 +129,15 @@ def _archives(folder: AnyPath) -> list[str]:
 def _check_field(field: Field) -> None:
     name = field.name
     if name != name.lower():
-        raise SpecError(f"field {name!r}: readers of tar datasets put extensions in lower case: write {name.lower()!r}")
+        raise SpecError(f"field {name!r}: readers of tar datasets lower-case extensions: use {name.lower()!r}")
     if "/" in name or "\n" in name or "" in name.split("."):
-        raise SpecError(f"field {name!r}: as part of a file name it has no slash, no line break and no empty part")
+        raise SpecError(f"field {name!r}: as part of a file name it cannot have a slash, a line break or an empty part")
     if name.startswith("_"):
-        raise SpecError(f"field {name!r}: webdataset keeps names that begin with `_` for itself")
+        raise SpecError(f"field {name!r}: webdataset reserves names that start with `_`")
 
 
 def _extensions(path: AnyPath) -> frozenset[str]:
-    """The extensions of the first members of an archive: enough to see how its fields are spelled."""
+    """Return the extensions of the first members of an archive, which show how its fields are spelled."""
     found = scan(open_file(path))
     offsets = found.name_offsets[: _GLANCE + 1].tolist()
     names = (found.names[first:last].tobytes() for first, last in pairwise(offsets))

@@ -1,4 +1,4 @@
-"""The files of an archive with their data, from front to back: what a program that streams shards wants."""
+"""The files of an archive with their data, from front to back, for programs that stream shards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bushel.storage.forward import decompressed
 __all__ = ["Keep", "file_contents", "member_contents", "stream_contents"]
 
 Keep = Callable[[str], str | None]
-"""From a member's name to the name that it is given under, or None to leave it out."""
+"""Maps the name of a member to the name to return it under, or None to skip it."""
 
 _HEAD_BYTES = 6
 """First bytes of a file that tell whether it is compressed."""
@@ -59,14 +59,14 @@ def _is_file(stream: Any, path: str) -> bool:
 
 
 def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive that lies in a local file, read many at a time.
+    """Yield the files of an archive in a local file. Many are read at a time.
 
     Args:
         file: The archive.
-        keep: Which members to read, and what to call them. Asked once for each, in order.
+        keep: Called once per member, in order, with its name; returns the name to use, or None to skip it.
 
     Raises:
-        FormatError: The archive is damaged or cut, or has no end mark. What came before was whole.
+        FormatError: The archive is damaged or truncated, or has no end mark. What was yielded before was whole.
     """
     found = scan(file)
     problem = damage(found, file)
@@ -95,12 +95,12 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """What is read at once.
+    """Members that are read at once.
 
     Attributes:
-        rows: int64: the members.
-        names: What they are called.
-        refusal: What `keep` raised at the member behind them, or None.
+        rows: int64: numbers of the members.
+        names: Their names for the caller.
+        refusal: The exception that `keep` raised for the member after them, or None.
     """
 
     rows: I64
@@ -114,7 +114,7 @@ def _planned(table: Members, rows: range, keep: Keep) -> _Plan:
     for row in rows:
         try:
             name = keep(table.name(row))
-        except Exception as error:  # raised when what came before has been given
+        except Exception as error:  # raised after the members before it have been yielded
             return _Plan(np.array(kept, np.int64), names, error)
         if name is not None:
             kept.append(row)
@@ -123,7 +123,7 @@ def _planned(table: Members, rows: range, keep: Keep) -> _Plan:
 
 
 def _chunks(table: Members) -> Iterator[tuple[int, int]]:
-    """Runs of members that are read at once: of so many bytes, or one large member."""
+    """Yield runs of members to read at once: limited in bytes, or one large member."""
     ends = np.cumsum(table.size)
     first = 0
     while first < len(ends):
@@ -135,7 +135,7 @@ def _chunks(table: Members) -> Iterator[tuple[int, int]]:
 
 
 def stream_contents(reader: ForwardReader, keep: Keep) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive that can only be read forward. As `file_contents`."""
+    """Yield the files of an archive that can only be read forward, as `file_contents` does."""
     for member in members(reader):
         if not member.regular or (name := keep(member.name)) is None:
             continue

@@ -1,7 +1,7 @@
-"""Tar framing, read forward: for streams, whose size nobody knows and in which nobody can go back.
+"""Tar framing, read forward: for streams of unknown size without seeking.
 
-Files are scanned by `kernels.scan_tar`, which follows the same rules; the tests hold the two together. The format is
-POSIX ustar with the two ways to longer names and sizes that are in use: PAX records and GNU `L` members.
+`kernels.scan_tar` scans files and follows the same rules; tests compare the two. The format is POSIX ustar with the
+two common extensions for longer names and sizes: PAX records and GNU `L` members.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["BLOCK", "ForwardReader", "Member", "members"]
 
 BLOCK = 512
 _RECORD_LIMIT = 1 << 20
-"""Bytes that a long name or a set of PAX records may have; real ones have a few hundred."""
+"""Limit in bytes of a long name or a set of PAX records; real ones have a few hundred."""
 _SIZE_LIMIT = (1 << 63) - 1
 _CHUNK = 1 << 20
 _WITHOUT_DATA = b"123456"
-"""Types (links, devices, folders, pipes) whose header is all there is, whatever its size field says."""
+"""Types (links, devices, folders, pipes) that consist of a header only, whatever their size field says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Member:
 
     Attributes:
         name: Its path as stored, UTF-8 with surrogate escapes for other bytes.
-        header: Offset of its header (of the first, where a long name precedes it).
+        header: Offset of its header (of the first header if a long name precedes it).
         offset: Offset of its data.
-        size: Bytes of its data.
-        regular: Whether it is a file, not a folder, a link or a device.
+        size: Size of its data in bytes.
+        regular: Whether it is a file, not a folder, link or device.
     """
 
     name: str
@@ -43,17 +43,17 @@ class Member:
 
     @property
     def end(self) -> int:
-        """Where the next header is."""
+        """The offset of the next header."""
         return self.offset + (self.size + BLOCK - 1) // BLOCK * BLOCK
 
 
 class ForwardReader:
-    """Reads a handle from its current position to its end and knows where it is.
+    """Reads a handle from its current position to its end and counts its position.
 
     Args:
         handle: The stream.
-        name: What error messages call it.
-        position: Where in the archive the handle is.
+        name: The name of the stream in error messages.
+        position: The position of the handle in the archive.
     """
 
     __slots__ = ("_handle", "name", "position")
@@ -62,7 +62,7 @@ class ForwardReader:
         self._handle, self.name, self.position = handle, name, position
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only where the stream ends. Never allocates ahead of what is there."""
+        """Read the next `size` bytes, or fewer at the end of the stream. Never allocates more than the stream holds."""
         parts, missing = [], size
         while missing and (part := self._handle.read(min(missing, _CHUNK))):
             parts.append(part)
@@ -71,7 +71,7 @@ class ForwardReader:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def skip_to(self, position: int) -> bool:
-        """Go forward to a position; False if the stream ends before."""
+        """Skip forward to a position. Return False if the stream ends before it."""
         while self.position < position:
             if not (part := self._handle.read(min(position - self.position, _CHUNK))):
                 return False
@@ -80,18 +80,18 @@ class ForwardReader:
 
 
 def members(reader: ForwardReader) -> Iterator[Member]:
-    """The members of an archive, in order.
+    """Yield the members of an archive, in order.
 
-    Between two members the caller may read the data of the first from `reader`, or leave it. When the last has been
-    taken, the reader is at the end of the stream, and the archive was whole.
+    Before taking the next member the caller may read the data of the last one from `reader`, or leave it. After the
+    last member, the reader is at the end of the stream, and the archive is known to be whole.
 
     Raises:
-        FormatError: The archive is damaged, cut, or goes on behind its end.
+        FormatError: The archive is damaged, truncated, or continues after its end.
     """
-    everywhere: dict[bytes, bytes] = {}  # PAX records for all members that follow
+    everywhere: dict[bytes, bytes] = {}  # PAX records that apply to all later members
     records: dict[bytes, bytes] = {}
     long_name: bytes | None = None
-    first: int | None = None  # header of the long name or the records that precede the member
+    first: int | None = None  # offset of the long name or PAX records that precede the member
     while True:
         start = reader.position
         header = reader.read(BLOCK)
@@ -99,7 +99,7 @@ def members(reader: ForwardReader) -> Iterator[Member]:
             raise _cut(reader, start, len(header))
         if not any(header):
             if first is not None:
-                raise _bad(reader, first, "a long name or PAX records without the member that they describe")
+                raise _bad(reader, first, "a long name or PAX records without a member after them")
             return _finish(reader, start)
         _verify_checksum(reader, start, header)
         kind, size = header[156:157], _number(header[124:136])
@@ -116,7 +116,7 @@ def members(reader: ForwardReader) -> Iterator[Member]:
             name = records.get(b"path") or long_name or everywhere.get(b"path") or _header_name(header)
             size = _size(size, kind, records.get(b"size") or everywhere.get(b"size"))
             if size is None:
-                raise _bad(reader, start, f"the size of {_text(name)!r} is not a number of bytes")
+                raise _bad(reader, start, f"the size of {_text(name)!r} is not a valid number")
             if kind == b"S" or any(key.startswith(b"GNU.sparse.") for key in records):
                 raise _bad(reader, start, f"{_text(name)!r} is a sparse file: make the archive without --sparse")
             if b"\0" in name:
@@ -132,7 +132,7 @@ def members(reader: ForwardReader) -> Iterator[Member]:
 def _header_name(header: bytes) -> bytes:
     name = header[:100].split(b"\0", 1)[0]
     prefix = header[345:500].split(b"\0", 1)[0]
-    # GNU's own format ("ustar  ") keeps other things in place of the prefix
+    # GNU's own format ("ustar  ") stores other values in place of the prefix
     return prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name
 
 
@@ -154,7 +154,7 @@ def _read_records(reader: ForwardReader, start: int, size: int | None) -> bytes:
 
 
 def _update(records: dict[bytes, bytes], reader: ForwardReader, start: int, data: bytes) -> None:
-    """Take in PAX records: `LENGTH KEY=VALUE` and a line feed, the length counting the whole record."""
+    """Add PAX records: `LENGTH KEY=VALUE` and a line feed; the length counts the whole record."""
     at = 0
     while at < len(data) and data[at]:
         digits, space, _ = data[at : at + 20].partition(b" ")
@@ -173,10 +173,10 @@ def _verify_checksum(reader: ForwardReader, start: int, header: bytes) -> None:
     if stated == unsigned:
         return
     if stated is not None and stated == unsigned - 256 * sum(byte >> 7 for byte in summed):
-        return  # some old writers summed signed bytes
+        return  # some old writers added up signed bytes
     if start == 0:
-        raise _bad(reader, start, "not a tar archive: its first block is no tar header")
-    raise _bad(reader, start, "expected the header of a member, but its checksum is wrong")
+        raise _bad(reader, start, "not a tar archive: its first block is not a tar header")
+    raise _bad(reader, start, "expected the header of a member, found a block with a wrong checksum")
 
 
 def _finish(reader: ForwardReader, start: int) -> None:
@@ -185,11 +185,11 @@ def _finish(reader: ForwardReader, start: int) -> None:
     while chunk := reader.read(_CHUNK):
         if any(chunk):
             where = reader.position - len(chunk) + len(chunk) - len(chunk.lstrip(b"\0"))
-            raise _bad(reader, where, "bytes behind the end of the archive")
+            raise _bad(reader, where, "bytes after the end of the archive")
 
 
 def _number(field: bytes) -> int | None:
-    """A number in octal digits, or, with the highest bit set, in binary; None if it is neither."""
+    """Return a number in octal digits, or, with the highest bit set, in binary; None if it is invalid."""
     if field[0] & 0x80:
         return None if field[0] & 0x40 else int.from_bytes(bytes([field[0] & 0x3F]) + field[1:], "big")
     text = field.strip(b" \0")
@@ -202,9 +202,9 @@ def _text(name: bytes) -> str:
 
 def _cut(reader: ForwardReader, start: int, found: int) -> FormatError:
     if start == 0:
-        return _bad(reader, 0, f"{found} bytes are no tar archive: an empty one has two blocks of zeros")
+        return _bad(reader, 0, f"{found} bytes are not a tar archive: an empty one has two blocks of zeros")
     if found == 0:
-        return _bad(reader, start, "the archive ends without its end mark: what followed may be lost")
+        return _bad(reader, start, "the archive ends without its end mark: members may be missing")
     return _bad(reader, start, f"the archive ends inside a header, after {found} of {BLOCK} bytes")
 
 

@@ -1,7 +1,7 @@
-"""How member names of a WebDataset archive become keys and fields.
+"""Splitting the member names of a WebDataset archive into keys and fields.
 
-The rules are those of the Python package: a sample's key is the folder and the base name up to its first dot; what
-follows that dot, in lower case, is the extension, which names the field.
+The rules are those of the Python package: a sample's key is the folder and the base name up to its first dot; the
+rest after that dot, in lower case, is the extension, which names the field.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _META = re.compile(rb"__[^/]*__(/|$)")
 
 
 def is_meta(name: bytes) -> bool:
-    """Whether the first part of a member's name is `__like_this__`: no sample has it."""
+    """Return whether the first part of a member's name is `__like_this__`; such members belong to no sample."""
     return _META.match(name) is not None
 
 
 def split_name(name: bytes) -> tuple[bytes, bytes] | None:
-    """Key and extension of a member; None for one that belongs to no sample.
+    """Return key and extension of a member; None for one that belongs to no sample.
 
-    No sample have names without a dot in their base name, names whose first part is `__like_this__`, and hidden files
-    (`.name`), except that in a folder without dots such a file has the folder and its slash for a key.
+    These belong to no sample: names without a dot in their base name, names whose first part is `__like_this__`, and
+    hidden files (`.name`), except that in a folder without dots such a file has the folder and its slash as its key.
     """
     base = name.rfind(b"/") + 1
     dot = name.find(b".", base)
@@ -43,15 +43,15 @@ def split_name(name: bytes) -> tuple[bytes, bytes] | None:
 
 
 def split_names(text: U8, offsets: I64) -> tuple[I64, I64]:
-    """`split_name` for all names of an archive at once.
+    """Split all names of an archive at once, as `split_name` does.
 
     Args:
-        text: The names one after another.
+        text: The concatenated names.
         offsets: int64[names + 1] into `text`.
 
     Returns:
-        rows: The names that belong to a sample, ascending.
-        dots: For each of these, where in `text` the dot between key and extension is.
+        rows: The numbers of the names that belong to a sample, ascending.
+        dots: For each of these, the offset in `text` of the dot between key and extension.
     """
     slashes = np.flatnonzero(text == _SLASH)
     dots = np.flatnonzero(text == _DOT)
@@ -68,14 +68,14 @@ def split_names(text: U8, offsets: I64) -> tuple[I64, I64]:
 
 
 def _last_before(positions: I64, end: I64, start: I64) -> I64:
-    """One behind the last of the ascending positions before `end`; `start` where none lies between the two."""
+    """Return one past the last of the ascending positions before `end`; `start` if none lies between the two."""
     at = np.searchsorted(positions, end)
-    found: I64 = np.append(positions, -1)[at - 1] + 1  # where at is 0, this takes the -1
+    found: I64 = np.append(positions, -1)[at - 1] + 1  # where `at` is 0, this takes the appended -1
     return np.maximum(found, start, out=found)
 
 
 def _first_from(positions: I64, start: I64, end: I64) -> I64:
-    """The first of the ascending positions from `start` on; `end` where none lies before that."""
+    """Return the first of the ascending positions from `start`; `end` if none lies before it."""
     found: I64 = np.append(positions, np.iinfo(np.int64).max)[np.searchsorted(positions, start)]
     return np.minimum(found, end, out=found)
 
@@ -90,17 +90,17 @@ def _is_meta(text: U8, slashes: I64, start: I64, end: I64) -> np.ndarray[tuple[i
 
 
 def field_name(extension: bytes) -> str:
-    """The field that an extension names. A name that ends in its dot has the extension `.`, as nothing is no name."""
+    """Return the field that an extension names. A name that ends in its dot has the extension `.`."""
     return extension.decode("utf-8", "backslashreplace").lower() or "."
 
 
 def extension_of(field: Field) -> tuple[str, str]:
-    """The extension of the members that hold a field, or the ending of the members of a sequence field.
+    """Return the extension of the members that hold a field, and the codec of their bytes.
 
     Returns:
-        The extension, without its leading dot, and the codec of the stored bytes. A field called as its extension
-        is that extension (`jpg`, `left.jpg`, `transcript`); another one is its name and the codec's extension
-        (`image.jpg`). Elements of a sequence are `name.000000.jpg`, and only `jpg` is returned.
+        The extension without its leading dot, and the codec. A field that is named like its extension
+        has that extension (`jpg`, `left.jpg`, `transcript`); any other has its name and the codec's extension
+        (`image.jpg`). Elements of a sequence are `name.000000.jpg`; for these only `jpg` is returned.
     """
     ending, stored = tar_storage(field.codec)
     name = field.name
@@ -113,12 +113,12 @@ def extension_of(field: Field) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a member's bytes belong.
+    """The field that a member belongs to.
 
     Attributes:
         field: The field.
         codec: Codec of the bytes.
-        number: Which element of a sequence field it is, None for a plain field.
+        number: Number of the element in a sequence field, None for a plain field.
     """
 
     field: Field
@@ -127,11 +127,11 @@ class Place:
 
 
 class Naming:
-    """From extensions to fields: those of a spec where one is given, else the extensions themselves.
+    """Maps extensions to fields: those of a spec if one is given, else the extensions themselves.
 
     Args:
-        spec: Fields that the user knows. A field is looked for under its own name and under the extension it would
-            be written with; a sequence field `frames: jpg[]` under `frames.<number>.jpg`.
+        spec: Fields that the user declared. A field is looked up under its own name and under the extension that
+            Bushel writes it with; a sequence field `frames: jpg[]` under `frames.<number>.jpg`.
     """
 
     def __init__(self, spec: Spec | None = None) -> None:
@@ -147,7 +147,7 @@ class Naming:
                 self._plain.setdefault(field.name, Place(field, stored))
 
     def __call__(self, extension: str) -> Place:
-        """The place of a member with this extension (as `field_name` gives it)."""
+        """Return the place of a member with this extension (as `field_name` gives it)."""
         if (place := self._plain.get(extension)) is not None:
             return place
         for pattern, field, stored in self._sequences:
@@ -158,10 +158,10 @@ class Naming:
 
 
 def check_key(key: str) -> None:
-    """Refuse a key that would not come back from the name of a tar member.
+    """Refuse a key that the name of a tar member cannot hold unchanged.
 
     Raises:
-        SpecError: Says why, and what would do.
+        SpecError: The key is unsuitable; the message says why, and what to use.
     """
     folder, _, base = key.rpartition("/")
     reason = (
@@ -171,9 +171,9 @@ def check_key(key: str) -> None:
         if "\0" in key or "\n" in key
         else "a name cannot begin or end with a slash"
         if key[0] == "/" or key[-1] == "/"
-        else "readers cut the key at the first dot behind the last slash: use another sign, such as `_`"
+        else "readers end the key at the first dot after the last slash: use another character, such as `_`"
         if "." in base
-        else "`..` would leave the folder into which an archive is unpacked"
+        else "`..` would leave the folder into which the archive is unpacked"
         if ".." in folder.split("/")
         else "readers skip names whose first part is `__like_this__`"
         if _META.match(key.encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""From the members of an archive to its table of samples: pure, and in columns from the start."""
+"""Grouping the members of an archive into samples. Pure, and column by column."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CELLS_PER_MEMBER = 64
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The regular files of an archive, in its order.
+    """The regular files of an archive, in order.
 
     Attributes:
-        names: uint8[total], their names one after another.
+        names: uint8[total], the concatenated names.
         name_offsets: int64[members + 1] into `names`.
-        offset: int64[members], where the data of each begins.
-        size: int64[members], bytes of its data.
-        header: int64[members], where its header begins.
+        offset: int64[members], offset of each member's data.
+        size: int64[members], size of its data in bytes.
+        header: int64[members], offset of its header.
     """
 
     names: U8
@@ -41,7 +41,7 @@ class Members:
     header: I64
 
     def name(self, member: int) -> str:
-        """The name of one member."""
+        """Return the name of one member."""
         first, last = self.name_offsets[member], self.name_offsets[member + 1]
         return self.names[first:last].tobytes().decode("utf-8", "surrogateescape")
 
@@ -51,8 +51,8 @@ class Table:
     """The samples of an archive.
 
     Attributes:
-        samples: How many there are.
-        keys: Their keys. Equal ones occur where the members of a sample are not adjacent.
+        samples: Number of samples.
+        keys: Their keys. Duplicates occur where the members of a sample are not adjacent.
         columns: By field, in order of first appearance.
     """
 
@@ -63,9 +63,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    member: I64  # the members that belong to a sample
-    sample: I64  # of each, the sample
-    extension: I64  # of each, a number into `extensions`
+    member: I64  # numbers of the members that belong to a sample
+    sample: I64  # number of the sample of each
+    extension: I64  # extension of each, a number into `extensions`
     extensions: list[str]
     keys: list[bytes]  # one per sample
 
@@ -75,27 +75,27 @@ def tabulate(members: Members, spec: Spec | None, path: str) -> Table:
 
     Args:
         members: The files of the archive.
-        spec: Fields that the user knows, or None.
-        path: The archive's name in error messages.
+        spec: Fields that the user declared, or None.
+        path: The archive's path for error messages.
 
     Raises:
-        FormatError: A sample has two members with the same extension, or the names have so many different
-            extensions that no table can hold them.
+        FormatError: A sample has two members with the same extension, or the names have too many different
+            extensions for a table.
     """
     groups = _group(members)
     naming = Naming(spec)
     places = [naming(extension) for extension in groups.extensions]
     if any(place.field.name == KEY for place in places):
-        raise FormatError(f"a member has the extension {KEY!r}, which means the key of a sample", file=path)
+        raise FormatError(f"a member has the extension {KEY!r}, which is reserved for the key of a sample", file=path)
     fields = dict.fromkeys(place.field.name for place in places)
     fields |= dict.fromkeys(spec or ())
     samples = len(groups.keys)
     if samples * len(fields) > max(_MOST_CELLS, _CELLS_PER_MEMBER * len(groups.member)):
         raise FormatError(
-            f"{len(fields)} different extensions in {samples} samples: names probably have dots in their keys, which"
-            " end at the first one",
+            f"{len(fields)} different extensions in {samples} samples: the keys probably contain dots, but a key ends"
+            " at its first dot",
             file=path,
-            hint="rename the members, or say with spec= which ones are sequences",
+            hint="rename the members, or declare sequences with spec=",
         )
     text = np.frombuffer(b"".join(groups.keys), np.uint8)
     offsets = np.zeros(samples + 1, np.int64)
@@ -110,7 +110,7 @@ def _group(members: Members) -> _Groups:
     keys: list[bytes] = []
     extension = np.zeros(len(rows), np.int64)
     begins = np.zeros(len(rows), np.bool_)
-    previous = b""  # no key is empty
+    previous = b""  # a key is never empty
     for first in range(0, len(rows), _CHUNK):  # in chunks, as a million names as objects take 100 MB
         part = slice(first, first + _CHUNK)
         start, end = members.name_offsets[rows[part]], members.name_offsets[rows[part] + 1]
@@ -156,7 +156,7 @@ def _columns(
 
 def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:
     return FormatError(
-        f"{members.name(member)!r}: its sample has a member for the field {field!r} already",
+        f"{members.name(member)!r}: its sample already has a member for the field {field!r}",
         file=path,
         offset=int(members.header[member]),
         hint="run `bushel verify` on it",

@@ -1,4 +1,4 @@
-"""What is in a tar archive that lies in a file: its members, and whether it is whole."""
+"""Scanning a tar archive in a file: its members, and whether it is whole."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["damage", "regular", "scan"]
 _REGULAR = (0, ord("0"), ord("7"))
 _SPARSE = ord("S")
 _WINDOW, _LARGEST = 1 << 18, 1 << 23
-"""Bytes read at once from files that are not mapped: at first, and where headers follow each other closely."""
+"""Bytes to read at once from files that are not mapped: at first, and where headers follow each other closely."""
 
 
 class _Windows:
-    """Reads what a scanner asks for: more than that where it has asked for one piece right behind another."""
+    """Reads the pieces that a scanner asks for, and reads ahead when it asks for adjacent pieces."""
 
     def __init__(self, file: File) -> None:
         self._file, self._size = file, _WINDOW
@@ -36,10 +36,10 @@ class _Windows:
 
 
 def scan(file: File) -> TarMembers:
-    """One pass over the headers of an archive.
+    """Scan the headers of an archive in one pass.
 
     Raises:
-        FormatError: The file became shorter meanwhile. Any other fault is in the result: `damage` words it.
+        FormatError: The file shrank during the scan. Any other damage is in the result: see `damage`.
     """
     try:
         if isinstance(file, MappedFile):
@@ -50,11 +50,11 @@ def scan(file: File) -> TarMembers:
             scanner.feed(windows.read(*window))
         return scanner.finish()
     except ExtentError as error:
-        raise FormatError("the file became shorter while it was read", file=file.path, offset=error.found) from error
+        raise FormatError("the file shrank while it was read", file=file.path, offset=error.found) from error
 
 
 def damage(found: TarMembers, file: File) -> FormatError | None:
-    """What is wrong with an archive behind the members that were found; None for a whole one."""
+    """Return the error after the members that were found; None for a whole archive."""
     hint = "run `bushel verify` on it"
     if file.size < 512 or (found.problem is not None and not len(found) and found.problem_offset == 0):
         why = found.problem or f"it has {file.size} bytes, and an empty one has two blocks of zeros"
@@ -63,19 +63,19 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         return FormatError(found.problem, file=file.path, offset=found.problem_offset, hint=hint)
     if found.tail:
         where = file.size - found.tail
-        message = f"{found.tail} bytes behind the end of the archive; of joined archives, only the first is read"
+        message = f"{found.tail} bytes after the end of the archive; of concatenated archives only the first is read"
         return FormatError(message, file=file.path, offset=where, hint=hint)
     if not found.terminated:
-        message = "the archive ends without its two empty blocks: what followed may be lost"
+        message = "the archive ends without its two empty blocks: members may be missing"
         return FormatError(message, file=file.path, offset=found.end, hint=hint)
     return None
 
 
 def regular(found: TarMembers, path: str) -> Members:
-    """The files among the members.
+    """Return the regular files among the members.
 
     Raises:
-        FormatError: One is a sparse file, whose data are in a packed form.
+        FormatError: A member is a sparse file, whose data are stored in a packed form.
     """
     rows = np.flatnonzero(np.isin(found.type, _REGULAR))
     names = Members(found.names, found.name_offsets, found.offset, found.size, found.header)

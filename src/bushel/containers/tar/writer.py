@@ -1,4 +1,4 @@
-"""Writing WebDataset archives: lean, and the same bytes for the same samples."""
+"""Writing WebDataset archives: small headers, and the same bytes for the same samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RECORD = 20 * BLOCK
 _ZEROS = bytes(_RECORD)
 _OCTAL_LIMIT = 8**11
 _SMALL = 1 << 14
-"""Bytes below which a copy costs less than two more writes."""
+"""Size in bytes below which a copy costs less than two more writes."""
 _TEMPLATE = (
     b"%b0000444\x000000000\x000000000\x00%011o\x0000000000000\x00%06o\x00 0"
     + bytes(100)
@@ -32,15 +32,15 @@ _TEMPLATE = (
     + b"bigdata".ljust(32, b"\0") * 2
     + bytes(BLOCK - 329)
 )
-"""A member's header but for name, size and checksum: user, group, mode and time as webdataset's TarWriter(mtime=0)."""
+"""A member's header without name, size and checksum. User, group, mode and time are as in TarWriter(mtime=0)."""
 _FIXED_SUM = sum(_TEMPLATE.replace(b"%b", b"").replace(b"%011o", b"").replace(b"%06o\x00 ", b" " * 8))
 
 
 def header_of(name: str, size: int) -> bytes:
-    """The header blocks of a member.
+    """Return the header blocks of a member.
 
-    Names that do not fit into 100 ASCII characters and sizes from 8 GiB on get PAX records, in the bytes of Python's
-    `tarfile`, which webdataset writes through.
+    Names longer than 100 ASCII characters and sizes of 8 GiB or more get PAX records, with the bytes of Python's
+    `tarfile`, which webdataset uses.
 
     Raises:
         SpecError: The name cannot be written as UTF-8.
@@ -53,23 +53,23 @@ def header_of(name: str, size: int) -> bytes:
     try:
         return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise SpecError(f"the name {name!r} is not text that can be stored") from error
+        raise SpecError(f"the name {name!r} cannot be encoded as UTF-8") from error
 
 
 def end_of_archive(position: int) -> bytes:
-    """What closes an archive: two empty blocks, and zeros up to a multiple of 10240 bytes."""
+    """Return the end of an archive: two empty blocks, and zeros up to a multiple of 10240 bytes."""
     return bytes(2 * BLOCK + -(position + 2 * BLOCK) % _RECORD)
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A field on its way into the archive.
+    """How the values of one field become members.
 
     Attributes:
         field: The field.
-        suffix: What follows the key in the name of its member; for a sequence, what precedes the element's number.
-        ending: What follows the element's number.
-        column: Where its extents go.
+        suffix: The part of the member's name after the key; for a sequence, up to the element's number.
+        ending: The part after the element's number.
+        column: The builder of its extents.
     """
 
     field: Field
@@ -83,10 +83,10 @@ class TarShardWriter:
 
     Args:
         layout: The fields.
-        name: The archive's name.
-        sink: Where it is written.
-        builder: Where the extents go.
-        existing: Extensions that other samples of the dataset have: a field that is called as one of them keeps it.
+        name: The archive's path for error messages.
+        sink: The file to write to.
+        builder: The builder of the index.
+        existing: Extensions of the dataset's existing samples: a field with the name of one of them keeps it.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class TarShardWriter:
         """Write one sample.
 
         Raises:
-            SpecError: The key would not come back, or the sample has no members at all.
+            SpecError: No member name can hold the key, or the sample has no fields.
         """
         if key is None:
-            raise SpecError("a tar stores every sample under a key")
+            raise SpecError("a tar stores every sample under a key, but this sample has none")
         check_key(key)
         written = 0
         for slot in self._slots:
@@ -126,7 +126,7 @@ class TarShardWriter:
                 self._member(key + slot.suffix, cast("Buffer", value), slot.column.add)
                 written += 1
         if not written:
-            raise SpecError(f"sample {key!r} has no value in any field, so a tar has no member for it")
+            raise SpecError(f"sample {key!r} has no fields, so a tar would not contain it")
         self._builder.close_sample(key)
 
     def _member(self, name: str, data: Buffer, add: Callable[[int, int, int], None]) -> None:
