@@ -158,13 +158,13 @@ def test_wrong_use(tmp_path: Path, options: list[str], message: str) -> None:
 
 def test_messages_name_options_as_they_are_typed(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 2)
-    assert "say which container to write with --container: bag, tar" in fails("pack", photos, tmp_path / "x")
+    assert "pass --container: bag, tar" in fails("pack", photos, tmp_path / "x")
     run("pack", photos, tmp_path / "x.tar")
     assert "use --append to add to it" in fails("pack", photos, tmp_path / "x.tar")
     (tmp_path / "kind='a'").mkdir()
     said = fails("pack", tmp_path / "kind='a'", tmp_path / "y.tar", code=1)
     assert said.startswith(f"bushel: {tmp_path}/kind='a': this folder")
-    assert "--kind files packs any files as they are" in said
+    assert "--kind files packs any files unchanged" in said
 
 
 def test_all_fields_of_images_are_changed(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_cut_image_is_an_error_not_a_grey_one(name: str) -> None:
 
 
 def test_rarer_parsers_of_pillow_are_out_of_reach() -> None:
-    with pytest.raises(CodecError, match=r"expected a whole image \(.*\), found \d+ bytes beginning [0-9a-f ]+$"):
+    with pytest.raises(CodecError, match=r"expected a whole image \(.*\), found \d+ bytes starting with [0-9a-f ]+$"):
         get_codec("image").decode(saved(Image.fromarray(smooth()), "PCX"))
 
 

@@ -287,7 +287,7 @@ class TestDamage:
         assert "it leaves out 1 records of" in str(fault)
         assert str(fault).partition("x.rec, ")[2].startswith("the first at 32")
         faults = CONTAINER.faults(shard_of(tmp_path, FOUR_REC, b"a\t0\na\t8\nc\t20\nd\t32\n"))
-        assert ["'a' comes twice" in str(fault) for fault in faults] == [True]
+        assert ["'a' appears twice" in str(fault) for fault in faults] == [True]
         [fault] = CONTAINER.faults(shard_of(tmp_path, FOUR_REC + M, FOUR_IDX))
         assert fault.offset == 48
 

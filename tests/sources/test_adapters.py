@@ -71,7 +71,7 @@ def test_an_adapter_is_packed_as_it_is(tmp_path: Path) -> None:
     assert np.abs(dataset[0]["frames"][1].astype(int) - picture(1)).mean() < 8
     meta = json.loads(min((tmp_path / "out").glob("*.gmeta")).read_text())
     assert meta["0"]["meta_data"] == [{"label": 0}]
-    with pytest.raises(FormatError, match="gives no frames for item 3"):
+    with pytest.raises(FormatError, match="returned no frames for item 3"):
         Adapter(Videos(6))[3]
 
 
@@ -113,7 +113,7 @@ def test_a_command_line_is_made(module: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_made(module: Path, tmp_path: Path) -> None:
-    assert "there is no file" in fails("adapter", "nothing.py", "Videos")
+    assert "does not exist" in fails("adapter", "nothing.py", "Videos")
     run("adapter", module, "SmallVideos", "-o", "mine", "-q")
     assert "File exists" in fails("adapter", module, "SmallVideos", "-o", "mine")
     with pytest.raises(AttributeError, match="has no class Missing"):

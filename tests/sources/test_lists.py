@@ -67,7 +67,7 @@ def test_several_kinds_of_images(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("x\t1\ta.jpg", "the index 'x' is no number"),
+        ("x\t1\ta.jpg", "the index 'x' is not a number"),
         ("0 1 a.jpg", "expected index, label and path with tabs between them, found '0 1 a.jpg'"),
         ("0\tcat\ta.jpg", r"the labels \['cat'\] are not all numbers"),
         ("0\t1\t", "the path is missing"),

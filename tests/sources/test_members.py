@@ -51,7 +51,7 @@ def test_a_recipe(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("two words")
     lines = "0.jpg photo.jpg\n0.txt text:a  caption\n\n1.txt file:words\n2.txt\tpipe:printf three\n"
     (tmp_path / "recipe").write_text(lines)
-    with pytest.raises(TooManyErrors, match="runs a command: allow it"):
+    with pytest.raises(TooManyErrors, match="runs a command: allow that"):
         bushel.pack(Recipe(tmp_path / "recipe", root=tmp_path), tmp_path / "x.tar")
     source = Recipe(tmp_path / "recipe", root=tmp_path, allow_commands=True)
     check_source(source)
@@ -68,7 +68,7 @@ def test_a_recipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a.jpg", "b.jpg", "a.cls"], "do not stand together"),
+        (["a.jpg", "b.jpg", "a.cls"], "are not adjacent"),
         (["a.jpg", "a.JPG"], "has the member 'jpg' twice"),
         (["a"], "has no extension"),
         (["x/.jpg"], "has no extension"),
@@ -81,5 +81,5 @@ def test_what_makes_no_samples(names: list[str], message: str) -> None:
 
 def test_a_line_without_a_place(tmp_path: Path) -> None:
     (tmp_path / "recipe").write_text("a.jpg a.jpg\nb.jpg\n")
-    with pytest.raises(FormatError, match="line 2: expected a name and a place"):
+    with pytest.raises(FormatError, match="line 2: expected a name and a location"):
         Recipe(tmp_path / "recipe")

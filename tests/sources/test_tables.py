@@ -71,7 +71,7 @@ def test_a_star_stands_for_the_one_file_that_fits(tmp_path: Path) -> None:
     source = Table([{"id": "7[1]"}], root=tmp_path, file="{id}/*.jpg", key="{id}")
     assert source[0]["image"] == jpeg(1)
     (tmp_path / "7[1]/two.jpg").write_bytes(jpeg(1))
-    with pytest.raises(FileNotFoundError, match="2 files fit .* and one should"):
+    with pytest.raises(FileNotFoundError, match="2 files match .* but exactly one should"):
         source[0]
 
 

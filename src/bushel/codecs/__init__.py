@@ -1,6 +1,6 @@
 """Codecs: bytes to values and back.
 
-`get_codec(name)` finds one, `register_codec` adds one. `docs/codecs.md` has the table of what there is.
+`get_codec(name)` returns one, `register_codec` adds one. docs/codecs.md lists them all.
 """
 
 from bushel.codecs.base import Buffer, Codec, Ranged

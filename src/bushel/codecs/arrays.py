@@ -26,7 +26,7 @@ __all__ = ["FACTORIES", "array_from", "as_array", "dtype_from"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_KINDS = "biufcSUMm"  # neither objects (they would be pickles) nor records
+_KINDS = "biufcSUMm"  # no objects (they would be pickles), no records
 _DTYPE = re.compile(r"[<>|=]?([biufcSU][0-9]{1,9}|[mM]8(\[[0-9]{0,9}[A-Za-z]{1,7}\])?)")
 _DTYPE_NAME = re.compile(r"[a-z]+[0-9]{0,3}")
 _BIN_HEADS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # msgpack's bin 8, 16 and 32: bytes of the length
@@ -35,10 +35,10 @@ _NPY_HEADER_LIMIT = 65_536
 
 
 def as_array(codec: str, value: Any) -> Array:
-    """The value as an array of plain numbers, text or times.
+    """Return the value as an array of plain numbers, text or times.
 
     Raises:
-        CodecError: It is not an array, or one of objects or records.
+        CodecError: The value is not an array, or an array of objects or records.
     """
     try:
         array = np.asarray(value)
@@ -50,10 +50,10 @@ def as_array(codec: str, value: Any) -> Array:
 
 
 def dtype_from(codec: str, text: object) -> np.dtype[Any]:
-    """The dtype that a NumPy type string such as `<f4` names.
+    """Return the dtype that a NumPy type string such as `<f4` names.
 
     Raises:
-        CodecError: It names none, or one of objects or records.
+        CodecError: The string names no dtype, or one of objects or records.
     """
     if not isinstance(text, str) or not _DTYPE.fullmatch(text):
         raise codec_error(codec, "a NumPy type string such as '<f4'", describe(text))
@@ -67,10 +67,10 @@ def dtype_from(codec: str, text: object) -> np.dtype[Any]:
 
 
 def array_from(codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buffer, *, fortran: bool = False) -> Array:
-    """A new array of the given bytes.
+    """Return a new array with the given bytes.
 
     Raises:
-        CodecError: The shape is not one, or needs another number of bytes.
+        CodecError: The shape is invalid, or needs another number of bytes.
     """
     if not all(type(size) is int and size >= 0 for size in shape):
         raise codec_error(codec, "a shape of integers >= 0", describe(shape))
@@ -129,7 +129,7 @@ def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: 
 
 
 def _array(name: str, arguments: str) -> Codec:
-    """Codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name."""
+    """Return codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name."""
     if not arguments:
         return Codec(name, _encode_array, _decode_array)
     kind, *sizes = arguments.split(",")
@@ -140,9 +140,9 @@ def _array(name: str, arguments: str) -> Codec:
     if dtype is None or dtype.kind not in _KINDS or not dtype.itemsize:
         raise SpecError(f"codec {name!r}: {kind!r} is not a dtype such as float32 or uint8")
     if not all(re.fullmatch("[0-9]{1,18}", size) for size in sizes):
-        raise SpecError(f"codec {name!r}: sizes are numbers, as in 'array(float32,64,128)'")
+        raise SpecError(f"codec {name!r}: sizes must be numbers, as in 'array(float32,64,128)'")
     shape = tuple(map(int, sizes))
-    # Such files carry no byte order. They were written on little-endian machines.
+    # These bytes carry no byte order. Their writers ran on little-endian machines.
     little = dtype.newbyteorder("<")
     return Codec(name, partial(_encode_raw, name, little, shape), partial(_decode_raw, name, little, shape))
 
@@ -204,7 +204,7 @@ def _decode_npz(data: Buffer) -> dict[str, Array]:
             content = {member.filename.removesuffix(".npy"): archive.read(member) for member in members}
     except CodecError:
         raise
-    # zipfile names no set of errors for damaged files: BadZipFile, zlib.error, NotImplementedError, struct.error …
+    # zipfile documents no set of errors for damaged files: BadZipFile, zlib.error, NotImplementedError, struct.error …
     except Exception as error:
         raise codec_error("npz", "a NumPy .npz file", f"{found_bytes(data)} ({error})") from error
     return {name: _decode_npy(item, "npz") for name, item in content.items()}

@@ -1,4 +1,4 @@
-"""What a codec is, and how one says no."""
+"""The codec protocol and its errors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Ranged:
-    """How some elements of a value are decoded without all others, such as frames of a clip.
+    """Decodes some elements of a value without all others, such as frames of a clip.
 
     Attributes:
-        count: Bytes to the number of elements.
-        decode: Bytes and a slice or int64[n] of elements, negative ones counted from the end, to the value that has
-            only these. Raises `IndexError` for an element that is not there.
+        count: Maps bytes to the number of elements.
+        decode: Maps bytes and a slice or int64[n] of elements (negative ones count from the end) to the value with
+            only these elements. Raises `IndexError` for an element out of range.
     """
 
     count: Callable[[Buffer], int]
@@ -36,15 +36,15 @@ class Ranged:
 class Codec:
     """A pair of functions between values and stored bytes.
 
-    It pickles with its functions, so a codec that a user registered also reaches a spawned process that never ran
-    the `register_codec` call (as long as its functions are importable there, as `pickle` asks of any function).
+    It pickles with its functions, so a registered codec also reaches a spawned process that never called
+    `register_codec`, as long as `pickle` can import its functions there.
 
     Attributes:
         name: The name under which a spec asks for it, with its parameters.
-        encode: Value to bytes. Raises `CodecError` for a value it cannot hold.
-        decode: Bytes to value. The value never borrows the memory of the bytes. Raises `CodecError` for bytes that
-            are not an encoding.
-        ranged: How elements of the value are decoded alone, or None.
+        encode: Maps a value to bytes. Raises `CodecError` for a value it cannot encode.
+        decode: Maps bytes to a value, which never borrows the memory of the bytes. Raises `CodecError` for invalid
+            bytes.
+        ranged: Decodes single elements of the value, or None.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Codec:
 
 
 Factory: TypeAlias = Callable[[str, str], Codec]
-"""Makes a codec from its full name and the text between its parentheses, which is empty when it has none."""
+"""Makes a codec from its full name and the text between its parentheses, which is empty if it has none."""
 
 
 def plain(encode: Callable[[Any], Buffer], decode: Callable[[Buffer], Any]) -> Factory:
-    """A factory for a codec without parameters."""
+    """Return a factory for a codec without parameters."""
 
     def factory(name: str, arguments: str) -> Codec:
         if arguments:
@@ -69,12 +69,12 @@ def plain(encode: Callable[[Any], Buffer], decode: Callable[[Buffer], Any]) -> F
 
 
 def codec_error(codec: str, expected: str, found: str) -> CodecError:
-    """The error of every codec: which one, what it expected, what it found."""
+    """Return the error of a codec: its name, what it expected, what it found."""
     return CodecError(f"codec {codec!r} expected {expected}, found {found}", codec=codec)
 
 
 def describe(value: object) -> str:
-    """Name a value in a few words, whatever its size."""
+    """Describe a value in a few words, whatever its size."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(shape, tuple) and dtype is not None:
         return f"a {type(value).__name__} of shape {shape} and dtype {dtype}"
@@ -82,11 +82,11 @@ def describe(value: object) -> str:
         return found_bytes(value)
     try:
         return f"{type(value).__name__} {reprlib.repr(value)}"
-    except ValueError:  # Python prints no integer of more than 4300 digits
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
         return f"a {type(value).__name__} too large to print"
 
 
 def found_bytes(data: Buffer) -> str:
-    """Name stored bytes by their number and their first few."""
+    """Describe stored bytes by their number and the first few."""
     head = bytes(data[:8]).hex(" ")
-    return f"{len(data)} bytes" + (f" beginning {head}" if head else "")
+    return f"{len(data)} bytes" + (f" starting with {head}" if head else "")

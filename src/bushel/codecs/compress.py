@@ -13,13 +13,13 @@ from bushel.codecs.base import Buffer, Codec, codec_error, found_bytes
 __all__ = ["MAX_EXPANDED", "gzip_codec"]
 
 MAX_EXPANDED = 1 << 30
-"""The most bytes that one compressed value may expand to. More is taken for a decompression bomb."""
+"""Limit in bytes to which one compressed value may expand. A larger one is taken for a decompression bomb."""
 
 _STEP = 1 << 20
 
 
 def gzip_codec(name: str, inner: Codec) -> Codec:
-    """The codec that stores what `inner` stores, as a gzip file without name or time."""
+    """Return the codec that stores the bytes of `inner` as a gzip file without name or time."""
     return Codec(name, partial(_encode, inner), partial(_decode, inner))
 
 

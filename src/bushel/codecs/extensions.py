@@ -1,4 +1,4 @@
-"""Codecs and file extensions, as the readers of WebDataset archives understand them."""
+"""Codecs and file extensions, as readers of WebDataset archives map them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXTENSIONS: Mapping[str, str] = {
     }.items()
     for extension in extensions.split()
 }
-# Pickles (pyd, pickle, pkl, pth) are not in the table and must never be: reading an archive would run its code.
+# Pickles (pyd, pickle, pkl, pth) must never be in the table: reading an archive would run its author's code.
 
 _STORAGE: Mapping[str, tuple[str, str]] = {
     "bytes": ("bin", "bytes"),
@@ -40,10 +40,10 @@ _STORAGE: Mapping[str, tuple[str, str]] = {
 
 
 def codec_of_extension(extension: str) -> str:
-    """The codec that decodes a tar member with this extension.
+    """Return the codec that decodes a tar member with this extension.
 
     Args:
-        extension: Without its leading dot, in any case. Of several parts the last one decides: `left.jpg` is a `jpg`.
+        extension: Without its leading dot, in any case. Its last part decides: `left.jpg` is a `jpg`.
 
     Returns:
         A codec's name; `gzip(utf8)` for `txt.gz`; `bytes` for an unknown extension and for every kind of pickle.
@@ -58,13 +58,13 @@ def codec_of_extension(extension: str) -> str:
 
 
 def tar_storage(codec: str) -> tuple[str, str]:
-    """How a tar holds a field of this codec, so that WebDataset decodes it too.
+    """Return how a tar stores a field of this codec, so that WebDataset decodes it, too.
 
     Returns:
-        The extension of its members, and the codec that their bytes are in: `("cls", "cls")` for `int`.
+        The extension of its members, and the codec of their bytes: `("cls", "cls")` for `int`.
 
     Raises:
-        SpecError: There is no such codec.
+        SpecError: The codec is unknown.
     """
     get_codec(codec)
     base, _, arguments = codec.partition("(")

@@ -1,8 +1,8 @@
-"""Which packets of a clip have to be decoded for which frames. Pure: packets are numbers and times here.
+"""The packets of a clip that must be decoded for given frames. Pure: packets are numbers and times here.
 
-A clip's packets lie in the order in which they are decoded, and its frames are counted in the order in which they are
-shown. The two differ where frames are predicted from later ones. Decoding can begin at a keyframe; what is shown
-before it but stored behind it (in an open group of pictures) needs the keyframe before.
+The packets of a clip lie in decoding order, and its frames are counted in display order. The two differ where frames
+are predicted from later ones. Decoding can start at a keyframe. A frame that is displayed before a keyframe but stored
+after it (in an open group of pictures) needs the keyframe before that one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class FrameTable:
-    """The frames of a clip in the order in which they are shown.
+    """The frames of a clip in display order.
 
     Attributes:
         times: int64[frames], ascending, in the clip's own unit.
-        packets: int64[frames], the packet of each frame; packets are counted in the order of decoding.
-        starts: int64[frames], the packet from which on to decode for it: of the last keyframe not shown after it.
+        packets: int64[frames], the packet of each frame; packets are counted in decoding order.
+        starts: int64[frames], the packet to start decoding from: the last keyframe displayed no later than the frame.
     """
 
     times: I64
@@ -33,16 +33,16 @@ class FrameTable:
 
     @classmethod
     def of(cls, times: I64, shown: npt.NDArray[np.bool_], keys: npt.NDArray[np.bool_]) -> FrameTable | None:
-        """The table of a clip.
+        """Return the table of a clip.
 
         Args:
-            times: int64[packets], when the frame of each packet is shown.
-            shown: bool[packets], whether it is shown at all.
-            keys: bool[packets], whether it is a keyframe.
+            times: int64[packets], display time of the frame of each packet.
+            shown: bool[packets], whether the frame is displayed at all.
+            keys: bool[packets], whether the packet is a keyframe.
 
         Returns:
-            None if the packets do not tell which frames a decoder will give: two are shown at one time, or the first
-            ones hang on something before them.
+            None if the packets do not determine the frames of a decoder: two have the same display time, or the first
+            ones depend on something before them.
         """
         packets = np.flatnonzero(shown)
         packets = packets[np.argsort(times[packets], kind="stable")]
@@ -58,7 +58,7 @@ class FrameTable:
         return len(self.times)
 
     def runs(self, numbers: I64) -> list[range]:
-        """The packets to decode for these frames, in runs that each begin at a keyframe."""
+        """Return the packets to decode for these frames, in runs that each start at a keyframe."""
         runs: list[range] = []
         for start in np.unique(self.starts[numbers]).tolist():
             last = int(self.packets[numbers[self.starts[numbers] == start]].max()) + 1
@@ -70,14 +70,14 @@ class FrameTable:
 
 
 def choose(elements: slice | I64, count: int) -> I64:
-    """Numbers of the chosen elements of a value that has so many.
+    """Return the numbers of the chosen elements of a value with `count` elements.
 
     Raises:
-        IndexError: There is no such element.
+        IndexError: An element is out of range.
     """
     if isinstance(elements, slice):
         return np.arange(*elements.indices(count), dtype=np.int64)
     numbers = np.where(elements < 0, elements + count, elements)
     if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
-        raise IndexError(f"there are {count} frames; asked for {elements.tolist()}")
+        raise IndexError(f"a clip of {count} frames has no frames {elements.tolist()}")
     return numbers

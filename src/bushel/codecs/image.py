@@ -1,7 +1,7 @@
-"""Still images: JPEGs are decoded and encoded by kernels, all else is done by Pillow.
+"""Still images: kernels decode and encode JPEGs, Pillow everything else.
 
-A codec's name says how an image is written. Reading goes by content, whatever the name: every large collection holds
-a PNG that is called .jpg. Only the formats below are ever tried, so that stored bytes cannot reach Pillow's rarer
+The name of a codec says how an image is written. Reading goes by content, whatever the name: every large collection
+holds a PNG that is called .jpg. Only the formats below are ever tried, so stored bytes cannot reach Pillow's rarer
 parsers.
 """
 
@@ -30,7 +30,7 @@ _READ = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
 _JPEG_PIXELS = 65535 * 65535
 _SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
-"""Pixels across and down that share their colour."""
+"""Horizontal and vertical chroma subsampling factors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class ImageReading:
     """How images are decoded.
 
     Attributes:
-        orient: Turn and mirror an image as its Exif orientation says. TIFFs are turned in any case.
-        tolerant: Let damaged JPEGs pass as far as they go; what is missing is grey, or repeats what is above it.
+        orient: Turn and mirror an image as its Exif orientation says. TIFFs are always turned.
+        tolerant: Decode damaged JPEGs as far as possible; what is missing is grey, or repeats the rows above.
     """
 
     orient: bool = False
     tolerant: bool = False
 
     def __or__(self, other: ImageReading) -> ImageReading:
-        """What either asks for."""
+        """Return the options that either sets."""
         return ImageReading(self.orient or other.orient, self.tolerant or other.tolerant)
 
 
@@ -55,13 +55,13 @@ _WORDS = {"orient": ImageReading(orient=True), "tolerant": ImageReading(tolerant
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """How a codec writes.
+    """How a codec writes an image.
 
     Attributes:
         pillow: Pillow's name of the file format.
-        channels: Numbers of channels it holds: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
-        deep: Whether it holds 16-bit grey too.
-        options: What Pillow is told when saving.
+        channels: Numbers of channels it can store: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
+        deep: Whether it can store 16-bit grey, too.
+        options: Arguments for Pillow's `save`.
     """
 
     pillow: str
@@ -71,9 +71,9 @@ class _Format:
 
 
 def _pixels(image: Image.Image) -> Array:
-    """A loaded image as an array of its own: uint8, or uint16, int32 and float32 where the file is deeper."""
+    """Return a loaded image as an array: uint8, or uint16, int32 or float32 where the file is deeper."""
     mode = image.mode
-    if image.format == "GIF" and mode == "L":  # so that the shape does not hang on the colours of the palette
+    if image.format == "GIF" and mode == "L":  # so that the shape does not depend on the colours of the palette
         mode = "P"
     if mode in ("L", "LA", "RGB", "RGBA"):
         return np.array(image)
@@ -106,21 +106,21 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
 
 
 def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> Array:
-    """An image of any format that Bushel reads, as codec `image` gives it.
+    """Decode an image of any format that Bushel reads, as codec `image` does.
 
     Raises:
-        CodecError: It is none, or damaged, or larger than Pillow allows.
+        CodecError: The bytes are not an image, or are damaged, or larger than Pillow allows.
     """
     return _decode(codec, reading, data)
 
 
 def image_reading(name: str) -> ImageReading:
-    """How the codec of that name, one of `FACTORIES` with its parameters, reads."""
+    """Return how the codec of that name, one of `FACTORIES` with its parameters, decodes."""
     return _without_words(name.partition("(")[2].removesuffix(")"))[1]
 
 
 def _without_words(arguments: str) -> tuple[str, ImageReading]:
-    """The parameters that say how an image is written, and what those behind them say of reading."""
+    """Split parameters into those for writing and the reading options after them."""
     words = arguments.split(",")
     reading = ImageReading()
     while words and words[-1] in _WORDS:
@@ -142,13 +142,13 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
             return _pixels(image)
     except CodecError:
         raise
-    # Pillow names no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
+    # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
     except Exception as error:
         raise codec_error(codec, f"a whole image ({', '.join(_READ)})", _found(data, error)) from error
 
 
 def _found(data: Buffer, error: Exception) -> str:
-    """What was found instead of an image. Pillow's own word for bytes of no format tells nothing but an address."""
+    """Describe what was found instead of an image. Pillow's message for unknown formats holds only an address."""
     from PIL import UnidentifiedImageError
 
     found = found_bytes(data)
@@ -156,7 +156,7 @@ def _found(data: Buffer, error: Exception) -> str:
 
 
 def _check(codec: str, target: _Format, value: Any) -> Array:
-    """The image as an array HxW or HxWxC that the format holds."""
+    """Return the image as an array HxW or HxWxC that the format can store."""
     from PIL import Image
 
     if isinstance(value, Image.Image) and value.mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
@@ -216,23 +216,23 @@ def _fixed(target: _Format) -> Factory:
 
 def _quality(name: str, text: str) -> int:
     if not re.fullmatch("[1-9][0-9]?|100", text):
-        raise SpecError(f"codec {name!r}: the quality is a number from 1 to 100, as in 'jpg(90)' or 'webp(80)'")
+        raise SpecError(f"codec {name!r}: the quality must be a number from 1 to 100, as in 'jpg(90)' or 'webp(80)'")
     return int(text)
 
 
 def _jpeg(name: str, arguments: str) -> Codec:
-    """Codec `jpg` (quality 95, 4:2:0), `jpg(90)`, `jpg(90,444)`, each with the words of `_WORDS` behind."""
+    """Return codec `jpg` (quality 95, 4:2:0), `jpg(90)` or `jpg(90,444)`, each with reading options after it."""
     rest, reading = _without_words(arguments)
     quality, _, sampling = rest.partition(",")
     if sampling and sampling not in _SAMPLING:
-        raise SpecError(f"codec {name!r}: chroma subsampling is 444, 422 or 420, as in 'jpg(90,444)'")
+        raise SpecError(f"codec {name!r}: chroma subsampling must be 444, 422 or 420, as in 'jpg(90,444)'")
     level = _quality(name, quality) if quality else 95
     encode = partial(_encode_jpeg, name, level, _SAMPLING[sampling or "420"])
     return Codec(name, encode, partial(_decode, name, reading))
 
 
 def _webp(name: str, arguments: str) -> Codec:
-    """Codec `webp` (lossless), `webp(80)` (lossy)."""
+    """Return codec `webp` (lossless) or `webp(80)` (lossy)."""
     rest, reading = _without_words(arguments)
     options = {"quality": _quality(name, rest)} if rest else {"lossless": True, "exact": True}
     return _codec(name, _Format("WEBP", (1, 3, 4), options=options), reading)

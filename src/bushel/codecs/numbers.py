@@ -1,7 +1,7 @@
 """Integers and real numbers.
 
 Granular changed the signedness of its `int` between versions 0.16 and 0.17. The `int` here writes the fewest bytes
-that leave the top bit clear for non-negative numbers, which both read alike; `uint` reads what the older one wrote.
+that leave the top bit clear for non-negative numbers, which both versions read alike; `uint` reads the older encoding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bushel.errors import SpecError
 
 __all__ = ["FACTORIES"]
 
-_MAX_INT_BYTES = 16  # granular refuses to decode a longer one
+_MAX_INT_BYTES = 16  # granular refuses to decode longer ones
 _DECIMAL = re.compile(rb"[+-]?[0-9]+")
 
 
@@ -91,11 +91,11 @@ def _fixed(codec: str, length: int, *, signed: bool) -> Codec:
 
 
 def _int(name: str, arguments: str) -> Codec:
-    """Codec `int`, or `int(8)`: the fixed width of bags, which is unsigned."""
+    """Return codec `int`, or `int(8)`: the fixed width of bags, which is unsigned."""
     if not arguments:
         return Codec(name, _encode_int, _decode_int)
     if not re.fullmatch("[1-9][0-9]?", arguments):
-        raise SpecError(f"codec {name!r}: the parameter is a number of bytes from 1 to 99, as in 'int(8)'")
+        raise SpecError(f"codec {name!r}: the parameter must be a number of bytes from 1 to 99, as in 'int(8)'")
     return _fixed(name, int(arguments), signed=False)
 
 

@@ -1,8 +1,8 @@
 """Labels of MXNet's image records: a number, or a vector of 32-bit floats.
 
-The stored bytes are the beginning of the record's payload: `flag` (u32), `label` (f32), and, when `flag` is not 0,
-`id` and `id2` (u64 each) and `flag` floats. A field's extent is then a plain range of the file, and the writer of
-the container puts in the ids. All integers are little-endian.
+The stored bytes are the start of the record's payload: `flag` (u32), `label` (f32), and, if `flag` is not 0,
+`id` and `id2` (u64 each) and `flag` floats. So the extent of a field is a plain range of the file, and the writer of
+the container fills in the ids. All integers are little-endian.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["FACTORIES"]
 
 _SCALAR = struct.Struct("<If")
 _HEADER = 24
-_EXACT = 1 << 24  # up to here float32 holds every integer
+_EXACT = 1 << 24  # float32 represents every integer up to here
 
 
 def _encode_label(value: Any) -> bytes:
@@ -39,11 +39,11 @@ def _pack(codec: str, array: npt.NDArray[Any], value: Any) -> bytes:
         floats = flat.astype("<f4")
     if array.dtype.kind == "f":
         held = bool(np.all(np.isinf(floats) == np.isinf(flat)))
-    else:  # beyond 2**24 not every integer is a float; Python compares the two exactly
+    else:  # beyond 2**24 float32 skips integers; Python compares the two exactly
         large = np.flatnonzero(np.abs(flat.astype(np.float64)) > _EXACT).tolist()
         held = all(float(floats[at]) == int(flat[at]) for at in large)
     if not held:
-        raise codec_error(codec, "what a 32-bit float can hold", describe(value))
+        raise codec_error(codec, "numbers that 32-bit floats can represent", describe(value))
     if array.ndim == 0:
         return _SCALAR.pack(0, float(floats[0]))
     return struct.pack("<If16x", floats.size, 0.0) + floats.tobytes()
@@ -61,7 +61,7 @@ def _decode_label(data: Buffer) -> Any:
 def _encode_integer(value: Any) -> bytes:
     array = as_array("recordio-label-int", value)
     if array.ndim or array.dtype.kind not in "biu":
-        raise codec_error("recordio-label-int", "an integer that a 32-bit float can hold", describe(value))
+        raise codec_error("recordio-label-int", "an integer that a 32-bit float can represent", describe(value))
     return _pack("recordio-label-int", array, value)
 
 

@@ -1,4 +1,4 @@
-"""Codecs by name: the built-in ones, and those that users add."""
+"""Codecs by name: the built-in ones and those that users register."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _registered: dict[str, Codec] = {}
 
 @lru_cache(maxsize=1024)
 def get_codec(name: str) -> Codec:
-    """The codec of that name, such as `jpg`, `array(float32,64,128)` or `gzip(utf8)`.
+    """Return the codec of that name, such as `jpg`, `array(float32,64,128)` or `gzip(utf8)`.
 
     Raises:
-        SpecError: There is none, or its parameters are wrong.
+        SpecError: The codec is unknown, or its parameters are wrong.
     """
     match = _CALL.fullmatch(name)
     base, arguments = (match["base"], match["arguments"] or "") if match else (name, "")
@@ -61,28 +61,28 @@ def _unknown(name: str, base: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(base, codec_names(), n=3, cutoff=0.5)
-    meant = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(codec_names())}"
-    return f"unknown codec {name!r}: {meant} bushel.register_codec adds one"
+    meant = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known codecs: {', '.join(codec_names())}"
+    return f"unknown codec {name!r}: {meant} Add your own with bushel.register_codec"
 
 
 def codec_names() -> tuple[str, ...]:
-    """The names of all codecs, without parameters, sorted."""
+    """Return the names of all codecs, without parameters, sorted."""
     return tuple(sorted({*_BUILT_IN, *_registered}))
 
 
 def is_registered(name: str) -> bool:
-    """Whether `register_codec` added the codec of that name."""
+    """Return whether the codec of that name was added by `register_codec`."""
     return name in _registered
 
 
 def holds_image(name: str) -> bool:
-    """Whether a codec's stored bytes are an image that `image` decodes too, and no user has taken its name."""
+    """Return whether a codec stores images that `image` decodes, too. False if a user has replaced the codec."""
     base = name.partition("(")[0]
     return base in image.FACTORIES and base not in _registered
 
 
 def holds_elements(name: str) -> bool:
-    """Whether elements of a codec's value are decoded alone (`Codec.ranged`): frames of a clip."""
+    """Return whether single elements of a codec's value can be decoded (`Codec.ranged`): frames of a clip."""
     base = name.partition("(")[0]
     return _registered[base].ranged is not None if base in _registered else base in video.FACTORIES
 
@@ -95,28 +95,28 @@ def register_codec(
     ranged: Ranged | None = None,
     replace: bool = False,
 ) -> Codec:
-    """Add a codec, for this process, under a name that specs can use from now on.
+    """Add a codec, for this process, under a name that specs can use.
 
-    Whatever the two functions raise reaches the reader of the dataset as a `CodecError`. In a tar the codec's name is
+    Any exception of the two functions reaches the reader of the dataset as a `CodecError`. In a tar the codec's name is
     also its extension.
 
     Args:
         name: Lower-case letters, digits, `_` and `-`.
-        encode: Value to bytes.
-        decode: Bytes (or a memoryview that is valid only during the call) to value.
-        ranged: How elements of a value are counted and decoded alone, so that masks can ask for some of them.
-        replace: Whether to take the place of a codec that exists.
+        encode: Maps a value to bytes.
+        decode: Maps bytes (or a memoryview that is valid only during the call) to a value.
+        ranged: Counts and decodes single elements of a value, so that masks can select some of them.
+        replace: Whether to replace an existing codec.
 
     Returns:
-        The codec. It pickles if its functions do, so define them at the top of a module.
+        The codec. It pickles if its functions do, so define these at the top of a module.
 
     Raises:
-        SpecError: The name is malformed, or taken and `replace` is not set.
+        SpecError: The name is malformed, or taken and `replace` is False.
     """
     if not _NAME.fullmatch(name):
-        raise SpecError(f"{name!r} cannot name a codec: use lower-case letters, digits, '_' and '-'")
+        raise SpecError(f"invalid codec name {name!r}: use lower-case letters, digits, '_' and '-'")
     if not replace and name in codec_names():
-        raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to take its place")
+        raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")
     if ranged is not None:
         ranged = Ranged(partial(_guarded_decode, name, ranged.count), partial(_guarded_decode, name, ranged.decode))
     codec = Codec(name, partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode), ranged)
@@ -144,7 +144,7 @@ def _guarded_decode(name: str, decode: Callable[..., Any], data: Buffer, *elemen
         raise
     except IndexError as error:
         if elements:
-            raise  # there is no such element
+            raise  # an element is out of range
         raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error
     except Exception as error:  # the user's function may raise anything
         raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error

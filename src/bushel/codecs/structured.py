@@ -1,4 +1,4 @@
-"""Nested values: JSON, msgpack, Granular's `tree`, and, only where a spec names it, pickle."""
+"""Nested values: JSON, msgpack, Granular's `tree`, and pickle, which only a spec can ask for."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ARRAY_MARK = "_"
 
 
 def _scalar(value: Any) -> Any:
-    """Turn a NumPy scalar into the Python number it stands for."""
+    """Convert a NumPy scalar to a Python number."""
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"a {type(value).__name__} in it has no encoding" + (_HINT if hasattr(value, "dtype") else ""))
+    raise TypeError(f"a {type(value).__name__} in it cannot be encoded" + (_HINT if hasattr(value, "dtype") else ""))
 
 
 _HINT = ": use codec 'tree', or a field of codec 'array'"
@@ -31,7 +31,7 @@ def _encode_json(value: Any) -> bytes:
     try:
         try:
             return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_scalar).encode()
-        except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
+        except UnicodeEncodeError:  # a lone surrogate, which only an escape can represent
             return json.dumps(value, separators=(",", ":"), default=_scalar).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise codec_error("json", "a JSON value", f"{describe(value)} ({error})") from error
@@ -43,7 +43,7 @@ def _decode_json(data: Buffer) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass  # Python's parser also takes NaN, Infinity, lone surrogates and a byte order mark.
+        pass  # Python's parser also accepts NaN, Infinity, lone surrogates and a byte order mark.
     try:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
@@ -63,7 +63,7 @@ def _pack(codec: str, value: Any) -> bytes:
 def _unpack(codec: str, data: Buffer) -> Any:
     import msgpack
 
-    # No string, list or map may claim more items than there are bytes: `unpackb` sets its limits so.
+    # No string, list or map may claim more items than there are bytes: `unpackb` derives its limits from the size.
     try:
         return msgpack.unpackb(data, strict_map_key=False)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
@@ -86,7 +86,7 @@ def _fold(value: Any) -> Any:
         return {key: _fold(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         if len(value) == 4 and isinstance(value[0], str) and value[0] == _ARRAY_MARK:
-            raise codec_error("tree", "no list of four items beginning '_', which stands for an array", describe(value))
+            raise codec_error("tree", "a list that cannot be taken for an array ('_' and three items)", describe(value))
         return [_fold(item) for item in value]
     return value
 
@@ -108,7 +108,7 @@ def _encode_tree(value: Any) -> bytes:
     try:
         folded = _fold(value)
     except RecursionError as error:
-        raise codec_error("tree", "a value that is not nested so deep", describe(value)) from error
+        raise codec_error("tree", "a value with fewer levels of nesting", describe(value)) from error
     return _pack("tree", folded)
 
 
@@ -117,7 +117,7 @@ def _decode_tree(data: Buffer) -> Any:
     try:
         return _unfold(packed)
     except RecursionError as error:
-        raise codec_error("tree", "a value that is not nested so deep", found_bytes(data)) from error
+        raise codec_error("tree", "a value with fewer levels of nesting", found_bytes(data)) from error
 
 
 def _encode_pickle(value: Any) -> bytes:

@@ -1,8 +1,8 @@
 """Codec `tenbin`: the lists of arrays of WebDataset's `.ten` members.
 
-A file is a row of chunks, each the magic word `~TenBin~`, an i64 length, and that many bytes padded to a multiple of
-64. An array is two chunks: a header of i64 words (dtype code, eight free bytes, rank, sizes) and the data in C order.
-The format leaves the byte order to the machine; Bushel reads and writes little-endian.
+A file is a sequence of chunks, each the magic word `~TenBin~`, an i64 length, and that many bytes padded to a multiple
+of 64. An array is two chunks: a header of i64 words (dtype code, eight free bytes, rank, sizes) and the data in C
+order. The format leaves the byte order to the machine; Bushel reads and writes little-endian.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _encode(value: Any) -> bytes:
     for item in value if isinstance(value, list) else [value]:
         array = as_array("tenbin", item)
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
-        # The original writes no u4 and fails to read one, because of a misspelt name in its table.
+        # The original cannot write or read u4, because of a misspelt name in its table.
         if code not in _CODES or code == "u4" or array.ndim > _MAX_RANK:
             raise codec_error("tenbin", "arrays of 16 to 64 bit numbers (no uint32, bool or complex)", describe(array))
         words = struct.pack(f"<8s8sq{array.ndim}q", code.encode(), b"", array.ndim, *array.shape)

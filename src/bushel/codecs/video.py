@@ -19,14 +19,14 @@ from bushel.errors import CodecError, SpecError
 __all__ = ["FACTORIES", "MAX_DECODED", "reason"]
 
 MAX_DECODED = 4 << 30
-"""The most bytes of frames that one clip may decode to. More is taken for a decompression bomb."""
+"""Limit in bytes of the decoded frames of one clip. A larger clip is taken for a decompression bomb."""
 
 Pixels = npt.NDArray[np.uint8]
 
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
 _ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    # x264 leaves macroblock-tree propagation to each CPU, and what its AVX-512 code reads of memory that nothing was
-    # written to changes a clip's bytes from process to process. This option gives everywhere those of the plain C code.
+    # x264's AVX-512 code for macroblock-tree propagation reads uninitialized memory, so a clip's bytes would differ between
+    # processes. This option gives the bytes of the plain C code everywhere.
     "mp4": ("libx264", {"x264-params": "cpu-independent=1"}),
     "webm": ("libvpx-vp9", {}),
 }
@@ -53,7 +53,7 @@ def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
         with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:
             encoder, options = _ENCODERS[container]
             stream = output.add_stream(encoder, rate=rate, options=dict(options))
-            stream.codec_context.thread_count = 1  # several may give other bytes from run to run
+            stream.codec_context.thread_count = 1  # with several threads, bytes could differ from run to run
             stream.height, stream.width, stream.pix_fmt = clip.shape[1], clip.shape[2], "yuv420p"
             for position, picture in enumerate(clip):
                 frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
@@ -61,12 +61,12 @@ def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
                 output.mux(stream.encode(frame))
             output.mux(stream.encode(None))
     except (av.FFmpegError, ValueError) as error:
-        raise codec_error(codec, "a clip that the encoder takes", f"{describe(value)} ({error})") from error
+        raise codec_error(codec, "a clip that the encoder accepts", f"{describe(value)} ({error})") from error
     return stored.getvalue()
 
 
 def reason(error: Exception) -> str:
-    """What PyAV's error says, without the number and the unnamed file that FFmpeg's errors bring along."""
+    """Return the message of PyAV's error, without FFmpeg's error number and unnamed file."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -76,7 +76,7 @@ def _explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
         yield
     except CodecError:
         raise
-    # PyAV adds to FFmpeg's errors its own IndexError, ValueError, TypeError … for streams that make no sense.
+    # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError, TypeError … for invalid streams.
     except Exception as error:
         raise codec_error(
             codec, f"a {container} clip with frames of one size", f"{found_bytes(data)} ({reason(error)})"
@@ -86,9 +86,9 @@ def _explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
 def _open(codec: str, container: str, data: Buffer) -> Any:
     av = _pyav(codec)
     with _explained(codec, container, data):
-        # The format is named because FFmpeg's guessing also finds playlists, which open other files.
+        # The format is named because FFmpeg's detection also accepts playlists, which open other files.
         source = av.open(io.BytesIO(data), format=container)
-        source.streams.video[0].codec_context.thread_count = 1  # many clips at once are the better use of processors
+        source.streams.video[0].codec_context.thread_count = 1  # decoding many clips at once uses processors better
         return source
 
 
@@ -99,7 +99,7 @@ def _decode(codec: str, container: str, data: Buffer) -> Pixels:
 
 
 def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Pixels:
-    """The frames `elements` of the whole, decoded from the keyframes before them."""
+    """Decode the frames `elements`, from the keyframes before them."""
     with _open(codec, container, data) as source:
         with _explained(codec, container, data):
             table, packets = _read_packets(source)
@@ -114,7 +114,7 @@ def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64
 
 
 def _decode_runs(codec: str, stream: Any, packets: Sequence[Any], table: FrameTable, numbers: I64) -> Pixels | None:
-    """These frames, or None if not every keyframe is one: some encoders refresh the picture bit by bit behind it."""
+    """Decode these frames; None if a keyframe is not a true one (some encoders use intra refresh)."""
     if not len(numbers):
         return np.empty((0, stream.height, stream.width, 3), np.uint8)
     times, pixels = table.times[numbers].tolist(), _Pixels(codec)
@@ -138,7 +138,7 @@ def _count(codec: str, container: str, data: Buffer) -> int:
 
 
 def _read_packets(source: Any) -> tuple[FrameTable | None, list[Any]]:
-    """The packets of the video in the order of decoding, without decoding them, and what they say of its frames."""
+    """Read the packets of the video in decoding order, without decoding them, and the table of its frames."""
     stream = source.streams.video[0]
     packets = [packet for packet in source.demux(stream) if packet.size]
     if not packets or any(packet.pts is None or packet.is_corrupt for packet in packets):
@@ -150,10 +150,10 @@ def _read_packets(source: Any) -> tuple[FrameTable | None, list[Any]]:
 
 
 def _is_shown(codec: str, packet: Any) -> bool:
-    """Whether a packet makes a frame: not if an edit list leaves it out, nor if it only helps to predict others.
+    """Return whether a packet makes a frame: not if an edit list omits it, nor if it only serves prediction.
 
-    The latter are told by the first byte of a VP8 frame (RFC 6386, 9.1) and of a VP9 frame (VP9 bitstream
-    specification, 6.2) that is not in one superframe with others.
+    The first byte of a VP8 frame (RFC 6386, 9.1) or of a VP9 frame (VP9 bitstream specification, 6.2) that is not
+    in a superframe tells the latter.
     """
     if packet.is_discard:
         return False
@@ -167,14 +167,14 @@ def _is_shown(codec: str, packet: Any) -> bool:
 
 
 def _decoded(context: Any, packets: Sequence[Any]) -> Iterator[Any]:
-    """All frames that a decoder makes of these packets and nothing else."""
+    """Yield all frames that a decoder makes of these packets alone."""
     for packet in (*packets, None):
         yield from context.decode(packet)
     context.flush_buffers()
 
 
 class _Pixels:
-    """Turns the frames of a clip into arrays, with one set of conversion tables for all of them."""
+    """Converts the frames of a clip to arrays, with one set of conversion tables for all of them."""
 
     def __init__(self, codec: str) -> None:
         self._codec, self._total = codec, 0
@@ -189,9 +189,9 @@ class _Pixels:
 
 
 def _video(name: str, arguments: str) -> Codec:
-    """Codec `mp4` (H.264) or `webm` (VP9) at 20 frames a second, `mp4(25)` at 25."""
+    """Return codec `mp4` (H.264) or `webm` (VP9) at 20 frames per second, `mp4(25)` at 25."""
     if arguments and not re.fullmatch("[1-9][0-9]{0,2}", arguments):
-        raise SpecError(f"codec {name!r}: the parameter is a number of frames a second, as in 'mp4(25)'")
+        raise SpecError(f"codec {name!r}: the parameter must be a number of frames per second, as in 'mp4(25)'")
     container = name.partition("(")[0]
     rate = int(arguments or 20)
     ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container))

@@ -67,5 +67,5 @@ def container_for(name: str) -> Container:
     """
     found = container_by_suffix(name)
     if found is None:
-        raise ValueError(f"the name {name!r} does not imply a container: pass container=, one of {', '.join(_NAMES)}")
+        raise ValueError(f"the name {name!r} does not imply a container: pass container=: {', '.join(_NAMES)}")
     return found

@@ -1,7 +1,7 @@
-"""Sources: what `bushel.pack` packs.
+"""Sources: the data that `bushel.pack` packs.
 
-`open_source` makes one of whatever can be one: paths, arrays, dicts, datasets. `Source` says what a source of your own
-has to offer, which is little, and `bushel.testing.check_source` checks one.
+`open_source` makes a source from paths, arrays, dicts and datasets. The protocol `Source` describes the few methods of
+a source of your own, and `bushel.testing.check_source` checks one.
 """
 
 from bushel.sources.adapters import Adapter, NoModuleError, ParameterError, load_class

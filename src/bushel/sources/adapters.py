@@ -1,4 +1,4 @@
-"""GulpIO's adapters as sources, as they are."""
+"""GulpIO's adapters as sources."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ __all__ = [
 
 
 class AdapterLike(Protocol):
-    """What GulpIO calls an adapter."""
+    """The protocol of GulpIO's adapters."""
 
     def __len__(self) -> int:
-        """Number of items."""
+        """Return the number of items."""
         ...
 
     def iter_data(self, slice_element: slice | None = None, /) -> Iterator[Mapping[str, Any]]:
-        """Items with `id`, `frames` (RGB or grey arrays, or JPEG bytes) and `meta` (a dict)."""
+        """Yield items with `id`, `frames` (RGB or grey arrays, or JPEG bytes) and `meta` (a dict)."""
         ...
 
 
 class Adapter:
-    """The items of an adapter: `frames`, and `meta`; the key is the id.
+    """The items of an adapter: the fields `frames` and `meta`; the key is the id.
 
-    The adapter is asked for one item at a time, and by one thread at a time, since adapters keep state while they
-    iterate. Use `processes=` to run several copies of one at once.
+    The adapter is asked for one item at a time, by one thread at a time, since adapters keep state while they
+    iterate. `processes=` runs several copies of one.
 
     Args:
         adapter: The adapter.
@@ -70,10 +70,10 @@ class Adapter:
         if not 0 <= position < len(self):
             raise IndexError(f"position {position} of {len(self)}")
         with self._lock:
-            # A copy, because some adapters cut their own list down to the slice that they are asked for.
+            # A copy, because some adapters cut their own list down to the requested slice.
             items = list(copy.copy(self._adapter).iter_data(slice(position, position + 1)))
         if len(items) != 1 or not len(items[0]["frames"]):
-            raise FormatError(f"the adapter gives no frames for item {position}")
+            raise FormatError(f"the adapter returned no frames for item {position}")
         [item] = items
         return {KEY: str(item["id"]), "frames": list(item["frames"]), "meta": dict(item["meta"])}
 
@@ -83,40 +83,40 @@ class NotImportedError(SpecError, ImportError):
 
 
 class NoModuleError(SpecError, ModuleNotFoundError):
-    """A module that is not there."""
+    """A module that does not exist."""
 
 
 class NoClassError(SpecError, AttributeError):
-    """A module without the class."""
+    """A class that its module does not have."""
 
 
 class ParameterError(SpecError, TypeError):
-    """A parameter that no command line can give."""
+    """A parameter that a command line cannot set."""
 
 
 def load_class(module: str, name: str) -> Any:
-    """A class by the module that has it.
+    """Return a class by the name of its module.
 
     Args:
         module: The module's name, or the path of its file.
-        name: The class.
+        name: The name of the class.
 
     Raises:
-        FileNotFoundError, NoModuleError: There is no such module (the latter a `ModuleNotFoundError`).
-        NotImportedError: It raises something (an `ImportError`).
-        NoClassError: It has no such class (an `AttributeError`).
+        FileNotFoundError, NoModuleError: The module does not exist (the latter is a `ModuleNotFoundError`).
+        NotImportedError: The module cannot be imported (an `ImportError`).
+        NoClassError: The module has no such class (an `AttributeError`).
     """
     if module.endswith(".py"):
         path = Path(module).resolve()
         if not path.is_file():
-            raise FileNotFoundError(f"there is no file {path}")
-        sys.path.insert(0, str(path.parent))  # for what it imports itself, here and in helper processes
+            raise FileNotFoundError(f"{path} does not exist")
+        sys.path.insert(0, str(path.parent))  # for its own imports, here and in worker processes
         module = path.stem
     try:
         loaded = importlib.import_module(module)
-    except Exception as error:  # whatever a module raises
+    except Exception as error:  # a module may raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
-            raise NoModuleError(f"there is no module {error.name}: give the path of its file, name.py") from error
+            raise NoModuleError(f"no module named {error.name}: pass the path of its file, name.py") from error
         raise NotImportedError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
     if not callable(getattr(loaded, name, None)):
         raise NoClassError(f"{module} has no class {name}")

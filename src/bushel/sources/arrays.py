@@ -1,4 +1,4 @@
-"""Arrays, with a sample per entry of their first axis."""
+"""Arrays with a sample per entry of their first axis."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Arrays:
     """One array per field, all of the same length.
 
     Args:
-        arrays: Field names to arrays of shape (samples, …), or one array, whose field is then called `data`; or the
+        arrays: Field names to arrays of shape (samples, …); or one array, whose field is then called `data`; or the
             path of an `.npz` or `.npy` file. An array `__key__` of text gives the keys.
-        spec: Types of fields where the default does not suit: `{"image": "jpg"}` for uint8[n, height, width, 3].
+        spec: Types of fields that need another than the default: `{"image": "jpg"}` for uint8[n, height, width, 3].
 
     Attributes:
-        spec: Whole numbers are `int`, real ones `float`, text `utf8`, and everything else `array`.
+        spec: Integers are `int`, real numbers `float`, text `utf8`, and everything else `array`.
 
     Raises:
         SpecError: The arrays differ in length, or hold objects.
@@ -46,7 +46,7 @@ class Arrays:
         self._arrays = {name: np.asanyarray(array) for name, array in named.items()}
         lengths = {name: len(array) if array.ndim else -1 for name, array in self._arrays.items()}
         if len(set(lengths.values())) != 1 or -1 in lengths.values():
-            raise SpecError(f"arrays of one source have the same length, and these have {lengths}")
+            raise SpecError(f"the arrays of a source must have the same length, but these have {lengths}")
         self._keys = self._arrays.pop(KEY, None)
         self.spec = {name: _type_of(name, array) for name, array in self._arrays.items()} | dict(spec or {})
 
@@ -64,7 +64,7 @@ class Arrays:
 
 
 def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
-    """The arrays of a file; one of a local `.npy` stays on its disk."""
+    """Return the arrays of a file. The array of a local `.npy` file is mapped, not read."""
     if isinstance(path, Path):
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
     else:
@@ -74,10 +74,10 @@ def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
 
 def _type_of(name: str, array: npt.NDArray[Any]) -> str:
     if array.dtype.hasobject:
-        raise SpecError(f"the array {name!r} holds Python objects: give numbers or text, or an iterable of dicts")
+        raise SpecError(f"the array {name!r} holds Python objects: pass numbers or text, or an iterable of dicts")
     if array.ndim > 1:
         return "array"
     kinds = {"b": "int", "i": "int", "u": "int", "f": "float", "U": "utf8", "S": "bytes"}
     if array.dtype.kind not in kinds:
-        raise SpecError(f"the array {name!r} is of type {array.dtype}, which no codec holds: convert it")
+        raise SpecError(f"the array {name!r} has the dtype {array.dtype}, which no codec can store: convert it")
     return kinds[array.dtype.kind]

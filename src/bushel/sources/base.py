@@ -1,4 +1,4 @@
-"""What a source is: samples by position, for `bushel.pack`.
+"""The protocols of a source: samples by position, for `bushel.pack`.
 
 A source is any object with a length, samples by position and a spec. It needs no base class and no registration:
 
@@ -24,15 +24,15 @@ import numpy as np
 __all__ = ["Foldered", "Fetching", "Labelled", "Names", "Sample", "Source", "Traceable", "extend_labels"]
 
 Sample = Mapping[str, Any]
-"""Field names to values, and optionally the key under `__key__`. A bytes-like value is one that is encoded already,
-with the codec that the spec names; `pack` stores it as it is wherever the container stores such values so."""
+"""Field names to values, and optionally the key under `__key__`. A bytes-like value is already encoded with the codec
+that the spec names; `pack` stores it as it is wherever the container allows that."""
 
 
 class Source(Protocol):
     """Samples by position.
 
-    `pack` calls `__getitem__` from several threads at once, in no particular order, and with `processes=` it pickles
-    the source. An exception from `__getitem__` is the error of that item, and packing goes on as `max_errors` says.
+    `pack` calls `__getitem__` from several threads at once, in any order, and with `processes=` it pickles the source.
+    An exception from `__getitem__` is the error of that sample, which `max_errors` of `pack` may tolerate.
     """
 
     @property
@@ -41,56 +41,56 @@ class Source(Protocol):
         ...
 
     def __len__(self) -> int:
-        """Number of samples."""
+        """Return the number of samples."""
         ...
 
     def __getitem__(self, position: int, /) -> Sample:
-        """The sample at a position from 0 to `len(self) - 1`, the same one every time.
+        """Return the sample at a position from 0 to `len(self) - 1`, the same one every time.
 
         Raises:
-            IndexError: There is no such position.
-            Exception: This sample is missing or damaged.
+            IndexError: The position is out of range.
+            Exception: The sample is missing or damaged.
         """
         ...
 
 
 @runtime_checkable
 class Traceable(Protocol):
-    """A source that can say where a sample comes from without reading it; error reports then name the file."""
+    """A source that can tell the origin of a sample without reading it; error reports then name the file."""
 
     def origin(self, position: int, /) -> str:
-        """The path, or what else finds this sample again."""
+        """Return the path of this sample, or another text that identifies it."""
         ...
 
 
 @runtime_checkable
 class Fetching(Protocol):
-    """A source whose samples may lie where one request for many is faster than many for one."""
+    """A source whose samples may be remote, where one request for many samples is faster than many requests."""
 
     @property
     def remote(self) -> bool:
-        """Whether they do."""
+        """Whether the samples are remote."""
         ...
 
     def fetched(self, positions: Sequence[int], /) -> Source:
-        """The same source, with what these samples are made of in memory.
+        """Return the same source with the data of these samples in memory.
 
-        It raises nothing: what could not be fetched is the error of its sample.
+        It raises nothing: data that could not be fetched are an error of their sample.
         """
         ...
 
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A source whose labels are numbers for names; `pack` keeps the names in a `label2idx.json`."""
+    """A source whose labels are numbers of names; `pack` stores the names in a `label2idx.json`."""
 
     @property
     def label2idx(self) -> Mapping[str, int]:
-        """Names of labels to their numbers; empty when the samples have no labels."""
+        """Names of labels to their numbers; empty if the samples have no labels."""
         ...
 
     def relabelled(self, known: Mapping[str, int], /) -> Source:
-        """The same source, with these names numbered so, and other names after them."""
+        """Return the same source with these names numbered as given, and other names after them."""
         ...
 
 
@@ -99,14 +99,14 @@ class Foldered(Protocol):
     """A source whose samples are the files of a folder, with their paths as keys; `ffrecord` keeps empty folders, too.
 
     Attributes:
-        folders: Paths of the folders that hold nothing; None when the samples are no files of a folder after all.
+        folders: Paths of the empty folders; None if the samples are not files of a folder.
     """
 
     folders: Sequence[str] | None
 
 
 class Names(Sequence[str]):
-    """Many strings in little memory: their bytes and eight bytes each, where a list of them has sixty."""
+    """Many strings in little memory: their bytes and eight bytes each, where a list takes sixty more."""
 
     __slots__ = ("_ends", "_text")
 
@@ -137,7 +137,7 @@ class Names(Sequence[str]):
 
 
 def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Number label names: those that are known keep their numbers, and new ones follow in sorted order."""
+    """Number the names of labels: known ones keep their numbers, new ones follow in sorted order."""
     labels = dict(known or {})
     following = max(labels.values(), default=-1) + 1
     for number, name in enumerate(sorted(set(names) - labels.keys())):

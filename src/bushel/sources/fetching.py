@@ -1,4 +1,4 @@
-"""Files of a source that lie elsewhere, read many at once before the samples are made of them."""
+"""Remote files of a source, many read at once before samples are made of them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Fetched", "FileSource", "below", "read_file"]
 
 
 class Fetched:
-    """The path of a file that was read already, or could not be.
+    """The path of a file that has been read, or could not be read.
 
     Args:
         path: The path.
-        found: The file's bytes, or why there are none.
+        found: The file's bytes, or the error of reading them.
     """
 
     __slots__ = ("_found", "_path")
@@ -40,68 +40,68 @@ class Fetched:
 
     @property
     def parent(self) -> AnyPath:
-        """The folder it is in."""
+        """The folder that holds it."""
         return self._path.parent
 
     def read_bytes(self) -> bytes:
-        """The file's bytes.
+        """Return the file's bytes.
 
         Raises:
-            OSError: It could not be read.
+            OSError: The file could not be read.
         """
         if isinstance(self._found, Exception):
             raise self._found
         return self._found
 
     def open(self, mode: str = "rb") -> IO[Any]:
-        """The file's bytes as a file."""
+        """Return a file object over the file's bytes."""
         if mode != "rb":
-            raise ValueError(f"{self} can only be read, not opened as {mode!r}")
+            raise ValueError(f"{self} can only be opened for reading, not with mode {mode!r}")
         return io.BytesIO(self.read_bytes())
 
     def exists(self) -> bool:
-        """Whether it is there."""
+        """Return whether the path exists."""
         return self.is_file() or self.is_dir()
 
     def is_file(self) -> bool:
-        """Whether it is a file."""
+        """Return whether the path is a file."""
         return isinstance(self._found, bytes)
 
     def is_dir(self) -> bool:
-        """Whether it is a folder."""
+        """Return whether the path is a folder."""
         return isinstance(self._found, FileNotFoundError) and self._path.is_dir()
 
     def iterdir(self) -> Iterator[Any]:
-        """What is in the folder."""
+        """Yield the paths in the folder."""
         return self._path.iterdir()
 
     def stat(self) -> Any:
-        """At least `st_size`, in bytes."""
+        """Return an object with at least `st_size`, in bytes."""
         return self._path.stat()
 
 
 class FileSource(ABC):
-    """What sources have in common that read a file, or some, for each sample: see `Fetching`."""
+    """Base of the sources that read one or more files for each sample: see `Fetching`."""
 
     _ahead: Mapping[str, Fetched] = {}
 
     @abstractmethod
     def __len__(self) -> int:
-        """Number of samples."""
+        """Return the number of samples."""
 
     @abstractmethod
     def _files(self, position: int) -> Sequence[AnyPath]:
-        """The files that a sample is made of."""
+        """Return the files of a sample."""
 
     @property
     def remote(self) -> bool:
-        """Whether the files lie elsewhere, as those of the first sample tell."""
-        with suppress(Exception):  # a first sample that is damaged says so when it is made
+        """Whether the files are remote, as those of the first sample show."""
+        with suppress(Exception):  # a damaged first sample raises when it is read
             return len(self) > 0 and not all(map(is_local, self._files(0)))
         return False
 
     def fetched(self, positions: Sequence[int]) -> Self:
-        """The same source, with the files of these samples in memory."""
+        """Return the same source with the files of these samples in memory."""
         paths: list[AnyPath] = []
         for position in positions:
             with suppress(Exception):  # as above
@@ -111,15 +111,15 @@ class FileSource(ABC):
         return other
 
     def _at(self, path: AnyPath) -> AnyPath:
-        """The path, as one that was read already if it was."""
+        """Return the path, or its `Fetched` if it has been read."""
         return self._ahead.get(str(path), path) if self._ahead else path
 
 
 def read_file(path: AnyPath) -> bytes:
-    """The bytes of a file, which may have been read already."""
+    """Return the bytes of a file, which may have been read already."""
     return path.read_bytes() if isinstance(path, Fetched) else read_whole(path)
 
 
 def below(root: AnyPath, name: str) -> AnyPath:
-    """A file that is named relative to a folder, or by a URL."""
+    """Return the path of a file that is named relative to a folder, or by a URL."""
     return as_path(name) if "://" in name else root / name

@@ -1,4 +1,4 @@
-"""Folders of files: any files as they are, or images with their folders as labels."""
+"""Folders of files: any files unchanged, or images with their folders as labels."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["Files", "ImageFolder", "LabelledFolder", "VideoFolder", "walk"]
 def walk(
     root: AnyPath, suffixes: Collection[str] | None = None, *, recursive: bool = True, empty: bool = False
 ) -> Iterator[str]:
-    """Relative paths of the files under a folder, depth first over sorted names; links are followed.
+    """Yield relative paths of the files under a folder, depth first over sorted names; links are followed.
 
     Args:
         root: The folder.
-        suffixes: Only files with one of these, whatever their case: `.jpg`. None for all.
-        recursive: Whether to go into folders.
-        empty: Whether to give folders that hold nothing, too: as paths that end in a slash.
+        suffixes: Only files with one of these suffixes, in any case, such as `.jpg`. None for all files.
+        recursive: Whether to descend into folders.
+        empty: Whether to yield empty folders, too, as paths that end in a slash.
 
     Raises:
-        NotADirectoryError, FileNotFoundError: `root` is no folder.
+        NotADirectoryError, FileNotFoundError: `root` is not a folder.
     """
     wanted = None if suffixes is None else {suffix.lower() for suffix in suffixes}
     folders = _folders(root, "", (), recursive=recursive) if isinstance(root, Path) else _listed(root, recursive)
@@ -46,9 +46,9 @@ def walk(
 def _folders(
     root: Path, path: str, above: tuple[tuple[int, int], ...], *, recursive: bool
 ) -> Iterator[tuple[str, list[str] | None]]:
-    """Folders and the files that come next in them: a folder comes again after each folder inside it.
+    """Yield folders and the files that come next in them. A folder comes again after each folder inside it.
 
-    A folder that holds nothing comes with None.
+    An empty folder comes with None.
     """
     with os.scandir(root / path) as entries:
         found = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name != FOLDER)
@@ -57,7 +57,7 @@ def _folders(
         return
     stat = os.stat(root / path)
     here = (stat.st_dev, stat.st_ino)
-    if here in above:  # a link to a folder that it lies in
+    if here in above:  # a link to a folder that contains it
         return
     files: list[str] = []
     for name, is_folder in found:
@@ -71,14 +71,14 @@ def _folders(
 
 
 def _listed(root: AnyPath, recursive: bool) -> Iterator[tuple[str, list[str]]]:
-    """The same of a folder that is not local, from one listing. It holds no empty folders.
+    """Yield the same for a folder that is not local, from one listing, which shows no empty folders.
 
     Raises:
-        FileNotFoundError: Nothing is there.
+        FileNotFoundError: The folder does not exist.
     """
     paths = sorted(tuple(name.split("/")) for name in walk_names(root))
     if not paths:
-        raise FileNotFoundError(f"there is no folder {root}")
+        raise FileNotFoundError(f"{root} does not exist")
     for *folders, name in paths:
         if FOLDER not in folders and (recursive or not folders):
             yield "".join(f"{folder}/" for folder in folders), [name]
@@ -87,16 +87,16 @@ def _listed(root: AnyPath, recursive: bool) -> Iterator[tuple[str, list[str]]]:
 class Files(FileSource):
     """Every file under a folder as one sample: its bytes, and its relative path as key.
 
-    In an ffrecord file these are the samples of FFRecord's `pack_folder`, and empty folders are kept there.
+    An ffrecord file stores these samples as FFRecord's `pack_folder` does, with empty folders.
 
     Args:
         root: The folder.
         suffixes: Only files with one of these suffixes; None for all.
-        field: What to call the one field.
+        field: Name of the one field.
 
     Attributes:
         spec: One field of `bytes`.
-        folders: Relative paths of the folders that hold nothing; with `suffixes`, of none.
+        folders: Relative paths of the empty folders; empty if `suffixes` is given.
     """
 
     def __init__(
@@ -119,29 +119,29 @@ class Files(FileSource):
         return [self._root / self._names[position]]
 
     def origin(self, position: int) -> str:
-        """The file's path."""
+        """Return the file's path."""
         return str(self._root / self._names[position])
 
 
 class LabelledFolder(FileSource):
     """Files in one folder per class.
 
-    The class of a file is the first folder of its relative path, and its key is that path without the suffix. Files
-    that all lie in the folder itself have no label.
+    The class of a file is the first folder of its relative path, and its key is that path without the suffix. If all
+    files lie in the folder itself, they have no label.
 
     Args:
         root: The folder.
-        media: How a file becomes a field.
-        suffixes: Suffixes of the files to take.
-        label2idx: Classes that have their number already; others follow in sorted order.
+        media: Turns a file into a field.
+        suffixes: Suffixes of the files to use.
+        label2idx: Classes with given numbers; others follow in sorted order.
 
     Attributes:
-        spec: The field that `media` makes; and `label`, an `int`.
+        spec: The field that `media` makes, and `label`, an `int`.
         label2idx: Class names to labels.
 
     Raises:
-        FormatError: Some files lie in folders and some do not, or two would have the same key.
-        FileNotFoundError: There is no such folder, or no such file in it.
+        FormatError: Only some of the files lie in folders, or two would have the same key.
+        FileNotFoundError: The folder does not exist, or holds no such file.
     """
 
     def __init__(
@@ -154,14 +154,14 @@ class LabelledFolder(FileSource):
         self._root, self._media = as_path(root), media
         names = list(walk(self._root, suffixes))
         if not names:
-            raise FileNotFoundError(f"there is no file with one of the suffixes {', '.join(suffixes)} in {root}")
+            raise FileNotFoundError(f"{root} has no file with one of the suffixes {', '.join(suffixes)}")
         classes = {name.partition("/")[0] for name in names if "/" in name}
         loose = next((name for name in names if "/" not in name), None)
         if classes and loose is not None:
             raise FormatError(
-                "this file lies beside the folders of the classes, and so has no class",
+                "this file lies beside the folders of the classes, so it has no class",
                 file=str(self._root / loose),
-                hint="move it into a folder, or pack all files as they are with bushel.sources.Files",
+                hint="move it into a folder, or pack all files unchanged with bushel.sources.Files",
             )
         _refuse_twins(self._root, names)
         self._names = Names(names)
@@ -183,23 +183,23 @@ class LabelledFolder(FileSource):
         return [self._root / self._names[position]]
 
     def origin(self, position: int) -> str:
-        """The file's path."""
+        """Return the file's path."""
         return str(self._root / self._names[position])
 
     def relabelled(self, known: Mapping[str, int]) -> Self:
-        """The same files, with these classes numbered so, and other classes after them."""
+        """Return the same files with these classes numbered as given, and other classes after them."""
         other = copy.copy(self)
         other.label2idx = extend_labels(self.label2idx, known) if self.label2idx else {}
         return other
 
 
 class ImageFolder(LabelledFolder):
-    """Images in one folder per class: `image`, as the files are, and `label`.
+    """Images in one folder per class: the fields `image` (the file unchanged) and `label`.
 
     Args:
         root: The folder.
-        suffixes: Suffixes of the files to take.
-        label2idx: Classes that have their number already; others follow in sorted order.
+        suffixes: Suffixes of the files to use.
+        label2idx: Classes with given numbers; others follow in sorted order.
     """
 
     def __init__(
@@ -213,13 +213,13 @@ class ImageFolder(LabelledFolder):
 
 
 class VideoFolder(LabelledFolder):
-    """Videos in one folder per class: `frames`, or `video` as the files are, and `label`.
+    """Videos in one folder per class: the fields `frames`, or `video` (the file unchanged), and `label`.
 
     Args:
         root: The folder.
-        media: `Frames(rate=12, short_edge=256)`, say, or `Clip()`.
-        suffixes: Suffixes of the files to take.
-        label2idx: Classes that have their number already; others follow in sorted order.
+        media: Such as `Frames(rate=12, short_edge=256)` or `Clip()`.
+        suffixes: Suffixes of the files to use.
+        label2idx: Classes with given numbers; others follow in sorted order.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class VideoFolder(LabelledFolder):
 
 
 def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:
-    """The paths of files; those that end in a slash go, without it, into `folders`."""
+    """Yield the paths of files; move those that end in a slash, without it, into `folders`."""
     for path in paths:
         if path.endswith("/"):
             folders.append(path[:-1])
@@ -248,7 +248,7 @@ def _refuse_twins(root: AnyPath, names: Collection[str]) -> None:
         other = stems.setdefault(os.path.splitext(name)[0], name)
         if other != name:
             raise FormatError(
-                f"it would have the same key as {os.path.basename(other)}",
+                f"its key would be the same as that of {os.path.basename(other)}",
                 file=str(root / name),
-                hint="keep one of them with suffixes=, or pack all files as they are with bushel.sources.Files",
+                hint="keep one of them with suffixes=, or pack all files unchanged with bushel.sources.Files",
             )

@@ -1,7 +1,7 @@
-"""Video datasets as their makers publish them: 20BN, Kinetics, ActivityNet.
+"""Video datasets as they are published: 20BN, Kinetics, ActivityNet.
 
-Each function gives a `Table` with the field that `media` makes, `label` and its number `idx`; the key is the video's
-id. Videos that are listed and missing are errors of their items. Where a list has no labels, neither have the samples.
+Each function returns a `Table` with the field that `media` makes, `label` and its number `idx`; the key is the video's
+id. A listed video that is missing is an error of its item. If a list has no labels, the samples have none.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def kinetics(
 ) -> Table:
     """A JSON object of ids with their annotations, and `root/<class>/<id>_<from>_<to>.mp4`.
 
-    Videos that are there and not in the list are left out.
+    Videos that exist but are not listed are left out.
     """
     listed = read_annotations(path)
     rows = [
@@ -93,7 +93,7 @@ def activitynet(
 ) -> Table:
     """A JSON object with a `database` of ids, and `root/<id>` or `root/v_<id>` with the suffix of a video.
 
-    The label is that of the first annotation. All of them, with their times, are in `annotations`.
+    The label is that of the first annotation. The field `annotations` has all of them, with their times.
     """
     database = read_annotations(path, "database")
     files = {video.removeprefix("v_"): name for name, video in _videos(root)}
@@ -115,7 +115,7 @@ LAYOUTS: Mapping[str, Any] = {
     "kinetics": kinetics,
     "activitynet": activitynet,
 }
-"""The layouts by the names that the command line has for them."""
+"""The layouts by their names on the command line."""
 
 
 def read_twentybn(path: Place) -> list[Row]:
@@ -154,7 +154,7 @@ def kinetics_id(name: str) -> str:
 
 
 def _annotated(about: Any, path: Place, video: str) -> Row:
-    """The first annotation of a video."""
+    """Return the first annotation of a video."""
     annotations = about.get("annotations") if isinstance(about, dict) else None
     first = annotations[0] if isinstance(annotations, list) and annotations else annotations
     if not isinstance(first, dict) or not isinstance(first.get("label"), str):
@@ -163,6 +163,6 @@ def _annotated(about: Any, path: Place, video: str) -> Row:
 
 
 def _videos(root: Place) -> Iterator[tuple[str, str]]:
-    """Relative paths of videos, and their ids."""
+    """Yield relative paths of videos, and their ids."""
     for name in walk(as_path(root), VIDEOS):
         yield name, kinetics_id(name)

@@ -33,17 +33,17 @@ class ListLine:
 
 
 def parse_line(line: str) -> ListLine:
-    """Read one line, without its line end.
+    """Parse one line, without its line end.
 
     Raises:
-        ValueError: It is no such line; says why.
+        ValueError: The line is malformed; the message says why.
     """
     columns = line.split("\t")
     if len(columns) < 3:
         raise ValueError(f"expected index, label and path with tabs between them, found {line[:80]!r}")
     index, *labels, path = columns
     if not index.strip().isdecimal():
-        raise ValueError(f"the index {index!r} is no number")
+        raise ValueError(f"the index {index!r} is not a number")
     if not path.strip():
         raise ValueError("the path is missing")
     try:
@@ -53,7 +53,7 @@ def parse_line(line: str) -> ListLine:
 
 
 def format_line(line: ListLine) -> str:
-    """A line as im2rec 1.9 writes it: labels with six decimals."""
+    """Return a line as im2rec 1.9 writes it: labels with six decimals."""
     labels = "".join(f"{label:f}\t" for label in line.labels)
     return f"{line.index}\t{labels}{line.path}\n"
 
@@ -61,17 +61,16 @@ def format_line(line: ListLine) -> str:
 class ListFile(FileSource):
     """The images of a `.lst` file.
 
-    The key of an image is its index, so an MXNet record file made of these samples has the ids that im2rec gives. A
-    line that is malformed is an error of that item.
+    The key of an image is its index, so an MXNet record file of these samples has the ids that im2rec assigns. A
+    malformed line is an error of that item.
 
     Args:
         path: The list.
-        root: The folder that its paths, unless they are URLs, are relative to; by default the one in which the list
-            lies.
-        first_label: Keep the first label only, as im2rec does without `--pack-label`.
+        root: The folder that its paths, unless they are URLs, are relative to; by default the folder of the list.
+        first_label: Use only the first label of each line, as im2rec does without `--pack-label`.
 
     Attributes:
-        spec: `image`; and `label`: an `int` where every label is a whole number, else a `float`; where a line has
+        spec: `image`; and `label`: an `int` if every label is an integer, else a `float`; if a line has
             several labels, an `array` of float32.
     """
 
@@ -104,7 +103,7 @@ class ListFile(FileSource):
         return {KEY: str(line.index), "image": read_file(self._at(below(self._root, line.path))), "label": label}
 
     def origin(self, position: int) -> str:
-        """The image's path, or that of the list where the line has none."""
+        """Return the image's path, or that of the list if the line has none."""
         try:
             return str(self._files(position)[0])
         except FormatError as error:

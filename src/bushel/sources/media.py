@@ -1,4 +1,4 @@
-"""How a file becomes a field: an image as it is, a video as its frames, a clip as it is."""
+"""Turning a file into a field: an image or a clip unchanged, a video as its frames."""
 
 from __future__ import annotations
 
@@ -29,49 +29,49 @@ class Media(Protocol):
     """Turns a file into the value of one field."""
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
-        """Name and type of the field that files with these names make."""
+        """Return name and type of the field that files with these names make."""
         ...
 
     def read(self, path: AnyPath) -> Any:
-        """The value.
+        """Return the value.
 
         Raises:
             OSError: The file is missing or cannot be read.
-            FormatError: It is damaged.
+            FormatError: The file is damaged.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Images as they are, in the field `image`."""
+    """Images unchanged, in the field `image`."""
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
-        """`image`, of the codec that all names stand for, or else of `image`, which holds several kinds."""
+        """Return `image`, with the codec of all names, or the codec `image` if there are several kinds."""
         return "image", _codec(names, "image")
 
     def read(self, path: AnyPath) -> bytes:
-        """The file's bytes."""
+        """Return the file's bytes."""
         return read_file(path)
 
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Video files as they are, in the field `video`."""
+    """Video files unchanged, in the field `video`."""
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
-        """`video`, of the codec `mp4` or `webm`.
+        """Return `video`, with the codec `mp4` or `webm`.
 
         Raises:
-            SpecError: The names stand for neither, or for both.
+            SpecError: The names imply neither, or both.
         """
         codec = _codec(names, "bytes")
         if codec not in ("mp4", "webm"):
-            raise SpecError("clips are stored as they are when all are .mp4, or all .webm: choose them with suffixes=")
+            raise SpecError("clips are stored unchanged if all are .mp4, or all .webm: select one kind with suffixes=")
         return "video", codec
 
     def read(self, path: AnyPath) -> bytes:
-        """The file's bytes."""
+        """Return the file's bytes."""
         return read_file(path)
 
 
@@ -79,14 +79,14 @@ class Clip:
 class Frames:
     """The frames of a video, or the images of a folder, as JPEGs in the field `frames`.
 
-    JPEG files in a folder are kept as they are where no size is asked for. Needs PyAV for videos
+    JPEG files in a folder are kept unchanged unless a size is given. Videos need PyAV
     (`pip install 'bushel[video]'`); no temporary files are written.
 
     Attributes:
-        rate: Frames a second: frame k is the one shown at k / rate seconds. None for all frames.
-        stride: Of these, every so many-th.
-        short_edge: Pixels of the shorter edge after scaling, in either direction; None to keep the size.
-        quality: Of the JPEGs, 1 to 100.
+        rate: Frames per second: frame k is the one displayed at k / rate seconds. None for all frames.
+        stride: Keep every `stride`-th of these frames.
+        short_edge: Length of the shorter edge in pixels after scaling up or down; None to keep the size.
+        quality: Quality of the JPEGs, 1 to 100.
     """
 
     rate: float | None = None
@@ -96,17 +96,17 @@ class Frames:
 
     def __post_init__(self) -> None:
         if self.rate is not None and not 0 < self.rate <= 1000:
-            raise ValueError(f"the rate lies between 0 and 1000 frames a second, not at {self.rate}")
+            raise ValueError(f"the rate must lie between 0 and 1000 frames per second, not at {self.rate}")
         if self.stride < 1 or (self.short_edge is not None and self.short_edge < 1):
-            raise ValueError(f"stride and short_edge are at least 1: {self.stride}, {self.short_edge}")
+            raise ValueError(f"stride and short_edge must be at least 1, not {self.stride} and {self.short_edge}")
         get_codec(f"jpg({self.quality})")
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
-        """`frames`, a sequence of JPEGs."""
+        """Return `frames`, a sequence of JPEGs."""
         return "frames", "jpg[]"
 
     def read(self, path: AnyPath) -> list[bytes]:
-        """The frames of a video file; or of a folder's images, in the order of their names."""
+        """Return the frames of a video file, or the images of a folder in the order of their names."""
         if path.is_dir():
             names = sorted(child.name for child in path.iterdir())
             images = [path / name for name in names if os.path.splitext(name)[1].lower() in IMAGES][:: self.stride]
@@ -114,7 +114,7 @@ class Frames:
         else:
             frames = list(self._video(path))
         if not frames:
-            raise FormatError("there is no frame in it", file=str(path))
+            raise FormatError("the video or folder has no frames", file=str(path))
         return frames
 
     def _image(self, path: AnyPath) -> bytes:
@@ -129,13 +129,13 @@ class Frames:
         return bytes(get_codec(f"jpg({self.quality})").encode(np.asarray(picture)))
 
     def _video(self, path: AnyPath) -> Iterator[bytes]:
-        """Decode, and encode the frames that are wanted, each once."""
+        """Decode a video, and encode each selected frame once."""
         encode = get_codec(f"jpg({self.quality})").encode
         for picture, times in decode_video(read_file(path), str(path), self._wanted, self._size):
             yield from [bytes(encode(picture))] * times
 
     def _wanted(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Any, int]]:
-        """Frames to keep, each with how often it is wanted."""
+        """Yield the selected frames, each with the number of times it is used."""
         if self.rate is None:
             for number, frame in enumerate(frames):
                 if number % self.stride == 0:
@@ -155,7 +155,7 @@ class Frames:
                     yield shown, count
                     given += count
             shown = frame
-            at += usual  # where the next one belongs if it does not say it; and where this one ends
+            at += usual  # the time of the next frame if it has none, and the end of this one
         if shown is not None and (count := _ticks_before(at, step) - given) > 0:
             yield shown, count
 
@@ -167,7 +167,7 @@ class Frames:
 
 
 def _ticks_before(time: Fraction, step: Fraction) -> int:
-    """How many of the times 0, step, 2 step … lie before a time."""
+    """Return how many of the times 0, step, 2 step … lie before a time."""
     return -(-time // step)
 
 

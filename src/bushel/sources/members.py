@@ -1,4 +1,4 @@
-"""Files that make samples together, as in WebDataset: those that share a name up to its first dot."""
+"""Files that form samples together, as in WebDataset: those that share a name up to its first dot."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["Members", "Recipe", "SampleFolder"]
 
 
 class Members(FileSource):
-    """Samples of members, each with a name and a place that it is read from.
+    """Samples of members, each with a name and a location.
 
-    The key is the name up to the first dot behind the last slash, and the field is the rest: `a/7.left.jpg` is the
-    field `left.jpg` of `a/7`. Members of one sample stand one after another, as in a tar.
+    The key is the name up to the first dot after the last slash, and the field is the rest: `a/7.left.jpg` is the
+    field `left.jpg` of `a/7`. The members of one sample must be adjacent, as in a tar.
 
     Args:
-        members: Names and places.
-        root: The folder that places which are paths are relative to.
-        allow_commands: Whether a place may be `pipe:COMMAND`, whose output is read.
+        members: Names and locations.
+        root: The folder that relative paths start from.
+        allow_commands: Whether a location may be `pipe:COMMAND`, whose output is read.
 
     Attributes:
-        spec: Extensions to the codecs that WebDataset has for them.
+        spec: Extensions to the codecs that WebDataset uses for them.
 
     Raises:
-        FormatError: A name has no extension, or a sample has two members of one name or comes in two places.
+        FormatError: A name has no extension, or the members of a sample repeat a name or are not adjacent.
     """
 
     def __init__(self, members: Iterable[tuple[str, str]], root: AnyPath, *, allow_commands: bool = False) -> None:
@@ -47,7 +47,7 @@ class Members(FileSource):
             this, extension = _cut(name)
             if this != key:
                 if this in seen:
-                    raise FormatError(f"the members of sample {this!r} do not stand together: sort them by name")
+                    raise FormatError(f"the members of sample {this!r} are not adjacent: sort them by name")
                 starts.append(len(names))
                 seen.add(this)
                 key = this
@@ -71,7 +71,7 @@ class Members(FileSource):
         return sample
 
     def origin(self, position: int) -> str:
-        """Where its first member is read from."""
+        """Return the location of its first member."""
         place = self._places[self._starts[position]]
         if place.partition(":")[0] in ("text", "pipe"):
             return place
@@ -84,7 +84,7 @@ class Members(FileSource):
             return rest.encode("utf-8", "surrogateescape")
         if colon and kind == "pipe":
             if not self._commands:
-                raise UnsupportedError(f"{place} runs a command: allow it with allow_commands=True")
+                raise UnsupportedError(f"{place} runs a command: allow that with allow_commands=True")
             return subprocess.run(rest, shell=True, check=True, stdout=subprocess.PIPE).stdout
         return read_file(self._at(self._path(place)))
 
@@ -97,7 +97,7 @@ class Members(FileSource):
 
 
 class SampleFolder(Members):
-    """The files of a folder as samples, as `tar --sort=name` makes a WebDataset of them.
+    """The files of a folder as samples, like the WebDataset that `tar --sort=name` makes of them.
 
     Args:
         root: The folder.
@@ -109,17 +109,17 @@ class SampleFolder(Members):
 
 
 class Recipe(Members):
-    """A recipe as `tarp create` takes it.
+    """A recipe for `tarp create`.
 
-    A line is a name, a space, and a place: a path, `file:PATH`, `text:TEXT` or `pipe:COMMAND`.
+    A line is a name, a space, and a location: a path, `file:PATH`, `text:TEXT` or `pipe:COMMAND`.
 
     Args:
-        path: The recipe.
-        root: The folder that its paths are relative to; by default the working directory, as for tarp.
+        path: The path of the recipe.
+        root: The folder that relative paths start from; by default the working directory, as for tarp.
         allow_commands: Whether lines may run commands.
 
     Raises:
-        FormatError: A line has no place.
+        FormatError: A line has no location.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Recipe(Members):
             if line.strip():
                 name, *place = line.strip().split(maxsplit=1)
                 if not place:
-                    raise FormatError(f"line {number}: expected a name and a place, found {line!r}", file=str(path))
+                    raise FormatError(f"line {number}: expected a name and a location, found {line!r}", file=str(path))
                 members.append((name, place[0]))
         super().__init__(members, as_path(root or ""), allow_commands=allow_commands)
 
@@ -143,5 +143,5 @@ def _cut(name: str) -> tuple[str, str]:
     folder, slash, base = name.rpartition("/")
     stem, dot, extension = base.partition(".")
     if not stem or not extension:
-        raise FormatError(f"the name {name!r} has no extension to tell which field it is")
+        raise FormatError(f"the name {name!r} has no extension, which would name its field")
     return f"{folder}{slash}{stem}", extension.lower()

@@ -1,4 +1,4 @@
-"""From what a user names to a source."""
+"""Making a source of what a user names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS: Mapping[str, Any] = {
     "dataset": lambda path: _stored(open_any(path)),
     **LAYOUTS,
 }
-"""Names of kinds of sources that a path can stand for, and what makes each."""
+"""Names of the kinds of sources that a path can be, and the classes that make them."""
 
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz")
 
@@ -51,27 +51,27 @@ _SIGHT = 1000
 
 
 def open_source(source: Any, kind: str | None = None, **options: Any) -> Source | Stream:
-    """Make a source of whatever can be one.
+    """Make a source of a path or an object.
 
     Args:
         source: A source; a dataset; an adapter of GulpIO; a list of dicts, or anything that yields dicts; an array or
             a dict of arrays; or a path: a folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy`
             file, or a dataset.
-        kind: What is at the path, where that is not what it looks like: `files` packs a folder of images as files.
-        options: What the source of that kind takes beside the path.
+        kind: The kind of source at the path; by default it is detected. `files` packs a folder of images as files.
+        options: Options of that kind of source.
 
     Raises:
-        TypeError: It is nothing of the kind.
-        FormatError: There is no telling what is at the path.
-        FileNotFoundError: Nothing is there.
+        TypeError: `source` cannot be made a source.
+        FormatError: The kind of source at the path cannot be detected.
+        FileNotFoundError: The path does not exist.
     """
     if isinstance(source, str | os.PathLike | ObjectPath):
         if kind is not None and kind not in KINDS:
-            raise ValueError(f"there is no kind {kind!r} of sources: there are {', '.join(KINDS)}")
+            raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
         made: Source | Stream = KINDS[kind or kind_of(source)](source, **options)
         return made
     if options or kind is not None:
-        raise TypeError("kind= and options of a source go with a path")
+        raise TypeError("kind= and options of a source need a path")
     if isinstance(source, Dataset | StreamDataset):
         return _stored(source)
     if hasattr(source, "spec") and hasattr(source, "__len__") and hasattr(source, "__getitem__"):
@@ -86,7 +86,7 @@ def open_source(source: Any, kind: str | None = None, **options: Any) -> Source 
         return Samples(source)
     if isinstance(source, Iterable):
         return Stream(source)
-    raise TypeError(f"{type(source).__name__} is no source: see bushel.sources for what is")
+    raise TypeError(f"{type(source).__name__} is not a source: bushel.sources describes what is")
 
 
 def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
@@ -94,10 +94,10 @@ def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
 
 
 def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
-    """What is at a path, by its looks.
+    """Detect the kind of source at a path.
 
     Raises:
-        FormatError: There is no telling.
+        FormatError: The kind cannot be detected.
     """
     path = as_path(source)
     name = path.name.lower()
@@ -117,16 +117,16 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
         if next(walk(path, suffixes), None) is not None:
             return kind
     raise FormatError(
-        "this folder is no dataset, and has neither images nor videos",
+        "this folder is not a dataset, and has neither images nor videos",
         file=str(path),
-        hint="kind='files' packs any files as they are",
+        hint="kind='files' packs any files unchanged",
     )
 
 
 def _at_first_sight(path: AnyPath) -> str | None:
-    """What a folder that is not local holds, if the first thousand of its files are all images, or all videos.
+    """Detect the kind of a remote folder if the first thousand of its files are all images, or all videos.
 
-    That saves listing a large folder again and again, to see what else may be in it.
+    That avoids listing a large folder several times.
     """
     if is_local(path) or (isinstance(path, ObjectPath) and not path.listable):
         return None

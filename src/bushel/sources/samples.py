@@ -1,4 +1,4 @@
-"""Samples made in Python: lists of dicts, and whatever yields dicts."""
+"""Samples made in Python: lists of dicts, and iterables of dicts."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Samples:
 
     Args:
         samples: The dicts, with the key under `__key__` if they have one.
-        spec: Field names to types; by default they are taken from the first sample.
+        spec: Field names to types; by default they are inferred from the first sample.
 
     Raises:
-        SpecError: A type cannot be told from the first sample.
+        SpecError: A type cannot be inferred from the first sample.
     """
 
     def __init__(self, samples: Sequence[Sample], *, spec: Mapping[str, str] | None = None) -> None:
         if spec is None and not len(samples):
-            raise SpecError("without samples there is no telling their fields: give spec=")
+            raise SpecError("fields cannot be inferred without samples: pass spec=")
         self._samples = samples
         self.spec: Mapping[str, str] = infer_spec(samples[0]) if spec is None else dict(spec)
 
@@ -44,14 +44,14 @@ class Samples:
 
 
 class Stream:
-    """Dicts that come one after another: a generator, say. It can be packed once, in its order, in one part.
+    """Dicts from an iterable, such as a generator. They can be packed once, in order, in one part.
 
     Args:
         samples: The dicts, with the key under `__key__` if they have one.
-        spec: Field names to types; by default they are taken from the first sample.
+        spec: Field names to types; by default they are inferred from the first sample.
 
     Raises:
-        SpecError: A type cannot be told from the first sample.
+        SpecError: A type cannot be inferred from the first sample.
     """
 
     def __init__(self, samples: Iterable[Sample], *, spec: Mapping[str, str] | None = None) -> None:
@@ -60,13 +60,13 @@ class Stream:
         if spec is None:
             first = next(self._rest, None)
             if first is None:
-                raise SpecError("without samples there is no telling their fields: give spec=")
+                raise SpecError("fields cannot be inferred without samples: pass spec=")
             self._first = [first]
             spec = infer_spec(first)
         self.spec: Mapping[str, str] = dict(spec)
 
     def __iter__(self) -> Iterator[Sample]:
-        """The samples that were not taken yet."""
+        """Yield the samples that have not been taken yet."""
         while self._first:
             yield self._first.pop()
         yield from self._rest
@@ -79,7 +79,7 @@ def infer_spec(sample: Sample) -> dict[str, str]:
         SpecError: A value has no obvious type.
     """
     if not isinstance(sample, Mapping):
-        raise SpecError(f"a sample is a dict of fields, not {type(sample).__name__}")
+        raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")
     return {name: _type_of(name, value) for name, value in sample.items() if name != KEY}
 
 
@@ -101,4 +101,4 @@ def _type_of(name: str, value: Any) -> str:
         kinds = {_type_of(name, element) for element in value}
         if len(kinds) == 1 and not (kind := kinds.pop()).endswith("[]"):
             return f"{kind}[]"
-    raise SpecError(f"the type of field {name!r} cannot be told from {value!r:.80}: give spec=")
+    raise SpecError(f"the type of field {name!r} cannot be inferred from {value!r:.80}: pass spec=")

@@ -17,11 +17,11 @@ from bushel.storage import is_local
 __all__ = ["Stored", "empty_folders_in"]
 
 _AS_THEY_ARE = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image", "mp4", "webm")
-"""Codecs whose bytes are files, the same in every container."""
+"""Codecs whose bytes are files, equal in every container."""
 
 
 def empty_folders_in(dataset: Dataset) -> list[str] | None:
-    """The empty folders of the packed folders that make a dataset; None if there are none, or it is a view of some."""
+    """Return the empty folders of the packed folders of a dataset; None if there are none, or if it is a view."""
     if len(dataset) < dataset.info.samples:
         return None
     packed = [shard.shard.path(0) for shard in dataset.shards if shard.container == "ffrecord" and shard.keyed]
@@ -29,7 +29,7 @@ def empty_folders_in(dataset: Dataset) -> list[str] | None:
 
 
 class Stored:
-    """The samples of a dataset, or of a view of one. Images and clips come as their stored bytes.
+    """The samples of a dataset, or of a view of one. Images and clips are passed on as stored bytes.
 
     Args:
         dataset: The dataset.
@@ -69,17 +69,17 @@ class Stored:
 
     @property
     def remote(self) -> bool:
-        """Whether its files lie elsewhere."""
+        """Whether its files are remote."""
         return not all(is_local(shard.shard.root) for shard in self._dataset.shards)
 
     def fetched(self, positions: Sequence[int]) -> Self:
-        """The same source, with the stored bytes of these samples in memory."""
+        """Return the same source with the stored bytes of these samples in memory."""
         other = copy.copy(self)
-        with suppress(Exception):  # then they are read one by one, and the damaged ones say what is wrong
+        with suppress(Exception):  # samples are then read one by one, and damaged ones raise
             other._ahead = dict(zip(positions, self._dataset.read(list(positions), decode=False), strict=True))
         return other
 
     def origin(self, position: int) -> str:
-        """The file and the offset of its first field."""
+        """Return the file and the offset of its first field."""
         path, offset = self._dataset.location(position, next(iter(self.spec)))
         return f"{path}@{offset}"

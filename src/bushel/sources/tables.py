@@ -31,14 +31,14 @@ _DELIMITERS = ";\t,|"
 
 
 def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | None = None) -> list[Row]:
-    """The rows of `.csv`, `.json` and `.jsonl` files, which may be gzipped.
+    """Return the rows of `.csv`, `.json` and `.jsonl` files, which may be gzipped.
 
     Args:
         path: The file. A JSON file holds a list of objects.
-        columns: Names of the columns of a CSV file whose first line does not name them.
+        columns: Names of the columns of a CSV file without a header line.
 
     Raises:
-        FormatError: It is malformed; says where.
+        FormatError: The file is malformed; the message says where.
     """
     name = as_path(path).name.lower().removesuffix(".gz")
     text = read_list(as_path(path))
@@ -101,22 +101,22 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
 
 
 class Table(FileSource):
-    """Files named by the rows of a table, with the other columns as fields.
+    """Files that the rows of a table name, with the other columns as fields.
 
     Args:
         path: A `.csv`, `.json` or `.jsonl` file, gzipped or not; or the rows.
-        media: How a file becomes a field: `Image()`, the default, `Frames(rate=12)` or `Clip()`.
-        root: The folder that file names are relative to; by default the one in which the table lies.
-        file: What the file of a row is called, with columns in braces: `{path}`, `{id}.jpg`. With a `*` in it, it is
-            the one file that fits.
-        key: What its key is, likewise; by default the file's name without the suffix.
+        media: Turns a file into a field: `Image()`, the default, `Frames(rate=12)` or `Clip()`.
+        root: The folder that relative paths start from; by default the folder of the table.
+        file: Pattern of the file name of each row, with columns in braces: `{path}`, `{id}.jpg`. A `*` in it stands for
+            any text; exactly one file must match.
+        key: Pattern of the key of each row; by default the file's name without the suffix.
         label: The column of labels.
-        columns: Names of the columns of a CSV file whose first line does not name them.
-        label2idx: Labels that have their number already.
+        columns: Names of the columns of a CSV file without a header line.
+        label2idx: Labels with given numbers.
 
     Attributes:
-        spec: The field that `media` makes; every other column: `int`, `float` or `utf8` by what it holds, or `json`;
-            and, where labels are text, `idx`, their number. Columns that are only the file or the key are left out.
+        spec: The field that `media` makes; every other column: `int`, `float` or `utf8` by its values, or `json`;
+            and, if labels are text, `idx`, their number. Columns used only for the file or the key are left out.
         label2idx: Labels to their numbers.
 
     Raises:
@@ -166,7 +166,7 @@ class Table(FileSource):
         return sample
 
     def origin(self, position: int) -> str:
-        """The file's path."""
+        """Return the file's path."""
         return str(below(self._root, self._fill(self._file, position)))
 
     def _files(self, position: int) -> list[AnyPath]:
@@ -180,13 +180,13 @@ class Table(FileSource):
             return known
         found = _fitting(self._root, _escaped(self._file, self._rows[position]))
         if len(found) != 1:
-            raise FileNotFoundError(f"{len(found)} files fit {below(self._root, name)}, and one should")
-        if not is_local(found[0]):  # asking again costs a request
+            raise FileNotFoundError(f"{len(found)} files match {below(self._root, name)}, but exactly one should")
+        if not is_local(found[0]):  # checking again would cost a request
             self._found[position] = found[0]
         return found[0]
 
     def relabelled(self, known: Mapping[str, int]) -> Table:
-        """The same rows, with these labels numbered so, and other labels after them."""
+        """Return the same rows with these labels numbered as given, and other labels after them."""
         other = copy.copy(self)
         other.label2idx = extend_labels(self.label2idx, known) if self.label2idx else {}
         return other
@@ -199,7 +199,7 @@ class Table(FileSource):
             raise FormatError(f"row {position} has no {error}: it has {have}", file=self._table) from None
 
     def _types(self) -> dict[str, str]:
-        """The types of the columns that are fields."""
+        """Return the types of the columns that are fields."""
         columns = list(dict.fromkeys(column for row in self._rows for column in row))
         left_out = (self._file, self._key)
         return {
@@ -210,7 +210,7 @@ class Table(FileSource):
 
 
 def _stem(path: AnyPath, root: AnyPath) -> str:
-    """The name relative to the root, or, of a file that a URL names, its last component; without the suffix."""
+    """Return the name relative to the root, or the last component of a URL, without the suffix."""
     if isinstance(path, Path) and isinstance(root, Path):
         return os.path.splitext(path.relative_to(root).as_posix())[0]
     inside = str(path).startswith(f"{root}/")
@@ -218,7 +218,7 @@ def _stem(path: AnyPath, root: AnyPath) -> str:
 
 
 def _fitting(root: AnyPath, pattern: str) -> list[AnyPath]:
-    """The files that fit a pattern; of storage that is not local, only the last component may have a `*`."""
+    """Return the files that match a pattern; on remote storage, only the last component may have a `*`."""
     if isinstance(root, Path) and "://" not in pattern:
         return [root / name for name in sorted(glob.glob(pattern, root_dir=root))]
     folder, _, last = pattern.rpartition("/")

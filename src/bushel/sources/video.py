@@ -16,7 +16,7 @@ from bushel.errors import FormatError, SpecError
 __all__ = ["Pick", "decode_video"]
 
 Pick = Callable[[Iterator[Any], Any], Iterator[tuple[Any, int]]]
-"""Chooses among the frames of a stream: those to keep, each with how often it is wanted."""
+"""Selects frames of a stream: yields those to keep, each with the number of times it is used."""
 
 _DEMUXERS = {
     ".webm": "matroska",
@@ -28,8 +28,8 @@ _DEMUXERS = {
     ".flv": "flv",
     ".wmv": "asf",
 }
-"""FFmpeg's demuxers by suffix; `mov` reads all of the mp4 family. Its own guessing also finds playlists, which open
-other files."""
+"""FFmpeg's demuxers by suffix; `mov` reads all of the mp4 family. FFmpeg's own detection also accepts playlists, which
+open other files."""
 
 
 def decode_video(
@@ -39,24 +39,24 @@ def decode_video(
 
     Args:
         data: The video file.
-        path: Its name, whose suffix says what it is.
-        pick: Given PyAV's frames and the stream.
-        size: Width and height to scale to (bilinear), from those that are stored.
+        path: Its name, whose suffix gives the format.
+        pick: Called with PyAV's frames and the stream.
+        size: Maps the stored width and height to those to scale to (bilinear).
 
     Yields:
-        A frame, uint8 of shape HxWx3 (RGB), and how often it is wanted.
+        A frame, uint8 of shape HxWx3 (RGB), and the number of times it is used.
 
     Raises:
-        FormatError: It is damaged, or there is no video in it.
+        FormatError: The file is damaged, or holds no video.
         SpecError: PyAV is not installed.
     """
     av = _pyav()
     try:
         with av.open(io.BytesIO(data), format=_DEMUXERS.get(os.path.splitext(path)[1].lower(), "mov")) as video:
             if not video.streams.video:
-                raise FormatError("there is no video in it", file=path)  # noqa: TRY301
+                raise FormatError("the file holds no video", file=path)  # noqa: TRY301
             stream = video.streams.video[0]
-            stream.codec_context.thread_count = 1  # many videos at once are the better use of the processors
+            stream.codec_context.thread_count = 1  # decoding many videos at once uses processors better
             scaler = av.video.reformatter.VideoReformatter()  # its tables serve all frames
             for frame, times in pick(video.decode(stream), stream):
                 width, height = (frame.width, frame.height) if size is None else size(frame.width, frame.height)
@@ -65,8 +65,8 @@ def decode_video(
     except (FormatError, OSError):
         raise
     except Exception as error:
-        # PyAV adds to FFmpeg's errors its own IndexError, ValueError … for streams that make no sense.
-        raise FormatError(f"this video cannot be decoded: {reason(error)}", file=path) from error
+        # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid streams.
+        raise FormatError(f"the video cannot be decoded: {reason(error)}", file=path) from error
 
 
 def _pyav() -> Any:
