@@ -25,8 +25,8 @@ Pixels = npt.NDArray[np.uint8]
 
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
 _ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    # x264's AVX-512 code for macroblock-tree propagation reads uninitialized memory, so a clip's bytes would differ between
-    # processes. This option gives the bytes of the plain C code everywhere.
+    # x264's AVX-512 code for macroblock-tree propagation reads uninitialized memory, so the bytes of a clip would
+    # differ between processes. This option gives the bytes of the plain C code everywhere.
     "mp4": ("libx264", {"x264-params": "cpu-independent=1"}),
     "webm": ("libvpx-vp9", {}),
 }

@@ -260,7 +260,7 @@ class TestReading:
         with open(path, "r+b") as file:
             file.seek(13)
             file.write(b"\xff")
-        with pytest.raises(RuntimeError, match="on record"):
+        with pytest.raises(RuntimeError, match="should have the CRC"):
             reader.validate()
 
     def test_nothing_there(self, tmp_path: Path) -> None:

@@ -161,6 +161,6 @@ class TestReading:
 
     def test_a_table_that_is_a_program(self, tmp_path: Path) -> None:
         (tmp_path / "evil.ffr").write_bytes(ffr([b"A", b"piouhjgbr" + pickle.dumps(print)]))
-        with pytest.raises(FormatError, match="is not run") as caught:
+        with pytest.raises(FormatError, match="was not executed") as caught:
             PackedFolder(tmp_path / "evil.ffr")
         assert caught.value.file == str(tmp_path / "evil.ffr")

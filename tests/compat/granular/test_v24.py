@@ -98,7 +98,7 @@ def test_another_spec_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError) as error:
         granular.DatasetWriter(tmp_path / "d", {"n": "int"}, granular.encoders)
     assert isinstance(error.value, AssertionError)
-    with pytest.raises(SpecError, match="has no sequences"):
+    with pytest.raises(SpecError, match="cannot hold sequences"):
         granular.DatasetWriter(tmp_path / "e", {"n": "int[]"}, granular.encoders)
     assert files(tmp_path / "d") == before
     assert not (tmp_path / "e").exists()

@@ -247,7 +247,7 @@ def test_a_failing_command_is_an_error_after_its_data(tmp_path: Path) -> None:
 def test_a_command_that_failed_is_blamed_for_missing_data() -> None:
     with pytest.raises(FormatError, match="exit status 127"):
         list(StreamDataset("pipe:exec bushel-no-such-command 2>/dev/null", allow_commands=True))
-    with pytest.raises(FormatError, match="no tar"):
+    with pytest.raises(FormatError, match="not a tar"):
         list(StreamDataset("pipe:true", allow_commands=True))
 
 

@@ -93,7 +93,7 @@ def test_a_file_name_makes_one_file(tmp_path: Path, name: str, container: str) -
 def test_no_container_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="bag, tar, ffrecord, gulp, recordio"):
         bushel.Writer(tmp_path / "ds", SPEC)
-    with pytest.raises(ValueError, match="no container 'zip'"):
+    with pytest.raises(ValueError, match="unknown container 'zip'"):
         bushel.Writer(tmp_path / "ds", SPEC, container="zip")
 
 
