@@ -26,7 +26,7 @@ from PIL import Image
 from bushel.jpeg import tile
 from bushel.kernels import decode_jpeg, decode_jpegs, jpeg_header, splice_jpeg
 from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
-from bushel.transforms.fuse import plan_decode
+from bushel.transforms.fused import plan_decode
 from measure import ROOT, Rate, Timing, in_turns, save, show
 
 SIDE, BATCH = 224, 128

@@ -19,7 +19,7 @@ import numpy as np
 import bushel
 from bushel.kernels import jpeg_header
 from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
-from bushel.transforms.fuse import plan_decode
+from bushel.transforms.fused import plan_decode
 
 PROGRAM = Path(__file__).resolve().parents[2] / "build" / "ceiling" / "jpeg_ceiling"
 

@@ -34,7 +34,7 @@ PUBLIC = frozenset(
     }
 )
 """Modules at the top of the package, and the faces of its rooms. Only names of `__all__` may be taken from them."""
-EXTENSION_POINTS = frozenset({"bushel.core.order.orders", "bushel.core.parallel"})
+EXTENSION_POINTS = frozenset({"bushel.core.order", "bushel.core.parallel"})
 """Private modules that drop-ins may use; docs/extending.md documents them."""
 DROP_INS = ("ffrecord", "granular", "gulpio2", "mxnet", "webdataset")
 UNFINISHED = frozenset({"granular", "gulpio2", "mxnet"})

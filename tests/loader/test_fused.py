@@ -172,7 +172,7 @@ def test_stored_bytes_are_not_decoded_unless_asked(dataset: bushel.Dataset) -> N
     [batch] = Loader(dataset, 40, decode=False, transforms={"image": [len]})
     assert batch["image"].tolist() == [len(photo(i)) for i in range(40)]
     assert SampleTransforms.of({"image": CROP}, SPEC, decode=False).fused == set()
-    with pytest.raises(SpecError, match="not a field"):
+    with pytest.raises(SpecError, match="names the field"):
         Loader(dataset, 4, transforms={"picture": CROP})
 
 

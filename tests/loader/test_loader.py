@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset, jitter
 
-from bushel.core.order.orders import Shuffle
+from bushel.core.order import Shuffle
 from bushel.errors import SpecError, StateError
 from bushel.loader import Blocks, Exact, Loader, Padded, Sequential
 

@@ -27,9 +27,8 @@ from bushel.transforms import (
     Resize,
     ToCHW,
 )
-from bushel.transforms.decode import decode_into, image_size
-from bushel.transforms.fuse import frame_geometries, plan_decode, plan_frames
-from bushel.transforms.geometry import Crop, Geometry, ScaleTo
+from bushel.transforms.fused import decode_into, frame_geometries, image_size, plan_decode, plan_frames
+from bushel.transforms.spatial import Crop, Geometry, ScaleTo
 
 IMAGE = picture(150, 110)
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -52,7 +51,7 @@ def test_crops() -> None:
     grey = IMAGE[:, :, 0]
     np.testing.assert_array_equal(CenterCrop(20)(grey), grey[45:65, 65:85])
     for crop in (CenterCrop(111), RandomCrop((20, 151))):
-        with pytest.raises(ValueError, match="put a Resize before it"):
+        with pytest.raises(ValueError, match="put Resize before it"):
             Compose([crop])(IMAGE, generator())
 
 
@@ -113,13 +112,13 @@ def test_flips() -> None:
     ],
 )
 def test_parameters_that_make_no_sense(make: Callable[[], Any]) -> None:
-    with pytest.raises(ValueError, match="found|lies"):
+    with pytest.raises(ValueError, match="expected"):
         make()
 
 
 def test_what_is_no_image() -> None:
     for value in (IMAGE.astype(np.float32), IMAGE[None], np.zeros((0, 4, 3), np.uint8), [[1]], None):
-        with pytest.raises(TypeError, match="expected an image"):
+        with pytest.raises(TypeError, match="is not an image"):
             CenterCrop(1)(value)  # type: ignore[arg-type]
 
 
@@ -141,7 +140,7 @@ def test_a_plan_does_what_the_calls_do(transforms: list[Any], seed: int, wide: b
     try:
         expected = Compose(transforms)(by_pillow(data), called)
     except ValueError:
-        with pytest.raises(ValueError, match="has no crop"):
+        with pytest.raises(ValueError, match="too small for a crop"):
             plan_decode(transforms).geometry(*image_size(data), planned)
         return
     plan = plan_decode(transforms)
@@ -180,7 +179,7 @@ def test_the_split() -> None:
     assert (second.spatial, second.rest, second.size) == ((Resize(20),), (crop, flip), None)
     nothing = plan_decode([after, crop])
     assert (len(nothing.spatial), nothing.rest, nothing.dtype) == (0, (after, crop), np.dtype("uint8"))
-    with pytest.raises(ValueError, match="resized twice"):
+    with pytest.raises(ValueError, match="second resizing"):
         Geometry.whole(9, 9).then(ScaleTo(3, 3)).then(ScaleTo(4, 4))
 
 

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order.orders import Exact, Shuffle
-from bushel.core.order.permutation import LIMIT
+from bushel.core.order import LIMIT, Exact, Shuffle
 from bushel.loader.collate import Sample
 from bushel.loader.decode_batch import stored_bytes
 from bushel.loader.loader import Loader

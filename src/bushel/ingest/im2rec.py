@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import get_codec
-from bushel.transforms.geometry import Crop, ScaleTo, run
+from bushel.transforms.spatial import Crop, ScaleTo, apply_steps
 from bushel.transforms.values import Transform
 
 __all__ = ["im2rec"]
@@ -97,7 +97,7 @@ class _MiddleSquare:
         return (Crop((width - side) // 2, (height - side) // 2, side, side),)
 
     def __call__(self, image: Pixels) -> Pixels:
-        return run(self.steps(image.shape[1], image.shape[0]), image)
+        return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class _Scale:
 
     def __call__(self, image: Pixels) -> Pixels:
         if image.dtype == np.uint8:
-            return run(self.steps(image.shape[1], image.shape[0]), image)
+            return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
         return _resized(image, _scaled(self.resize, image.shape[1], image.shape[0]), _BILINEAR)
 
 

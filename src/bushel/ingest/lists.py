@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bushel.core.order.orders import Exact
+from bushel.core.order import Exact
 from bushel.sources.lists import ListLine, format_line
 from bushel.storage import AnyPath, as_path, walk_names, write_whole
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bushel.codecs import get_codec
 from bushel.containers import Container
 from bushel.containers.base import WriteOptions
-from bushel.core.order.orders import Exact, Sequential
+from bushel.core.order import Exact, Sequential
 from bushel.errors import SpecError
 from bushel.ingest.part import Places
 from bushel.ingest.prepare import image_fields

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.order.orders import Exact, Sequential
+from bushel.core.order import Exact, Sequential
 from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
 from bushel.ingest.errorlog import ErrorLog, PackState, reason

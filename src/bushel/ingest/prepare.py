@@ -21,7 +21,7 @@ from bushel.ingest.tiling import tile_values
 from bushel.loader.transforms import generator
 from bushel.sources.base import Fetching, Sample, Source, Traceable
 from bushel.spec import KEY, Field
-from bushel.transforms.decode import is_upright
+from bushel.transforms.fused import is_upright
 
 __all__ = ["Bad", "Item", "Preparer", "Ready", "image_fields", "prepared_size"]
 

@@ -13,7 +13,7 @@ from bushel.core.dataset.concat import concat
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open as open_dataset
 from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order.orders import Exact
+from bushel.core.order import Exact
 from bushel.errors import UnsupportedError
 from bushel.ingest.conversion import Conversion, convert
 from bushel.storage import AnyPath, as_path

@@ -12,9 +12,8 @@ from bushel import kernels
 from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer
 from bushel.ingest.imagekind import image_kind
-from bushel.transforms.decode import decode_into, image_size
-from bushel.transforms.fuse import DecodePlan, plan_decode
-from bushel.transforms.geometry import Geometry, Image
+from bushel.transforms.fused import DecodePlan, decode_into, image_size, plan_decode
+from bushel.transforms.spatial import Geometry, Image
 from bushel.transforms.values import Call, Transform
 
 __all__ = ["FieldSteps", "Generators"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bushel.loader.collate import Padded, collate  # now: `collate` would else be the module
 
 if TYPE_CHECKING:
-    from bushel.core.order.orders import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
+    from bushel.core.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
     from bushel.loader.iterables import in_batches, shuffle_buffer
     from bushel.loader.loader import Loader
     from bushel.loader.mixture import Mixture, mix
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from bushel.loader.view import MapView
 
 _HOME = {
-    "ORDER_VERSION": "core.order.orders",
+    "ORDER_VERSION": "core.order",
     "BadSample": "loader.report",
-    "Blocks": "core.order.orders",
-    "Exact": "core.order.orders",
+    "Blocks": "core.order",
+    "Exact": "core.order",
     "Loader": "loader.loader",
     "LoaderState": "loader.state",
     "LoaderStats": "loader.stats",
     "MapView": "loader.view",
-    "Mixed": "core.order.orders",
+    "Mixed": "core.order",
     "Mixture": "loader.mixture",
-    "Sequential": "core.order.orders",
+    "Sequential": "core.order",
     "StreamLoader": "loader.streaming",
     "in_batches": "loader.iterables",
     "mix": "loader.mixture",

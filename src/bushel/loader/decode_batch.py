@@ -20,9 +20,8 @@ from bushel.loader.slots import Slots, is_large
 from bushel.loader.transforms import FieldTransforms
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
-from bushel.transforms.decode import decode_into, image_size
-from bushel.transforms.fuse import DecodePlan, frame_geometries
-from bushel.transforms.geometry import Geometry
+from bushel.transforms.fused import DecodePlan, decode_into, frame_geometries, image_size
+from bushel.transforms.spatial import Geometry
 from bushel.transforms.values import Call
 
 __all__ = ["Stretch", "stored_bytes", "stretches"]

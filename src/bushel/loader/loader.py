@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from bushel.codecs.image import ImageReading
 from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order.orders import Shuffle, check_mixed, make_order
+from bushel.core.order import Shuffle, check_mixed, make_order
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.collate import Collate
 from bushel.loader.mixture import Mixture

@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel.core.dataset.concat import concat
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.order.orders import Mixed
+from bushel.core.order import Mixed
 
 __all__ = ["Mixture", "Until", "mix", "share_block"]
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.order.orders import Order
+from bushel.core.order import Order
 from bushel.errors import BushelError, CodecError, TooManyErrors
 from bushel.loader.collate import Collate, Sample, collate
 from bushel.loader.decode_batch import Stretch, stored_bytes, stretches

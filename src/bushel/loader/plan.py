@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.order.orders import Order
+from bushel.core.order import Order
 
 __all__ = ["BatchPlan", "Pad", "Plan"]
 

@@ -13,8 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order.orders import ORDER_VERSION, Exact, Sequential
-from bushel.core.order.permutation import LIMIT, derive
+from bushel.core.order import LIMIT, ORDER_VERSION, Exact, Sequential, derive
 from bushel.errors import UnsupportedError
 from bushel.loader.collate import Collate, Sample
 from bushel.loader.iterables import shuffle_buffer

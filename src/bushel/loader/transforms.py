@@ -13,7 +13,7 @@ from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
 from bushel.transforms import EachFrame
 from bushel.transforms.by_field import Transforms, transforms_by_field
-from bushel.transforms.fuse import DecodePlan, plan_decode, plan_frames
+from bushel.transforms.fused import DecodePlan, plan_decode, plan_frames
 from bushel.transforms.values import Call, Transform
 
 __all__ = ["FieldTransforms", "SampleTransforms", "generator"]
@@ -92,7 +92,7 @@ class SampleTransforms:
         fused: The fields whose images are decoded and transformed in one.
         encoded: The fields whose images the dataset leaves as they are stored: those, and all of images if they are
             to be read in another way than the dataset does.
-        reducing_gap: See `bushel.transforms.decode.decode_into`.
+        reducing_gap: See `bushel.transforms.fused.decode_into`.
     """
 
     fields: tuple[FieldTransforms, ...] = ()

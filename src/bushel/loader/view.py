@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bushel.codecs.image import ImageReading
-from bushel.core.order.orders import Sequential
+from bushel.core.order import Sequential
 from bushel.loader.collate import Sample
 from bushel.loader.pipeline import Pipeline, Readable
 from bushel.loader.plan import BatchPlan

@@ -1,13 +1,21 @@
-"""Transforms of images at load time: plain frozen values, which the loader fuses with decoding where it can."""
+"""Image transforms: frozen values that work alone, and that the loader fuses with decoding where it can.
+
+`Crop`, `Flip`, `ScaleTo` and `apply_steps` are for transforms of your own that shall be fused too: see `Spatial`.
+"""
 
 from bushel.transforms.colour import ColorJitter, Grayscale
 from bushel.transforms.spatial import (
     CenterCrop,
+    Crop,
+    Flip,
     RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
     RandomVerticalFlip,
     Resize,
+    ScaleTo,
+    Spatial,
+    apply_steps,
 )
 from bushel.transforms.values import Compose, EachFrame, Lambda, Normalize, ToCHW
 
@@ -15,7 +23,9 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Compose",
+    "Crop",
     "EachFrame",
+    "Flip",
     "Grayscale",
     "Lambda",
     "Normalize",
@@ -24,5 +34,8 @@ __all__ = [
     "RandomResizedCrop",
     "RandomVerticalFlip",
     "Resize",
+    "ScaleTo",
+    "Spatial",
     "ToCHW",
+    "apply_steps",
 ]

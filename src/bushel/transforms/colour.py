@@ -1,4 +1,4 @@
-"""Transforms of colours, by Pillow's `ImageEnhance` and its HSV."""
+"""Transforms of colours, with Pillow's `ImageEnhance` and HSV conversion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bushel.transforms.geometry import Image, check_image
+from bushel.transforms.spatial import Image, check_image
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -21,7 +21,7 @@ _Range = float | tuple[float, float]
 def _bounds(name: str, value: _Range, centre: float, least: float, most: float) -> tuple[float, float]:
     low, high = (max(centre - value, least), centre + value) if isinstance(value, float | int) else value
     if not least <= low <= high <= most:
-        raise ValueError(f"{name} is a number or (low, high) between {least} and {most}; found {value!r}")
+        raise ValueError(f"invalid {name}={value!r}: expected a number or (low, high) between {least} and {most}")
     return low, high
 
 
@@ -29,14 +29,14 @@ def _bounds(name: str, value: _Range, centre: float, least: float, most: float) 
 class ColorJitter:
     """Change brightness, contrast, saturation and hue at random, in random order, as torchvision does.
 
-    Each is a number x, for a factor between max(0, 1 - x) and 1 + x (for hue: a shift between -x and x), or the two
-    bounds. Grey images have neither saturation nor hue to change.
+    Each value is a pair of bounds, or a number x: then the factor lies between max(0, 1 - x) and 1 + x, and the shift
+    of the hue between -x and x. Saturation and hue of grey images do not change.
 
     Attributes:
         brightness: Factor of all levels.
-        contrast: Factor of their distance from the image's mean level of grey.
-        saturation: Factor of their distance from the pixel's own grey.
-        hue: Shift, as a part of the whole circle, between -0.5 and 0.5.
+        contrast: Factor of the distance from the mean grey level of the image.
+        saturation: Factor of the distance from the grey level of the pixel.
+        hue: Shift as a share of the full circle, between -0.5 and 0.5.
     """
 
     brightness: _Range = 0.0
@@ -59,7 +59,7 @@ class ColorJitter:
 
         check_image(image)
         if image.ndim == 3 and image.shape[2] != 3:
-            raise TypeError(f"ColorJitter takes images HxW or HxWx3, found shape {image.shape}")
+            raise TypeError(f"ColorJitter cannot transform shape {image.shape}: expected HxW or HxWx3")
         bounds = self._all_bounds()
         values = (bounds[:, 0] + rng.random(4) * (bounds[:, 1] - bounds[:, 0])).tolist()
         picture = Pillow.fromarray(image)
@@ -85,17 +85,17 @@ def _shift_hue(picture: PIL.Image.Image, shift: float) -> PIL.Image.Image:
 
 @dataclass(frozen=True, slots=True)
 class Grayscale:
-    """Turn RGB into grey, by the luma of ITU-R 601 as Pillow has it.
+    """Convert RGB to grey with the luma of ITU-R 601, as Pillow does.
 
     Attributes:
-        channels: 1 for HxW, 3 for HxWx3 with three equal channels.
+        channels: 1 for a result HxW, 3 for HxWx3 with three equal channels.
     """
 
     channels: Literal[1, 3] = 1
 
     def __post_init__(self) -> None:
         if self.channels not in (1, 3):
-            raise ValueError(f"Grayscale gives 1 or 3 channels, not {self.channels!r}")
+            raise ValueError(f"invalid channels={self.channels!r}: expected 1 or 3")
 
     def __call__(self, image: Image) -> Image:
         """Transform an image: uint8, HxW or HxWx3."""

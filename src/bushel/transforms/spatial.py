@@ -1,8 +1,8 @@
-"""Transforms that say where pixels go: crop, resize, mirror.
+"""Crops, resizing and flips: as transforms, as steps for an image of known size, and combined into one geometry.
 
-Each is a frozen value with two ways to use it: called with an image, it transforms it; `steps` only says what it would
-do to an image of that size. Both make the same draws from `rng`, so a planned transform (see `bushel.transforms.fuse`)
-does exactly what a call does. Sizes are an int for a square, or (height, width).
+A transform is a frozen value that can be used in two ways. Calling it with an image transforms the image. `steps` only
+returns what it would do to an image of a given size. Both draw the same random numbers, so a planned transform (see
+`bushel.transforms.fused`) gives the same crop as a call.
 """
 
 from __future__ import annotations
@@ -12,69 +12,231 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
-from bushel.transforms.geometry import Crop, Flip, Image, ScaleTo, Step, check_image, run
+from bushel import kernels
 
 __all__ = [
     "CenterCrop",
+    "Crop",
+    "Flip",
+    "Geometry",
+    "Image",
     "RandomCrop",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
     "RandomVerticalFlip",
     "Resize",
+    "ScaleTo",
     "Size",
     "Spatial",
+    "Step",
+    "apply_steps",
+    "check_image",
+    "resample",
 ]
 
+Image: TypeAlias = npt.NDArray[np.uint8]
+"""Pixels, uint8: HxW, or HxWxC with 1 to 4 channels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crop:
+    """Keep a box. It is given in pixels and must lie inside the image."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleTo:
+    """Resize to `width` x `height` pixels."""
+
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Mirror left to right if `horizontal`, else top to bottom."""
+
+    horizontal: bool
+
+
+Step: TypeAlias = Crop | ScaleTo | Flip
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """The combined effect of crops, at most one resizing, more crops, and flips.
+
+    Attributes:
+        box: Left, top, right, bottom: the region of the image that is resized.
+        scaled: Width and height to which the box is resized.
+        window: Left, top, right, bottom: the region of the resized box that is kept.
+        flip_horizontal: Whether the result is mirrored left to right.
+        flip_vertical: Whether the result is mirrored top to bottom.
+    """
+
+    box: tuple[int, int, int, int]
+    scaled: tuple[int, int]
+    window: tuple[int, int, int, int]
+    flip_horizontal: bool = False
+    flip_vertical: bool = False
+
+    @classmethod
+    def whole(cls, width: int, height: int) -> Geometry:
+        """Return the geometry that keeps an image of this size unchanged."""
+        return cls((0, 0, width, height), (width, height), (0, 0, width, height))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the result."""
+        left, top, right, bottom = self.window
+        return right - left, bottom - top
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The geometry as ten numbers, as the kernels take it."""
+        flips = int(self.flip_horizontal), int(self.flip_vertical)
+        return (*self.box, *self.scaled, *self.window[:2], *flips)
+
+    @property
+    def resizes(self) -> bool:
+        """Whether the scale changes."""
+        left, top, right, bottom = self.box
+        return self.scaled != (right - left, bottom - top)
+
+    def then(self, step: Step) -> Geometry:
+        """Return this geometry followed by a step.
+
+        Raises:
+            ValueError: A crop is not inside the image, or the step is a second resizing.
+        """
+        if isinstance(step, Flip):
+            horizontal = self.flip_horizontal != step.horizontal
+            vertical = self.flip_vertical == step.horizontal
+            return Geometry(self.box, self.scaled, self.window, horizontal, vertical)
+        if isinstance(step, Crop):
+            return self._cropped(step)
+        scaled = (step.width, step.height)
+        if scaled == self.size:
+            return self
+        if self.resizes:
+            raise ValueError("a second resizing cannot be combined with the first")
+        return Geometry(self.box, scaled, (0, 0, *scaled), self.flip_horizontal, self.flip_vertical)
+
+    def _cropped(self, crop: Crop) -> Geometry:
+        width, height = self.size
+        if crop.left < 0 or crop.top < 0 or crop.left + crop.width > width or crop.top + crop.height > height:
+            raise ValueError(f"{crop} is not inside an image of {width}x{height} pixels")
+        left = width - crop.left - crop.width if self.flip_horizontal else crop.left
+        top = height - crop.top - crop.height if self.flip_vertical else crop.top
+        if self.resizes:
+            left, top = left + self.window[0], top + self.window[1]
+            window = (left, top, left + crop.width, top + crop.height)
+            return Geometry(self.box, self.scaled, window, self.flip_horizontal, self.flip_vertical)
+        left, top = left + self.box[0], top + self.box[1]
+        box, scaled = (left, top, left + crop.width, top + crop.height), (crop.width, crop.height)
+        return Geometry(box, scaled, (0, 0, *scaled), self.flip_horizontal, self.flip_vertical)
+
+
+def check_image(image: Any) -> None:
+    """Check that a value is an image.
+
+    Raises:
+        TypeError: The value is not a uint8 array HxW or HxWxC.
+    """
+    is_array = isinstance(image, np.ndarray)
+    if not is_array or image.dtype != np.uint8 or image.ndim not in (2, 3) or not all(image.shape):
+        found = f"{image.dtype} of shape {image.shape}" if is_array else type(image).__name__
+        raise TypeError(f"{found} is not an image: expected a uint8 array of shape HxW or HxWxC")
+
+
+def apply_steps(steps: tuple[Step, ...], image: Image) -> Image:
+    """Apply steps to an image, one after the other.
+
+    Returns:
+        A C-contiguous array; the image itself if nothing changes.
+
+    Raises:
+        ValueError: A crop is not inside the image.
+    """
+    for step in steps:
+        if isinstance(step, Flip):
+            image = image[:, ::-1] if step.horizontal else image[::-1]
+        elif isinstance(step, Crop):
+            Geometry.whole(image.shape[1], image.shape[0]).then(step)  # checks that the box is inside
+            image = image[step.top : step.top + step.height, step.left : step.left + step.width]
+        elif (step.width, step.height) != (image.shape[1], image.shape[0]):
+            image = resample(image, Geometry.whole(image.shape[1], image.shape[0]).then(step))
+    return np.ascontiguousarray(image)
+
+
+def resample(image: Image, geometry: Geometry) -> Image:
+    """Apply a geometry to a decoded image, with the kernel that also decodes crops."""
+    width, height = geometry.size
+    pixels = image[:, :, None] if image.ndim == 2 else image
+    out = np.empty((1, height, width, pixels.shape[2]), np.uint8)
+    kernels.resize(np.ascontiguousarray(pixels), np.array([geometry.row], np.int32), out)
+    return out[0, :, :, 0] if image.ndim == 2 else out[0]
+
+
 Size: TypeAlias = int | tuple[int, int]
-"""Pixels: the side of a square, or (height, width)."""
+"""Size in pixels: the side of a square, or (height, width)."""
 
 Steps: TypeAlias = tuple[Step, ...]
 
 
 @runtime_checkable
 class Spatial(Protocol):
-    """A transform that can be planned without pixels."""
+    """A transform of the pixels' places, which can be fused into decoding.
+
+    `steps` returns what it does to an image of a given size. Called with an image, it must do the same: see
+    `apply_steps`.
+    """
 
     @property
     def resizes(self) -> bool:
-        """Whether it may change the scale."""
+        """Whether the transform may change the scale."""
 
     @property
     def output(self) -> tuple[int, int] | None:
-        """Height and width of what it returns, None where they depend on the image."""
+        """Height and width of the result; None if they depend on the image."""
 
     def steps(self, width: int, height: int, rng: Any) -> Steps:
-        """What it does to an image of that size, and that generator (which only the random ones use)."""
+        """Return the steps for an image of this size. Only random transforms use `rng`."""
 
 
 def _apply(transform: Spatial, image: Image, rng: np.random.Generator | None = None) -> Image:
     check_image(image)
-    return run(transform.steps(image.shape[1], image.shape[0], rng), image)
+    return apply_steps(transform.steps(image.shape[1], image.shape[0], rng), image)
 
 
 def _pair(size: Size) -> tuple[int, int]:
     height, width = (size, size) if isinstance(size, int) else size
     if height < 1 or width < 1:
-        raise ValueError(f"a size is an int or (height, width), from 1 on; found {size!r}")
+        raise ValueError(f"invalid size {size!r}: expected an int or (height, width), 1 or more")
     return height, width
 
 
 def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> Crop:
-    """A crop of that size at the fraction x, y (both below 1) of the places that it can have."""
+    """Return the crop of a size (height, width) at fraction x, y (below 1) of the places where it fits."""
     if size[0] > height or size[1] > width:
         raise ValueError(
-            f"an image of {width}x{height} pixels has no crop of {size[1]}x{size[0]}: put a Resize before it"
+            f"an image of {width}x{height} pixels is too small for a crop of {size[1]}x{size[0]}: put Resize before it"
         )
     return Crop(int(x * (width - size[1] + 1)), int(y * (height - size[0] + 1)), size[1], size[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """Resize to (height, width), or so that the shorter edge has `size` pixels: bilinear, antialiased, as Pillow.
+    """Resize to (height, width), or the shorter edge to `size` pixels: bilinear and antialiased, as Pillow does.
 
     Attributes:
-        size: (height, width), or the shorter edge; the other edge is rounded down, as in torchvision.
+        size: (height, width), or the length of the shorter edge. The other edge is rounded down, as in torchvision.
     """
 
     size: Size
@@ -85,11 +247,11 @@ class Resize:
 
     @property
     def output(self) -> tuple[int, int] | None:
-        """Height and width of what it returns, None where they depend on the image."""
+        """Height and width of the result; None if they depend on the image."""
         return None if isinstance(self.size, int) else self.size
 
     def steps(self, width: int, height: int, rng: np.random.Generator | None = None) -> Steps:
-        """What it does to an image of that size."""
+        """Return the steps for an image of this size."""
         if not isinstance(self.size, int):
             return (ScaleTo(self.size[1], self.size[0]),)
         if width <= height:
@@ -103,7 +265,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class CenterCrop:
-    """Keep the middle. The image must be large enough."""
+    """Keep a box in the middle. The image must be large enough."""
 
     size: Size
     resizes: ClassVar[bool] = False
@@ -113,11 +275,11 @@ class CenterCrop:
 
     @property
     def output(self) -> tuple[int, int] | None:
-        """Height and width of what it returns."""
+        """Height and width of the result."""
         return _pair(self.size)
 
     def steps(self, width: int, height: int, rng: np.random.Generator | None = None) -> Steps:
-        """What it does to an image of that size."""
+        """Return the steps for an image of this size."""
         size = _pair(self.size)
         _box(size, width, height, 0, 0)
         return (Crop(round((width - size[1]) / 2), round((height - size[0]) / 2), size[1], size[0]),)
@@ -129,7 +291,7 @@ class CenterCrop:
 
 @dataclass(frozen=True, slots=True)
 class RandomCrop:
-    """Keep a box of that size at any place, each as probable. The image must be large enough."""
+    """Keep a box at a uniformly random place. The image must be large enough."""
 
     size: Size
     resizes: ClassVar[bool] = False
@@ -139,11 +301,11 @@ class RandomCrop:
 
     @property
     def output(self) -> tuple[int, int] | None:
-        """Height and width of what it returns."""
+        """Height and width of the result."""
         return _pair(self.size)
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
-        """What it does to an image of that size."""
+        """Return the steps for an image of this size."""
         x, y = rng.random(2).tolist()
         return (_box(_pair(self.size), width, height, x, y),)
 
@@ -154,14 +316,14 @@ class RandomCrop:
 
 @dataclass(frozen=True, slots=True)
 class RandomResizedCrop:
-    """Keep a box of random area, shape and place, resized to `size` (the crop of Inception, as in torchvision).
+    """Keep a box of random area, aspect ratio and place, resized to `size` (the Inception crop, as in torchvision).
 
-    Up to ten draws; when none fits into the image, the largest box in its middle with an allowed shape.
+    If ten random boxes do not fit into the image, the largest centred box with an allowed aspect ratio is kept.
 
     Attributes:
-        size: Of the result.
-        scale: Bounds of the box's area, as a part of the image's.
-        ratio: Bounds of width / height, between which its logarithm is uniform.
+        size: Size of the result.
+        scale: Bounds of the box's area, as a share of the image's area.
+        ratio: Bounds of width / height. Its logarithm is uniform between them.
     """
 
     size: Size
@@ -172,22 +334,23 @@ class RandomResizedCrop:
     def __post_init__(self) -> None:
         _pair(self.size)
         if not 0 < self.scale[0] <= self.scale[1] <= 1 or not 0 < self.ratio[0] <= self.ratio[1]:
-            raise ValueError(f"scale and ratio are pairs of bounds, the lower first, scale up to 1; found {self}")
+            raise ValueError(f"invalid scale or ratio in {self}: expected (lower, upper) above 0, and scale up to 1")
 
     @property
     def output(self) -> tuple[int, int] | None:
-        """Height and width of what it returns."""
+        """Height and width of the result."""
         return _pair(self.size)
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
-        """What it does to an image of that size."""
+        """Return the steps for an image of this size."""
         to = _pair(self.size)
         return (self._crop(width, height, rng), ScaleTo(to[1], to[0]))
 
     def _crop(self, width: int, height: int, rng: np.random.Generator) -> Crop:
         least, most = math.log(self.ratio[0]), math.log(self.ratio[1])
         for _ in range(10):
-            part, shape, x, y = rng.random(), rng.random(), rng.random(), rng.random()  # faster than an array of them
+            # four calls are faster than one array of four
+            part, shape, x, y = rng.random(), rng.random(), rng.random(), rng.random()
             area = width * height * (self.scale[0] + part * (self.scale[1] - self.scale[0]))
             ratio = math.exp(least + shape * (most - least))
             box = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
@@ -204,20 +367,20 @@ class RandomResizedCrop:
 
 @dataclass(frozen=True, slots=True)
 class _RandomFlip:
-    """Mirror one way with probability `p`."""
+    """Mirror in one direction with probability `p`."""
 
     p: float = 0.5
-    across: ClassVar[bool]
+    horizontal: ClassVar[bool]
     resizes: ClassVar[bool] = False
     output: ClassVar[tuple[int, int] | None] = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.p <= 1:
-            raise ValueError(f"a probability lies between 0 and 1, found {self.p}")
+            raise ValueError(f"invalid probability {self.p}: expected 0 to 1")
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
-        """What it does to an image of that size."""
-        return (Flip(across=self.across),) if rng.random() < self.p else ()
+        """Return the steps for an image of this size."""
+        return (Flip(horizontal=self.horizontal),) if rng.random() < self.p else ()
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
@@ -226,13 +389,13 @@ class _RandomFlip:
 
 @dataclass(frozen=True, slots=True)
 class RandomHorizontalFlip(_RandomFlip):
-    """Mirror from left to right with probability `p`."""
+    """Mirror left to right with probability `p`."""
 
-    across: ClassVar[bool] = True
+    horizontal: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class RandomVerticalFlip(_RandomFlip):
-    """Mirror from top to bottom with probability `p`."""
+    """Mirror top to bottom with probability `p`."""
 
-    across: ClassVar[bool] = False
+    horizontal: ClassVar[bool] = False

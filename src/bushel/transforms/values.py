@@ -1,4 +1,4 @@
-"""Transforms that prepare an image for a model, and those that hold others."""
+"""Transforms of values and layout, transforms that contain others, and how transforms are called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bushel.transforms.geometry import Image, check_image
+from bushel.transforms.spatial import Image, check_image
 
 __all__ = ["Call", "Compose", "EachFrame", "Lambda", "Normalize", "ToCHW", "Transform", "takes_rng"]
 
@@ -22,12 +22,12 @@ Transform = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Normalize:
-    """Levels to numbers: (level / 255 - mean) / std of each channel.
+    """Normalise levels to (level / 255 - mean) / std, channel by channel.
 
     Attributes:
-        mean: Of each channel, between 0 and 1.
-        std: Of each channel.
-        dtype: Of the result.
+        mean: Mean of each channel, between 0 and 1.
+        std: Standard deviation of each channel.
+        dtype: Data type of the result.
     """
 
     mean: tuple[float, ...]
@@ -38,13 +38,13 @@ class Normalize:
         object.__setattr__(self, "mean", tuple(map(float, self.mean)))
         object.__setattr__(self, "std", tuple(map(float, self.std)))
         if len(self.mean) != len(self.std) or not self.mean or not all(self.std):
-            raise ValueError(f"mean and std are as many numbers as there are channels, std not 0; found {self}")
+            raise ValueError(f"{self}: expected one mean and one std (not 0) for each channel")
         if self.dtype not in ("float32", "float16"):
-            raise ValueError(f"dtype is 'float32' or 'float16', not {self.dtype!r}")
+            raise ValueError(f"invalid dtype {self.dtype!r}: expected 'float32' or 'float16'")
 
     @property
     def table(self) -> npt.NDArray[Any]:
-        """The number of each level of each channel, shape (256, channels)."""
+        """The normalised value of each level and channel, of shape (256, channels)."""
         table: npt.NDArray[Any] = _table(self)
         return table
 
@@ -53,7 +53,7 @@ class Normalize:
         check_image(image)
         channels = 1 if image.ndim == 2 else image.shape[2]
         if channels != len(self.mean):
-            raise ValueError(f"{self} meets an image of shape {image.shape}: Normalize stands before ToCHW")
+            raise ValueError(f"{self} does not fit an image of shape {image.shape}: put Normalize before ToCHW")
         if image.ndim == 2:
             return np.asarray(self.table[:, 0][image])
         return np.asarray(self.table[image, np.arange(channels)])
@@ -69,18 +69,18 @@ def _table(normalise: Normalize) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ToCHW:
-    """Channels first, as PyTorch wants them: HxWxC to CxHxW, HxW to 1xHxW."""
+    """Move channels first, as PyTorch expects: HxWxC to CxHxW, HxW to 1xHxW."""
 
     def __call__(self, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Transform an image of any dtype."""
         if image.ndim not in (2, 3):
-            raise TypeError(f"expected an image, HxW or HxWxC, found shape {image.shape}")
+            raise TypeError(f"shape {image.shape} is not an image: expected HxW or HxWxC")
         return np.ascontiguousarray(image[None] if image.ndim == 2 else image.transpose(2, 0, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Lambda:
-    """Any function of a value. It reaches other processes only if it pickles: define it at the top of a module."""
+    """Apply a function to the value. For worker processes, define the function at the top level of a module."""
 
     function: Callable[[Any], Any]
 
@@ -91,7 +91,7 @@ class Lambda:
 
 @dataclass(frozen=True, slots=True)
 class Compose:
-    """Transforms one after the other."""
+    """Apply transforms one after the other."""
 
     transforms: tuple[Transform, ...]
 
@@ -99,7 +99,7 @@ class Compose:
         object.__setattr__(self, "transforms", tuple(transforms))
 
     def __call__(self, value: Any, rng: np.random.Generator | None = None) -> Any:
-        """Transform a value; `rng` is needed when one of the transforms takes it."""
+        """Transform a value; `rng` is needed if one of the transforms takes it."""
         for transform in self.transforms:
             value = transform(value, rng=rng) if takes_rng(transform) else transform(value)
         return value
@@ -107,12 +107,12 @@ class Compose:
 
 @dataclass(frozen=True, slots=True)
 class EachFrame:
-    """Transforms for a sequence field: all frames of a sample, one by one.
+    """Apply transforms to each frame of a sequence field.
 
     Attributes:
-        transforms: What is applied to each frame.
-        same: Whether each frame meets the same random numbers, so that frames of one size are cropped and mirrored
-            alike; otherwise each has its own.
+        transforms: The transforms for each frame.
+        same: Whether all frames get the same random numbers, so that frames of one size are cropped and flipped
+            alike. Otherwise each frame gets its own.
     """
 
     transforms: tuple[Transform, ...]
@@ -128,7 +128,7 @@ class EachFrame:
         return [apply(frame, rng=rng) for frame, rng in zip(frames, self.generators(rng), strict=False)]
 
     def generators(self, rng: np.random.Generator | None) -> Iterable[np.random.Generator | None]:
-        """The random numbers of each frame; each is to be used up before the next is asked for."""
+        """Yield the source of random numbers of each frame. Use each one before you take the next."""
         if rng is None or not self.same:
             yield from repeat(rng)
         else:
@@ -139,7 +139,7 @@ class EachFrame:
 
 
 def takes_rng(transform: Transform) -> bool:
-    """Whether a transform has a parameter named `rng`; one that holds others, whether any of these has."""
+    """Return whether a transform, or one that it contains, has a parameter named `rng`."""
     if isinstance(transform, Compose | EachFrame):
         return any(map(takes_rng, transform.transforms))
     try:

@@ -19,6 +19,8 @@ from bushel.spec import KEY
 from bushel.storage import as_path, read_text
 from bushel.transforms import (
     ColorJitter,
+    Crop,
+    Flip,
     Grayscale,
     Normalize,
     RandomCrop,
@@ -26,8 +28,8 @@ from bushel.transforms import (
     RandomResizedCrop,
     Resize,
     ToCHW,
+    apply_steps,
 )
-from bushel.transforms.geometry import Crop, Flip, run
 
 __all__ = ["ImageRecordIter"]
 
@@ -54,7 +56,7 @@ class _Middle:
         return (Crop((width - self.width) // 2, (height - self.height) // 2, self.width, self.height),)
 
     def __call__(self, image: Array) -> Array:
-        return run(self.steps(image.shape[1], image.shape[0]), image)
+        return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,10 @@ class _Mirror:
     output: ClassVar[tuple[int, int] | None] = None
 
     def steps(self, width: int, height: int, rng: Any = None) -> tuple[Flip]:
-        return (Flip(across=True),)
+        return (Flip(horizontal=True),)
 
     def __call__(self, image: Array) -> Array:
-        return run(self.steps(image.shape[1], image.shape[0]), image)
+        return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
 
 
 class ImageRecordIter(DataIter):

@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.core.order.orders import Blocks, Exact, Mixed, Order, Sequential, Shuffle, make_order
-from bushel.core.order.permutation import Permutation, derive
+from bushel.core.order import Blocks, Exact, Mixed, Order, Permutation, Sequential, Shuffle, derive, make_order
 
 I64 = npt.NDArray[np.int64]
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "order.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "order.md"
 KINDS: dict[str, Callable[..., Order]] = {"exact": Exact, "blocks": Blocks, "sequential": Sequential, "mixed": Mixed}
 
 
@@ -209,7 +208,7 @@ def test_positions_outside_the_epoch_are_refused(order: Order, position: int) ->
     ],
 )
 def test_wrong_arguments_are_refused(make: Callable[[], object]) -> None:
-    with pytest.raises(ValueError, match="between|over|size"):
+    with pytest.raises(ValueError, match="expected"):
         make()
 
 

@@ -1,1 +1,0 @@
-"""Orders: which sample stands at each position of an epoch."""

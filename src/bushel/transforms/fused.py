@@ -1,0 +1,252 @@
+"""Transforms that are fused into decoding.
+
+Crops, flips and at most one resizing at the start of a list of transforms become one `Geometry` per image. A
+`Normalize` and a `ToCHW` that follow set how pixels are written. The remaining transforms are applied afterwards.
+`plan_decode` plans this without pixels, and `decode_into` carries it out, from encoded images into a batch array.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel.codecs.base import Buffer, codec_error, found_bytes
+from bushel.codecs.image import ImageReading, decode_image
+from bushel.errors import CodecError
+from bushel.transforms.spatial import Geometry, Image, Spatial
+from bushel.transforms.values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
+
+__all__ = ["DecodePlan", "decode_into", "frame_geometries", "image_size", "is_upright", "plan_decode", "plan_frames"]
+
+_EXIF_ORIENTATION = 0x0112
+
+
+@dataclass(frozen=True, slots=True)
+class DecodePlan:
+    """How images are decoded and transformed in one step, and the transforms that remain.
+
+    Attributes:
+        spatial: The transforms that become the geometry, in order; may be empty.
+        normalise: Normalisation of the pixels; None to write them as uint8.
+        layout: Layout of the pixels.
+        rest: The transforms to apply to the result.
+    """
+
+    spatial: tuple[Spatial, ...]
+    normalise: Normalize | None
+    layout: Literal["HWC", "CHW"]
+    rest: tuple[Transform, ...]
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width of every result; None if they depend on the image."""
+        sizes = [transform.output for transform in self.spatial if transform.resizes or transform.output is not None]
+        return sizes[-1] if sizes else None
+
+    @property
+    def random(self) -> bool:
+        """Whether the geometry is random."""
+        return any(takes_rng(cast("Transform", transform)) for transform in self.spatial)
+
+    def geometry(self, width: int, height: int, rng: np.random.Generator | None = None) -> Geometry:
+        """Return the geometry for an image of a given size.
+
+        It draws the same random numbers, in the same order, as the transforms do when they are called.
+
+        Args:
+            width: Width of the image in pixels.
+            height: Height of the image in pixels.
+            rng: Source of random numbers; needed if `random`.
+
+        Raises:
+            ValueError: The image is too small for a crop.
+        """
+        geometry = Geometry.whole(width, height)
+        for transform in self.spatial:
+            for step in transform.steps(*geometry.size, rng):
+                geometry = geometry.then(step)
+        return geometry
+
+    def array_shape(self, images: int, size: tuple[int, int], channels: int = 3) -> tuple[int, int, int, int]:
+        """Return the shape of a batch array for images of a height and width."""
+        return (images, channels, *size) if self.layout == "CHW" else (images, *size, channels)
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Data type of the batch array."""
+        return np.dtype(self.normalise.dtype if self.normalise else np.uint8)
+
+
+def _flat(transforms: Sequence[Transform]) -> list[Transform]:
+    flat: list[Transform] = []
+    for transform in transforms:
+        flat.extend(_flat(transform.transforms) if isinstance(transform, Compose) else [transform])
+    return flat
+
+
+def plan_decode(transforms: Sequence[Transform]) -> DecodePlan:
+    """Split a list of transforms into those that are fused into decoding and the rest."""
+    flat = _flat(transforms)
+    spatial: list[Spatial] = []
+    resized = False
+    while flat and isinstance(flat[0], Spatial) and not (resized and flat[0].resizes):
+        resized = resized or flat[0].resizes
+        spatial.append(flat.pop(0))
+    normalise: Normalize | None = None
+    layout: Literal["HWC", "CHW"] = "HWC"
+    if flat and isinstance(flat[0], Normalize):
+        normalise = flat[0]
+        flat.pop(0)
+    if flat and isinstance(flat[0], ToCHW):
+        layout = "CHW"
+        flat.pop(0)
+    return DecodePlan(tuple(spatial), normalise, layout, tuple(flat))
+
+
+def plan_frames(frames: EachFrame) -> DecodePlan | None:
+    """Return the plan for the frames of a sequence field.
+
+    None if one of the remaining transforms is random: it would draw between the geometries of two frames.
+    """
+    plan = plan_decode(frames.transforms)
+    return None if any(map(takes_rng, plan.rest)) else plan
+
+
+def frame_geometries(
+    frames: EachFrame, plan: DecodePlan, sizes: Iterable[tuple[int, int]], rng: np.random.Generator | None = None
+) -> list[Geometry]:
+    """Return the geometry of each frame of a sample, given the widths and heights of the frames."""
+    if not frames.same:
+        return [plan.geometry(*size, rng) for size in sizes]
+    # Frames of one size share a geometry. The geometry for the size of the last frame is drawn last, so that the
+    # generator ends in the same state as after a draw for every frame.
+    every = list(sizes)
+    order = reversed(dict.fromkeys(reversed(every)))
+    geometries = {size: plan.geometry(*size, rng) for size, rng in zip(order, frames.generators(rng), strict=False)}
+    return [geometries[size] for size in every]
+
+
+def _is_jpeg(data: Buffer) -> bool:
+    return bytes(data[:2]) == b"\xff\xd8"
+
+
+def image_size(data: Buffer, *, orient: bool = False) -> tuple[int, int]:
+    """Return width and height of an encoded image, from its header.
+
+    Args:
+        data: The encoded image, in any format that Bushel reads.
+        orient: Whether to return the size after the rotation that its Exif orientation asks for.
+
+    Raises:
+        CodecError: The data are not an image.
+    """
+    width, height, orientation = _header(data)
+    return (height, width) if orient and orientation >= 5 else (width, height)
+
+
+def is_upright(data: Buffer) -> bool:
+    """Return whether the Exif orientation of an encoded image is missing or normal.
+
+    Raises:
+        CodecError: The data are not an image.
+    """
+    return _header(data)[2] == 1
+
+
+def _header(data: Buffer) -> tuple[int, int, int]:
+    """Return width, height and Exif orientation, which is 1 for an upright image."""
+    if _is_jpeg(data):
+        try:
+            width, height, _, orientation = kernels.jpeg_header(data)
+        except kernels.JpegError as error:
+            raise _bad_jpeg(data, str(error)) from error
+        return width, height, orientation
+    from PIL import Image as Pillow
+
+    try:
+        with Pillow.open(io.BytesIO(data)) as image:
+            # Pillow rotates TIFFs itself
+            orientation = 1 if image.format == "TIFF" else image.getexif().get(_EXIF_ORIENTATION, 1)
+            return image.width, image.height, orientation if orientation in range(1, 9) else 1
+    except Exception as error:  # Pillow does not document its errors for damaged files
+        raise codec_error("image", "an image", f"{found_bytes(data)} ({error})") from error
+
+
+def _bad_jpeg(data: Buffer, problem: str) -> CodecError:
+    return codec_error("jpg", "a whole image (JPEG)", f"{found_bytes(data)}: {problem}")
+
+
+def _with_channels(image: npt.NDArray[Any], channels: int) -> Image:
+    if image.dtype != np.uint8:
+        raise codec_error("image", "8 bits per channel", f"an image of dtype {image.dtype}")
+    pixels: Image = image[:, :, None] if image.ndim == 2 else image
+    if pixels.shape[2] in (2, 4) and pixels.shape[2] != channels:
+        pixels = pixels[:, :, :-1]  # drop alpha
+    if pixels.shape[2] == 1 and channels == 3:
+        pixels = np.repeat(pixels, 3, axis=2)
+    if pixels.shape[2] != channels:
+        raise codec_error("image", f"{channels} channels", f"an image of shape {image.shape}")
+    return np.ascontiguousarray(pixels)
+
+
+def decode_into(
+    plan: DecodePlan,
+    datas: Sequence[Buffer],
+    geometries: Sequence[Geometry],
+    out: npt.NDArray[Any],
+    *,
+    reducing_gap: float | None = 2.0,
+    orient: bool = False,
+    tolerant: bool = False,
+) -> dict[int, CodecError]:
+    """Decode, crop and resize encoded images into a batch array. The GIL is released.
+
+    Only the needed region of a JPEG is decoded. Images of other formats are decoded whole first.
+
+    Args:
+        plan: Plan with the layout and normalisation of the result.
+        datas: The encoded images.
+        geometries: The geometry of each image: `plan.geometry` of its `image_size`.
+        out: C-contiguous output with a row for each image, of shape `plan.array_shape` and dtype `plan.dtype`. Grey
+            images fill three channels; alpha is dropped if the output has no channel for it.
+        reducing_gap: Let a JPEG's inverse DCT shrink the image while it stays this many times larger than the result,
+            as Pillow does. None turns this off; the result then equals that of the single transforms within one level.
+        orient: Rotate and mirror images as their Exif orientation says.
+        tolerant: Decode damaged JPEGs as far as possible instead of returning an error.
+
+    Returns:
+        Errors by number of the image. The output rows of these images are unchanged.
+    """
+    table = plan.normalise.table if plan.normalise else None
+    rows = np.array([geometry.row for geometry in geometries], np.int32).reshape(-1, 10)
+    decode_jpegs = partial(
+        kernels.decode_jpegs,
+        layout=plan.layout,
+        table=table,
+        reducing_gap=reducing_gap,
+        orient=orient,
+        tolerant=tolerant,
+    )
+    if all(map(_is_jpeg, datas)):
+        return {number: _bad_jpeg(datas[number], problem) for number, problem in decode_jpegs(datas, rows, out)}
+    errors: dict[int, CodecError] = {}
+    for number, data in enumerate(datas):
+        one = slice(number, number + 1)
+        try:
+            if _is_jpeg(data):
+                for _, problem in decode_jpegs([data], rows[one], out[one]):
+                    errors[number] = _bad_jpeg(data, problem)
+            else:
+                whole = decode_image(data, ImageReading(orient))
+                image = _with_channels(whole, out.shape[1 if plan.layout == "CHW" else 3])
+                kernels.resize(image, rows[one], out[one], plan.layout, table)
+        except CodecError as error:
+            errors[number] = error
+    return errors
