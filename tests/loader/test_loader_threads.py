@@ -1,4 +1,4 @@
-"""Threads: bounded work ahead, and nothing left behind however an iteration ends."""
+"""Threads: a bounded prefetch, and nothing left behind however an iteration ends."""
 
 import gc
 import os

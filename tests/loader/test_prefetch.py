@@ -1,4 +1,4 @@
-"""Working ahead: more when the trainer waits, less when it does not, and never beyond the bytes allowed."""
+"""The prefetch window: more when the trainer waits, less when it does not, and never beyond the bytes allowed."""
 
 import numpy as np
 import pytest
@@ -7,40 +7,42 @@ from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset
 
 from bushel.loader import Loader
-from bushel.loader.prefetch import Ahead, count_bytes
+from bushel.loader.prefetch import PrefetchWindow, count_bytes
 
 
-def after(ahead: Ahead, ready: list[bool], size: int = 1, *, all_ready: bool = False, fetched: bool = False) -> int:
+def after(
+    window: PrefetchWindow, ready: list[bool], size: int = 1, *, all_ready: bool = False, fetched: bool = False
+) -> int:
     for one in ready:
-        ahead = ahead.observe(ready=one, all_ready=one and all_ready, fetched=fetched, size=size)
-    return ahead.batches
+        window = window.observe(ready=one, all_ready=one and all_ready, fetched=fetched, size=size)
+    return window.batches
 
 
 def test_it_grows_while_the_trainer_waits_and_shrinks_when_it_long_has_not() -> None:
-    ahead = Ahead.of(None, 1 << 30)
-    assert ahead.batches == 2
-    assert after(ahead, [False] * 3) == 5
-    assert after(ahead, [False] * 100) == 16
-    assert after(ahead, [False] * 3 + [True] * 15) == 5
-    assert after(ahead, [False] * 3 + [True] * 16) == 4
-    assert after(ahead, [False] * 3 + [True] * 500) == 2
+    window = PrefetchWindow.of(None, 1 << 30)
+    assert window.batches == 2
+    assert after(window, [False] * 3) == 5
+    assert after(window, [False] * 100) == 16
+    assert after(window, [False] * 3 + [True] * 15) == 5
+    assert after(window, [False] * 3 + [True] * 16) == 4
+    assert after(window, [False] * 3 + [True] * 500) == 2
 
 
 def test_it_does_not_grow_while_all_threads_are_busy_decoding() -> None:
-    ahead = Ahead.of(None, 1 << 30)
-    assert after(ahead, [False] * 100, fetched=True) == 2
-    assert after(ahead, [True, False, False] * 5, fetched=True, all_ready=True) == 7
-    assert after(ahead, [True, False, False] * 5, fetched=True) == 2
+    window = PrefetchWindow.of(None, 1 << 30)
+    assert after(window, [False] * 100, fetched=True) == 2
+    assert after(window, [True, False, False] * 5, fetched=True, all_ready=True) == 7
+    assert after(window, [True, False, False] * 5, fetched=True) == 2
 
 
 @given(ready=st.lists(st.booleans(), max_size=50), prefetch=st.integers(1, 9))
 def test_a_given_number_stays(ready: list[bool], prefetch: int) -> None:
-    assert after(Ahead.of(prefetch, 1 << 30), ready) == prefetch
+    assert after(PrefetchWindow.of(prefetch, 1 << 30), ready) == prefetch
 
 
 @pytest.mark.parametrize(("size", "batches"), [(10, 8), (30, 3), (99, 1), (1000, 1)])
 def test_bytes_go_before_batches(size: int, batches: int) -> None:
-    assert after(Ahead.of(8, 100), [True], size) == batches
+    assert after(PrefetchWindow.of(8, 100), [True], size) == batches
 
 
 def test_bytes_of_a_batch() -> None:

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import LIMIT, Exact, Shuffle
+from bushel.core.parallel import cpu_count
 from bushel.loader.collate import Sample
 from bushel.loader.decode_batch import stored_bytes
 from bushel.loader.loader import Loader
-from bushel.loader.stats import LoaderStats, cpus
+from bushel.loader.stats import LoaderStats
 from bushel.loader.streaming import StreamLoader
 from bushel.transforms.by_field import Transforms
 
@@ -141,7 +142,7 @@ def measure(
         held, stream = _hold(dataset.stored()), dataset.stored()
         read: Callable[[float], Rate] = partial(_drain, stream)
         whole: Loader | StreamLoader
-        whole = StreamLoader(dataset, batch_size, transforms=transforms, workers=workers or cpus())
+        whole = StreamLoader(dataset, batch_size, transforms=transforms, workers=workers or cpu_count())
     else:
         held = _hold(_shuffled(dataset, fields))
         common: dict[str, Any] = {"shuffle": shuffle, "fields": fields, "workers": workers}

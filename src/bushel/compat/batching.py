@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from bushel.core.parallel import work_ahead
+from bushel.core.parallel import parallel_map
 
 __all__ = ["Batches", "LastBatch", "make_batches", "shuffled"]
 
@@ -50,4 +50,4 @@ class Batches:
 
 def make_batches(make: Callable[[Any], T], batches: Iterable[Any], workers: int) -> Iterator[T]:
     """Call `make` with each list of indices: in the caller's thread, or ahead of it in `workers` threads, in order."""
-    return work_ahead(make, batches, workers=workers) if workers else map(make, batches)
+    return parallel_map(make, batches, workers=workers) if workers else map(make, batches)

@@ -15,7 +15,7 @@ from bushel.containers.base import Layout, WriteOptions
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
-from bushel.core.parallel import work_ahead
+from bushel.core.parallel import parallel_map
 from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import CodecError, StateError
 from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
@@ -148,7 +148,7 @@ def convert(
         def prepare(batch: range) -> list[tuple[str, dict[str, Any]]]:
             return _transcode(reading, routes, tiled, reading.load(batch, list(targets)))
 
-        ahead = work_ahead(prepare, reading.batches(list(targets), skipped), workers=reading.workers)
+        ahead = parallel_map(prepare, reading.batches(list(targets), skipped), workers=reading.workers)
         for batch in ahead:
             for key, values in batch:
                 writer.append(values, key=change(key) if keyed else None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bushel.containers import container_for, get_container
+from bushel.core.parallel import cpu_count
 from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import SpecError, UnsupportedError
 from bushel.ingest.errorlog import ErrorLog, beside
@@ -262,7 +263,7 @@ def _left_out(source: Source | Stream, kept: Sequence[str] | None) -> tuple[str,
 
 
 def _threads() -> int:
-    return max(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 2)
+    return max(cpu_count(), 2)
 
 
 def _parts(

@@ -11,16 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.core.order import Exact, Sequential
+from bushel.core.parallel import parallel_map
 from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
 from bushel.ingest.errorlog import ErrorLog, PackState, reason
-from bushel.ingest.parallel import in_order
 from bushel.ingest.prepare import Bad, Item, Ready, prepared_size
 from bushel.storage import AnyPath
 
 __all__ = ["Crew", "Limits", "Part", "PartDone", "Places", "StreamItems", "write_part"]
 
 _WAITING = 64 << 20
+_OVERHEAD = 1024
+"""Bytes of a prepared batch besides its samples."""
 _MOST = 256
 _LOOK = 1 << 14
 
@@ -165,7 +167,15 @@ def write_part(part: Part, writer: Writer, log: ErrorLog, mode: Mode, limits: Li
     start, errors = _begin(part, writer, mode, state, log)
     pace = _Pace(crew.batch)
     batches = _batches(part.items, start, pace)
-    results = in_order(crew.prepare, batches, workers=crew.workers, limit=_WAITING, size=prepared_size)
+    results = parallel_map(
+        crew.prepare,
+        batches,
+        workers=crew.workers,
+        limit=_WAITING,
+        size=_size,
+        draw_in_workers=True,
+        name="bushel-pack",
+    )
     done, written, size = start, 0, 0
     try:
         for batch in results:
@@ -194,6 +204,10 @@ def write_part(part: Part, writer: Writer, log: ErrorLog, mode: Mode, limits: Li
     log.finish()
     state.finish()
     return PartDone(written, kept, errors, size, writer.limits)
+
+
+def _size(prepared: list[Ready | Bad]) -> int:
+    return _OVERHEAD + prepared_size(prepared)
 
 
 def _begin(part: Part, writer: Writer, mode: Mode, state: PackState, log: ErrorLog) -> tuple[int, int]:

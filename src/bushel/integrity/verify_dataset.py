@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bushel.core.parallel import work_ahead
+from bushel.core.parallel import cpu_count, parallel_map
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.report import Findings, Problem, Report
@@ -53,7 +52,7 @@ def verify(
         FormatError: There is no dataset at all.
         ValueError: `workers` or `max_problems` is less than 1.
     """
-    workers = workers if workers is not None else os.cpu_count() or 1
+    workers = workers if workers is not None else cpu_count()
     if workers < 1 or max_problems < 1:
         raise ValueError("workers and max_problems are at least 1")
     found = Findings(max_problems)
@@ -68,7 +67,7 @@ def verify(
     checks = Checks(checksums, decode, pickle, max_problems, tick)
     results: list[Checked] = []
     samples = 0
-    check = work_ahead(
+    check = parallel_map(
         lambda place: check_shard(place.container, place.shard, checks), places, workers=workers, stop=stop
     )
     for result in check:

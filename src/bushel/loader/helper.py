@@ -17,7 +17,7 @@ from bushel.core.processes import Channel, portable
 from bushel.loader.outputs import Output
 from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import Plan
-from bushel.loader.prefetch import Ahead
+from bushel.loader.prefetch import PrefetchWindow
 from bushel.loader.report import BadSample, ErrorReport
 from bushel.loader.run import run_threads
 from bushel.loader.segments import Packed, SegmentPool
@@ -40,7 +40,7 @@ class Job:
         number: Which of the helpers this is.
         count: How many there are.
         workers: Threads.
-        ahead: How many batches to work on at a time.
+        window: How many batches to work on at a time.
         credit: Batches that may be sent before one is taken.
         max_errors: Bad samples to put up with.
     """
@@ -52,7 +52,7 @@ class Job:
     number: int
     count: int
     workers: int
-    ahead: Ahead
+    window: PrefetchWindow
     credit: int
     max_errors: int | None
 
@@ -119,7 +119,7 @@ def _serve(channel: Channel, parent: int) -> None:
     threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
     clock, report, told = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
-    batches = run_threads(job.pipeline, plans, report, clock, Output(), workers=job.workers, ahead=job.ahead)
+    batches = run_threads(job.pipeline, plans, report, clock, Output(), workers=job.workers, window=job.window)
     for finished in batches:
         bad = tuple(one for one in report.bad_samples() if one.sample not in told)
         told.update(one.sample for one in bad)

@@ -12,19 +12,20 @@ from typing import Any, get_args
 from bushel.codecs.image import ImageReading
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import Shuffle, check_mixed, make_order
+from bushel.core.parallel import cpu_count
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.collate import Collate
 from bushel.loader.mixture import Mixture
 from bushel.loader.outputs import Output, To
 from bushel.loader.pipeline import Finished, Pipeline, Readable
 from bushel.loader.plan import Pad, Plan
-from bushel.loader.prefetch import Ahead
+from bushel.loader.prefetch import PrefetchWindow
 from bushel.loader.processes import run_processes
 from bushel.loader.ranks import detect_rank
 from bushel.loader.report import BadSample, ErrorReport, OnError, error_limit, read_errors, write_errors
 from bushel.loader.run import run_inline, run_threads
 from bushel.loader.state import LoaderState, Progress
-from bushel.loader.stats import Clock, LoaderStats, cpus
+from bushel.loader.stats import Clock, LoaderStats
 from bushel.loader.transforms import SampleTransforms
 from bushel.transforms.by_field import Transforms
 
@@ -139,9 +140,9 @@ class Loader:
         self.dataset = source
         self.rank, self.world_size = detect_rank(rank, world_size)
         self._processes = processes
-        self._workers = max(1, cpus() // max(1, processes)) if workers is None else workers
-        self._ahead = Ahead.of(prefetch, prefetch_bytes)
-        if processes < 0 or self._workers < (1 if processes else 0) or self._ahead.least < 1:
+        self._workers = max(1, cpu_count() // max(1, processes)) if workers is None else workers
+        self._window = PrefetchWindow.of(prefetch, prefetch_bytes)
+        if processes < 0 or self._workers < (1 if processes else 0) or self._window.least < 1:
             raise ValueError(
                 f"processes and workers are at least 0, workers and prefetch at least 1 where there are processes: "
                 f"processes={processes}, workers={self._workers}, prefetch={prefetch}"
@@ -238,7 +239,7 @@ class Loader:
                 self._output,
                 processes=self._processes,
                 workers=self._workers,
-                ahead=self._ahead,
+                window=self._window,
             )
         plans = self._plan.batches(progress.epoch, progress.samples)
         if not self._workers:
@@ -250,7 +251,7 @@ class Loader:
             self._clock,
             self._output,
             workers=self._workers,
-            ahead=self._ahead,
+            window=self._window,
         )
 
     def write_errors(self, path: str | os.PathLike[str]) -> None:
@@ -260,7 +261,7 @@ class Loader:
     def stats(self) -> LoaderStats:
         """Where the time went so far, in this process and its helpers, and what to change; print it."""
         threads = self._workers * max(1, self._processes)
-        return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpus())
+        return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count())
 
     def state_dict(self) -> dict[str, str | int]:
         """Where the trainer is: what it has been given, not what is prefetched. The same on all ranks."""

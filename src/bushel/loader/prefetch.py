@@ -1,4 +1,4 @@
-"""How far to work ahead: enough that the trainer does not wait, and no more than memory allows. Pure."""
+"""The number of batches to prefetch: enough that the trainer does not wait, within a memory limit. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Ahead", "count_bytes"]
+__all__ = ["PrefetchWindow", "count_bytes"]
 
-_PATIENCE = 16  # batches that were all ready in a row before one fewer is worked on
+_PATIENCE = 16  # batches that were all ready in a row before the window shrinks by one
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """How many batches to work on at a time.
+class PrefetchWindow:
+    """The number of batches that are worked on at a time, adapted to how long the trainer waits.
 
     Attributes:
-        least: Fewest batches.
-        most: Most batches; the same as `least` for a fixed number.
-        most_bytes: Bytes that they may have together. One batch is always worked on, whatever its size.
-        wanted: What the trainer's waiting has led to so far.
-        in_time: Batches in a row that were ready when they were asked for.
+        least: Minimum number of batches.
+        most: Maximum number; the same as `least` for a fixed number.
+        most_bytes: Maximum size of them together, in bytes. One batch is always worked on, whatever its size.
+        wanted: The number without the limit on bytes.
+        in_time: Number of batches in a row that were ready when the trainer asked for them.
         idle: Whether all batches were ready at some time since the last increase, so that threads had nothing to do.
-        largest: Bytes of the largest batch so far.
+        largest: Size of the largest batch so far, in bytes.
     """
 
     least: int
@@ -36,27 +36,27 @@ class Ahead:
     largest: int = 0
 
     @classmethod
-    def of(cls, prefetch: int | None, most_bytes: int) -> Ahead:
-        """A fixed number of batches, or (None) between 2 and 16."""
+    def of(cls, prefetch: int | None, most_bytes: int) -> PrefetchWindow:
+        """Return a window of `prefetch` batches, or (None) of between 2 and 16."""
         least, most = (2, 16) if prefetch is None else (prefetch, prefetch)
         return cls(least, most, most_bytes, wanted=least)
 
     @property
     def batches(self) -> int:
-        """How many batches to work on now."""
+        """The number of batches to work on now."""
         fitting = self.most_bytes // self.largest if self.largest else self.wanted
         return max(1, min(self.wanted, fitting))
 
-    def observe(self, *, ready: bool, all_ready: bool, fetched: bool, size: int) -> Ahead:
-        """Learn from one batch.
+    def observe(self, *, ready: bool, all_ready: bool, fetched: bool, size: int) -> PrefetchWindow:
+        """Return the window after one batch.
 
-        When the trainer has to wait because all threads are busy decoding, more batches would only take more memory.
+        It does not grow while all threads are busy decoding: more batches would then only take more memory.
 
         Args:
-            ready: Whether it was ready when the trainer asked.
-            all_ready: Whether all others that are worked on were too.
-            fetched: Whether at least its stored bytes were there.
-            size: Its bytes.
+            ready: Whether the batch was ready when the trainer asked for it.
+            all_ready: Whether all batches of the window were.
+            fetched: Whether at least its stored bytes were read.
+            size: Its size in bytes.
         """
         in_time = self.in_time + 1 if ready else 0
         wanted, idle = self.wanted, self.idle or all_ready
@@ -68,7 +68,7 @@ class Ahead:
 
 
 def count_bytes(value: Any) -> int:
-    """Bytes of the arrays, bytes and text in a batch."""
+    """Return the size of the arrays, bytes and text in a batch, in bytes."""
     if isinstance(value, np.ndarray | memoryview):
         return value.nbytes
     if isinstance(value, bytes | bytearray | str):

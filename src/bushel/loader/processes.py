@@ -14,7 +14,7 @@ from bushel.loader.helper import Delivery, Failed, Job
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import Plan
-from bushel.loader.prefetch import Ahead
+from bushel.loader.prefetch import PrefetchWindow
 from bushel.loader.report import ErrorReport
 from bushel.loader.segments import SegmentReader
 from bushel.loader.stats import Clock
@@ -35,9 +35,9 @@ def run_processes(
     *,
     processes: int,
     workers: int,
-    ahead: Ahead,
+    window: PrefetchWindow,
 ) -> Generator[Finished]:
-    """Work ahead in helper processes.
+    """Prefetch batches in helper processes.
 
     Args:
         pipeline: What to do; it is pickled.
@@ -49,7 +49,7 @@ def run_processes(
         output: What batches become, here in the consumer's process.
         processes: Number of helpers.
         workers: Threads in each.
-        ahead: How many batches each works on at a time.
+        window: How many batches each works on at a time.
 
     Raises:
         TypeError: The pipeline cannot be pickled; says what is in the way.
@@ -57,7 +57,7 @@ def run_processes(
     """
     jobs = [
         pickle_for_helper(
-            Job(pipeline, plan, epoch, consumed, number, processes, workers, ahead, _CREDIT, report.max_errors),
+            Job(pipeline, plan, epoch, consumed, number, processes, workers, window, _CREDIT, report.max_errors),
             "the dataset, transforms and collate functions",
         )
         for number in range(processes)

@@ -1,39 +1,38 @@
-"""Running a pipeline in threads: batches come out in the order of their plans, a bounded number ahead.
+"""Running a pipeline in threads: batches come out in the order of their plans, with a bounded number prefetched.
 
-The consumer's own thread keeps the books: at every step it plans and announces batches ahead, hands the next ones to
-the threads, and waits for the oldest. So there is no queue to overflow and no thread that runs on its own; when the
-consumer stops, for whatever reason, the generator ends and its threads are joined.
+A batch has two stages, reading and decoding, and several threads decode parts of it. It is therefore not one item of
+`parallel_map`: this module schedules the parts itself, on the same `Threads` and `Result`. The consumer's own thread
+does that: at every step it plans and announces batches, hands the next ones to the threads, and waits for the oldest.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
+from bushel.core.parallel import Result, Threads
 from bushel.loader.buffers import BufferPool
 from bushel.loader.collate import Sample
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import BatchPlan
-from bushel.loader.prefetch import Ahead, count_bytes
+from bushel.loader.prefetch import PrefetchWindow, count_bytes
 from bushel.loader.report import ErrorReport, Failure
 from bushel.loader.slots import SlotMemory
 from bushel.loader.stats import Clock
 
 __all__ = ["run_inline", "run_threads"]
 
-_THREADS = "bushel-loader"
 _FETCHERS, _REMOTE_FETCHERS = 2, 8
 
 
 def run_inline(
     pipeline: Pipeline, plans: Iterator[BatchPlan], report: ErrorReport, clock: Clock, output: Output
 ) -> Generator[Finished]:
-    """Do everything in the thread of the consumer, when it asks."""
+    """Make each batch in the consumer's thread when it asks for one."""
     memory, upload = SlotMemory(pipeline.collate, BufferPool()), Upload(output)
     for plan in plans:
         pipeline.dataset.prefetch(plan.samples, pipeline.fields)
@@ -52,76 +51,69 @@ def run_threads(
     output: Output,
     *,
     workers: int,
-    ahead: Ahead,
+    window: PrefetchWindow,
     fetchers: int | None = None,
 ) -> Generator[Finished]:
-    """Work ahead in threads.
+    """Prefetch batches in threads.
 
     Args:
         pipeline: What to do.
-        plans: The batches; they are drawn from as late as can be.
-        report: Where bad samples are noted.
-        clock: Where times are added up.
-        output: What batches become.
-        workers: Threads that decode and transform.
-        fetchers: Threads that read. None for two, so that one batch is waited for while the bytes of another are
-            copied, and for eight where the dataset lies elsewhere, since a network answers many as soon as one. One
-            for what can only be read in turn. No more batches are read at a time than `ahead` says.
-        ahead: How many batches are worked on, or wait, at any time. As many again are announced to the storage.
+        plans: The batches; each is drawn as late as possible.
+        report: Records bad samples.
+        clock: Adds up times.
+        output: What batches are converted to.
+        workers: Number of threads that decode and transform.
+        window: How many batches are worked on, or wait, at a time. As many again are announced to the storage.
+        fetchers: Number of threads that read: 1 for a source that can only be read in turn. By default 2, so that one
+            batch is waited for while the bytes of another are copied, and 8 for a remote dataset, since an object
+            store answers many requests as fast as one. At most `window.batches` batches are read at a time.
 
     Raises:
-        RuntimeError: The generator was carried into another process by a fork: its threads are not there.
+        RuntimeError: The process was forked during the iteration: the threads are in the parent process.
     """
-    process = os.getpid()
     if fetchers is None:
         fetchers = _REMOTE_FETCHERS if getattr(pipeline.dataset, "remote", False) else _FETCHERS
-    readers = ThreadPoolExecutor(fetchers, f"{_THREADS}-fetch")
-    preparers = ThreadPoolExecutor(workers, f"{_THREADS}-prepare")
+    readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
     announced: deque[BatchPlan] = deque()
     running: deque[_BatchTask] = deque()
-    memory, upload = SlotMemory(pipeline.collate, BufferPool(ahead.most_bytes)), Upload(output)
+    memory, upload = SlotMemory(pipeline.collate, BufferPool(window.most_bytes)), Upload(output)
     try:
         while True:
-            while len(running) < ahead.batches:
-                while len(announced) <= ahead.batches and (plan := next(plans, None)) is not None:
+            while len(running) < window.batches:
+                while len(announced) <= window.batches and (plan := next(plans, None)) is not None:
                     pipeline.dataset.prefetch(plan.samples, pipeline.fields)
                     announced.append(plan)
                 if not announced:
                     break
-                task = _BatchTask(pipeline, announced.popleft(), memory, report, clock, output, preparers, workers)
+                task = _BatchTask(pipeline, announced.popleft(), memory, report, clock, output, decoders, workers)
                 readers.submit(task.fetch)
                 running.append(task)
             if not running:
                 return
-            ready = [task.done.done() for task in running]
+            ready = [task.result.done for task in running]
             clock.add({"ready": sum(ready) / len(ready), "asked": 1})
             task = running.popleft()
             fetched = task.fetched
             finished = task.upload(upload)
-            ahead = ahead.observe(ready=ready[0], all_ready=all(ready), fetched=fetched, size=task.size)
+            window = window.observe(ready=ready[0], all_ready=all(ready), fetched=fetched, size=task.size)
             finished = replace(finished, batch=upload.finish(finished.batch))
-            del task  # it holds the batch, which is the consumer's from here on
-            if running and ready[1] and not running[0].done.exception():
-                running[0].upload(upload)  # which goes on while the trainer works on the batch before
+            del task  # it refers to the batch, which belongs to the consumer from here on
+            if running and ready[1] and running[0].result.error is None:
+                running[0].upload(upload)  # it is copied while the trainer works on the batch before
             yield finished
             del finished
-            if os.getpid() != process:
-                raise RuntimeError(
-                    "this iteration of a Loader began before a fork, and its threads stayed in the parent process: "
-                    "begin a new `for` over the loader here"
-                )
+            readers.check_process()
     finally:
-        if os.getpid() == process:
-            # the garbage collector may run this in one of these very threads, which cannot wait for itself
-            wait = not threading.current_thread().name.startswith(_THREADS)
-            try:  # in this order: readers hand work to preparers
-                readers.shutdown(wait, cancel_futures=True)
-            finally:
-                preparers.shutdown(wait, cancel_futures=True)
+        # the garbage collector may run this in one of the threads, which must wait for none of them
+        wait = not (readers.has_current() or decoders.has_current())
+        try:  # in this order: readers hand work to decoders
+            readers.close(wait=wait)
+        finally:
+            decoders.close(wait=wait)
 
 
 class _BatchTask:
-    """One batch on its way through the threads: fetched in one, prepared in several, assembled by the last of them."""
+    """A batch that is worked on: fetched in one thread, decoded in several, assembled by the last of these."""
 
     def __init__(
         self,
@@ -131,14 +123,14 @@ class _BatchTask:
         report: ErrorReport,
         clock: Clock,
         output: Output,
-        preparers: ThreadPoolExecutor,
+        decoders: Threads,
         parts: int,
     ) -> None:
         self.plan = plan
         self.size, self.fetched = 0, False
-        self.done: Future[Finished] = Future()
+        self.result: Result[Finished] = Result()
         self._pipeline, self._report, self._clock, self._output = pipeline, report, clock, output
-        self._preparers, self._parts = preparers, parts
+        self._decoders, self._parts = decoders, parts
         self._slots = pipeline.slots(plan, memory)
         self._uploaded: Finished | None = None
         self._lock = threading.Lock()
@@ -156,7 +148,7 @@ class _BatchTask:
             self._left = len(starts)
             self._prepared: list[list[Sample | Failure]] = [[]] * len(starts)
             for part, start in enumerate(starts):
-                self._preparers.submit(self._prepare, part, start, start + size)
+                self._decoders.submit(partial(self._prepare, part, start, start + size))
         except BaseException as error:
             self._fail(error)
 
@@ -177,16 +169,16 @@ class _BatchTask:
     def _assemble(self, prepared: list[Sample | Failure]) -> None:
         finished = self._pipeline.assemble(self.plan, self._fetched, prepared, self._slots, self._report, self._clock)
         self.size = count_bytes(finished.batch)
-        self.done.set_result(replace(finished, batch=self._output.to_host(finished.batch)))
+        self.result.set(replace(finished, batch=self._output.to_host(finished.batch)))
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
-            if not self.done.done():  # of several that fail at once, the first to arrive is raised
-                self.done.set_exception(error)
+            if not self.result.done:  # of several that fail at once, the first is raised
+                self.result.fail(error)
 
     def upload(self, upload: Upload) -> Finished:
-        """Wait for the batch, and begin to copy it to its device, once."""
+        """Wait for the batch, and start to copy it to its device unless that was done."""
         if self._uploaded is None:
-            finished = self.done.result()
+            finished = self.result.get()
             self._uploaded = replace(finished, batch=upload.start(finished.batch))
         return self._uploaded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -12,14 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Clock", "LoaderStats", "cpus"]
+__all__ = ["Clock", "LoaderStats"]
 
 _WAITING_MATTERS = 0.05  # a consumer that waits for less than this share of its time has nothing to gain
-
-
-def cpus() -> int:
-    """CPUs that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Clock:

@@ -14,18 +14,19 @@ import numpy as np
 
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import LIMIT, ORDER_VERSION, Exact, Sequential, derive
+from bushel.core.parallel import cpu_count
 from bushel.errors import UnsupportedError
 from bushel.loader.collate import Collate, Sample
 from bushel.loader.iterables import shuffle_buffer
 from bushel.loader.outputs import Output, To
 from bushel.loader.pipeline import Pipeline
 from bushel.loader.plan import BatchPlan
-from bushel.loader.prefetch import Ahead
+from bushel.loader.prefetch import PrefetchWindow
 from bushel.loader.ranks import detect_rank
 from bushel.loader.report import BadSample, ErrorReport, Failure, error_limit
 from bushel.loader.run import run_threads
 from bushel.loader.state import LoaderState, Progress
-from bushel.loader.stats import Clock, LoaderStats, cpus
+from bushel.loader.stats import Clock, LoaderStats
 from bushel.loader.transforms import SampleTransforms, generator
 from bushel.transforms.by_field import Transforms
 
@@ -118,7 +119,7 @@ class StreamLoader:
         self._seed = Sequential(LIMIT, seed).seed
         self._transforms = SampleTransforms.of(transforms, stream.spec, complete=False, reducing_gap=reducing_gap)
         self._collate, self._batch_transform, self._on_error = collate, batch_transform, on_error
-        self._output, self._ahead = Output(to, pin_memory, device), Ahead.of(prefetch, prefetch_bytes)
+        self._output, self._window = Output(to, pin_memory, device), PrefetchWindow.of(prefetch, prefetch_bytes)
         self._report, self._clock = ErrorReport(error_limit(max_errors, None)), Clock()
         self._progress, self._begun = Progress(0), False
 
@@ -156,7 +157,7 @@ class StreamLoader:
             self._clock,
             self._output,
             workers=self._workers,
-            ahead=self._ahead,
+            window=self._window,
             fetchers=1,
         )
         asked = perf_counter()
@@ -203,7 +204,7 @@ class StreamLoader:
 
     def stats(self) -> LoaderStats:
         """Where the time went so far, and what to change; print it. Unpacking and reading both count as storage."""
-        return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=self._workers, cpus=cpus())
+        return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=self._workers, cpus=cpu_count())
 
     def state_dict(self) -> dict[str, str | int]:
         """Where this rank's trainer is; `samples` counts those of this rank."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -12,6 +11,7 @@ from typing import Protocol
 from typing_extensions import Buffer
 
 from bushel.compat.ffrecord.fileio import FileWriter, PathLike
+from bushel.core.parallel import cpu_count
 
 __all__ = ["dump"]
 
@@ -58,7 +58,7 @@ def dump(dataset: Records, fname: PathLike, nfiles: int, verbose: bool = False) 
         warnings.warn(f"Split into {len(stretches)} files rather than {nfiles} files", stacklevel=2)
     folder = Path(fname)
     folder.mkdir(parents=True, exist_ok=True)
-    workers = min(_PROCESSES, len(stretches), max(os.cpu_count() or 1, 2))
+    workers = min(_PROCESSES, len(stretches), max(cpu_count(), 2))
     with ProcessPoolExecutor(workers, get_context("fork"), _inherit, (dataset,)) as pool:
         parts = [
             pool.submit(_write_inherited, rows, folder / f"PART_{number:05d}.ffr", verbose)

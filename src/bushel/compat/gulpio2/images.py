@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
-from bushel.core.parallel import work_ahead
+from bushel.core.parallel import cpu_count, map_all
 from bushel.kernels import decode_jpeg, encode_jpeg, jpeg_header
 
 Image = npt.NDArray[np.uint8]
@@ -74,6 +73,5 @@ def is_own(jpeg_decoder: Callable[[bytes], Any]) -> bool:
 
 def map_frames(work: Callable[[T], U], frames: Sequence[T]) -> list[U]:
     """Call `work`, which releases the GIL, with every frame: in one thread per CPU, in a worker process in one."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = 1 if multiprocessing.parent_process() is not None else min(cpus, len(frames), _MOST_THREADS)
-    return list(map(work, frames) if workers < 2 else work_ahead(work, frames, workers=workers))
+    workers = 1 if multiprocessing.parent_process() is not None else min(cpu_count(), _MOST_THREADS)
+    return map_all(work, frames, workers=workers, name="bushel-frames")

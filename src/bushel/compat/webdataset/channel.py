@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, Self, TypeVar
+
+from bushel.core.parallel import Result, Threads
 
 __all__ = ["Channel"]
 
@@ -40,7 +43,7 @@ class Channel(Iterator[Any]):
         """
         if tasks < 1 or size < 1:
             raise ValueError(f"ntasks={tasks}, csize={size}: both are at least 1")
-        return cls(_fed(_Tray(size), task, sources, tasks))
+        return cls(_fed(_Buffer(size), task, sources, tasks))
 
     def __iter__(self) -> Self:
         return self
@@ -71,58 +74,6 @@ class Channel(Iterator[Any]):
         self.close()
 
 
-class _Tray:
-    """Where tasks put values, with room for so many."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._values: deque[Any] = deque()
-        self._changed = threading.Condition()
-        self._running = 0
-        self._wanted = True
-        self._error: BaseException | None = None
-
-    def begin(self, tasks: int) -> None:
-        """Expect values of so many tasks."""
-        self._running = tasks
-
-    def put(self, value: Any) -> bool:
-        """Wait for room; False if no more are wanted."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._values) < self._size or not self._wanted)
-            if self._wanted:
-                self._values.append(value)
-                self._changed.notify_all()
-            return self._wanted
-
-    def end(self, error: BaseException | None) -> None:
-        """A task has ended. With an error, the others are to end too."""
-        with self._changed:
-            self._running -= 1
-            if error is not None and self._error is None:
-                self._error, self._wanted = error, False
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Want no more values."""
-        with self._changed:
-            self._wanted = False
-            self._changed.notify_all()
-
-    def taken(self) -> Iterator[Any]:
-        """The values, until all tasks have ended; then the error of the first that failed."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._values or not self._running or self._error is not None)
-                if not self._values:
-                    break
-                value = self._values.popleft()
-                self._changed.notify_all()
-            yield value
-        if self._error is not None:
-            raise self._error
-
-
 class _Shared(Iterator[T]):
     """An iterator for several threads."""
 
@@ -134,27 +85,61 @@ class _Shared(Iterator[T]):
             return next(self._values)
 
 
-def _fed(
-    tray: _Tray, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Sequence[T], tasks: int
-) -> Iterator[Any]:
-    shared: Iterator[T] = _Shared(sources)
+class _Buffer:
+    """Values of several tasks for one consumer, with room for `size` values."""
 
-    def run() -> None:
-        error: BaseException | None = None
+    def __init__(self, size: int) -> None:
+        self._room = threading.Semaphore(size)
+        self._values: SimpleQueue[tuple[Any, Result[None] | None]] = SimpleQueue()
+        self._wanted = True
+
+    def put(self, value: Any) -> bool:
+        """Wait for room; return False if no more values are wanted."""
+        self._room.acquire()
+        if self._wanted:
+            self._values.put((value, None))
+        else:
+            self._room.release()  # for the other tasks that wait
+        return self._wanted
+
+    def run(self, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Iterator[T]) -> None:
+        """Run a task. If it fails, the others are to end too."""
+        ended = Result[None]()
         try:
-            task(shared, tray.put)
-        except BaseException as raised:  # raised again where the values are taken
-            error = raised
-        tray.end(error)
+            task(sources, self.put)
+        except BaseException as error:  # raised again where the values are taken
+            ended.fail(error)
+            self.stop()
+        else:
+            ended.set(None)
+        self._values.put((None, ended))
 
-    threads = [threading.Thread(target=run, name=f"bushel-webdataset-{number}", daemon=True) for number in range(tasks)]
-    tray.begin(tasks)
+    def stop(self) -> None:
+        """Want no more values."""
+        self._wanted = False
+        self._room.release()
+
+    def taken(self, tasks: int) -> Iterator[Any]:
+        """Yield the values until all tasks have ended or one has failed."""
+        while tasks:
+            value, ended = self._values.get()
+            if ended is None:
+                self._room.release()
+                yield value
+            else:
+                ended.get()
+                tasks -= 1
+
+
+def _fed(
+    buffer: _Buffer, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Sequence[T], tasks: int
+) -> Iterator[Any]:
+    threads = Threads(tasks, "bushel-webdataset")
+    run = partial(buffer.run, task, _Shared(sources))
     try:
-        for thread in threads:
-            thread.start()
-        yield from tray.taken()
+        for _ in range(tasks):
+            threads.submit(run)
+        yield from buffer.taken(tasks)
     finally:
-        tray.stop()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
+        buffer.stop()
+        threads.close()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from bushel.compat.webdataset.currying import pipelinefilter
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.utils import pytorch_worker_info
+from bushel.core.parallel import cpu_count, parallel_map
 
 __all__ = ["map", "map_ahead"]
 
@@ -49,7 +48,12 @@ def map_ahead(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = r
 
 def _results(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler) -> Iterator[tuple[Any, Any]]:
     threads = _threads() if getattr(f, "concurrent", False) else 1
-    with closing(_one_by_one(data, f) if threads == 1 else _ahead(data, f, threads)) as outcomes:
+    if threads == 1:
+        outcomes = (_call(f, sample) for sample in data)
+    else:
+        call, limit = partial(_call, f), threads * _AHEAD
+        outcomes = parallel_map(call, data, workers=threads, limit=limit, name="bushel-webdataset")
+    with closing(outcomes):
         for sample, result, error in outcomes:
             if error is None:
                 yield sample, result
@@ -61,7 +65,7 @@ def _threads() -> int:
     """One for each processor; in a worker of a PyTorch loader, of which there are several, none besides its own."""
     if pytorch_worker_info()[3] > 1:
         return 1
-    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST_THREADS)
+    return min(cpu_count(), _MOST_THREADS)
 
 
 _Outcome = tuple[Any, Any, Exception | None]
@@ -72,31 +76,3 @@ def _call(f: Callable[[Any], Any], sample: Any) -> _Outcome:
         return sample, f(sample), None
     except Exception as error:  # the handler decides, in the consumer's thread
         return sample, None, error
-
-
-def _one_by_one(data: Iterable[Any], f: Callable[[Any], Any]) -> Generator[_Outcome]:
-    for sample in data:
-        yield _call(f, sample)
-
-
-def _ahead(data: Iterable[Any], f: Callable[[Any], Any], threads: int) -> Generator[_Outcome]:
-    source = iter(data)
-    waiting: deque[Future[_Outcome]] = deque()
-    failure: Exception | None = None
-    pool = ThreadPoolExecutor(threads, "bushel-webdataset")
-    try:
-        more = True
-        while more or waiting:
-            while more and len(waiting) < threads * _AHEAD:
-                try:
-                    waiting.append(pool.submit(_call, f, next(source)))
-                except StopIteration:
-                    more = False
-                except Exception as error:  # of the source: after the samples that came before
-                    more, failure = False, error
-            if waiting:
-                yield waiting.popleft().result()
-        if failure is not None:
-            raise failure
-    finally:
-        pool.shutdown(cancel_futures=True)

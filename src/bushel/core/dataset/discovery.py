@@ -7,7 +7,6 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO
 from bushel.containers import containers, get_container
 from bushel.containers.base import Shard
 from bushel.core.index.sidecar import FOLDER, load_manifest
+from bushel.core.parallel import parallel_map
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path
 from bushel.storage.objects.location import ObjectPath
@@ -162,9 +162,11 @@ def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tupl
         for path in others:
             yield path, *_find_one(path, name)
         return
-    with ThreadPoolExecutor(_AT_ONCE, "bushel-find") as pool:
-        for path, found in zip(others, pool.map(lambda path: _find_one(path, name), others), strict=True):
-            yield path, *found
+    each = parallel_map(
+        lambda path: _find_one(path, name), others, workers=_AT_ONCE, limit=len(others), name="bushel-find"
+    )
+    for path, found in zip(others, each, strict=True):
+        yield path, *found
 
 
 def _find_one(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Literal, TypeVar
 
@@ -16,6 +14,7 @@ from bushel.core.dataset.segment_scan import with_segments
 from bushel.core.dataset.shards import OpenShard, stamps_of, still_fits
 from bushel.core.index.sidecar import Manifest, ManifestShard, load_index, load_manifest, save_index, save_manifest
 from bushel.core.index.table import ShardIndex
+from bushel.core.parallel import cpu_count, parallel_map
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec, parse_spec
 from bushel.storage import AnyPath, is_local
@@ -104,15 +103,12 @@ def each_shard(
         if report is not None:
             report(1)
         return results
-    usual = (os.cpu_count() or 1) if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
-    pool = ThreadPoolExecutor(workers or usual, "bushel-index")
-    try:
-        for result in pool.map(work, shards):
-            results.append(result)
-            if report is not None:
-                report(1)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    usual = cpu_count() if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
+    done = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
+    for result in done:
+        results.append(result)
+        if report is not None:
+            report(1)
     return results
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +14,7 @@ from bushel.codecs.base import codec_error
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
 from bushel.core.index.table import INLINE, MISSING, Column, Keys
+from bushel.core.parallel import map_all
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.jpeg import Box, Tiles, read_crop
 from bushel.kernels import JpegError, crc32
@@ -76,8 +76,7 @@ class Reader:
         """Get the indexes of these shards, many at once where each is a request to an object store."""
         missing = [shard for shard in map(self.shards.__getitem__, numbers) if not shard.at_hand]
         if len(missing) > 1 and not is_local(missing[0].shard.root):
-            with ThreadPoolExecutor(min(_AT_ONCE, len(missing)), "bushel-index") as pool:
-                list(pool.map(lambda shard: shard.index, missing))
+            map_all(lambda shard: shard.index, missing, workers=_AT_ONCE, name="bushel-index")
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """The keys of these samples; a sample without one of its own has its position as text."""

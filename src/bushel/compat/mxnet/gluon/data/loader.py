@@ -9,12 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bushel.compat.mxnet.ndarray import NDArray
-from bushel.ingest.parallel import in_order
+from bushel.core.parallel import parallel_map
 
 __all__ = ["BatchSampler", "DataLoader", "RandomSampler", "Sampler", "SequentialSampler"]
-
-_BATCH = 1 << 20
-"""What every batch counts as: two for each thread may wait."""
 
 LastBatch = Literal["keep", "discard", "rollover"]
 
@@ -142,8 +139,13 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         if not self._workers:
             return map(self._make, self._batches)
-        return in_order(
-            self._make, self._batches, workers=self._workers, limit=2 * self._workers * _BATCH, size=lambda _: _BATCH
+        return parallel_map(
+            self._make,
+            self._batches,
+            workers=self._workers,
+            limit=2 * self._workers,
+            size=lambda _: 1,
+            draw_in_workers=True,
         )
 
     def _make(self, positions: Sequence[int]) -> Any:
