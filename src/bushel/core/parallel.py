@@ -377,7 +377,7 @@ class _Tasks(Generic[T, U]):
         try:
             result = self._work(task.item)
             task.cost = self._size(result)
-        except BaseException as error:  # noqa: BLE001 - the consumer raises it
+        except BaseException as error:
             self._stopped = True
             task.result.fail(error)
         else:

@@ -1,6 +1,6 @@
 """Preparing items in helper processes, for sources and transforms in pure Python.
 
-Each helper serves one thread at a time, so the threads of `in_order` keep as many helpers busy as there are.
+Each helper serves one thread at a time, so the threads of a parallel map keep as many helpers busy as there are.
 """
 
 from __future__ import annotations
