@@ -2,7 +2,7 @@
 
 PYTHON_OF_VENV := .venv/bin/python
 READY := .venv/.ready
-CPP := $(wildcard src/bushel/kernels/*.cpp src/bushel/kernels/*.hpp)
+CPP := $(wildcard src/bushel/kernels/*/*.cpp src/bushel/kernels/*/*.hpp)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint installed bench ceiling kernels interop-env interop object-store cloud nightly fuzz clean

@@ -3,7 +3,7 @@
 //     jpeg_ceiling WORK SIDE THREADS
 //
 // WORK holds records of i32[10] (a geometry, as the kernel's `decode_jpegs` takes it), i64 (bytes of the JPEG) and the
-// JPEG itself. For each line on standard input all of them are decoded once into slots of SIDE x SIDE x 3 bytes, which
+// JPEG itself. For each line on standard input all of them are decoded once into images of SIDE x SIDE x 3 bytes, which
 // each thread uses again, and their number is printed.
 #include <algorithm>
 #include <atomic>
@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "jpeg_crop.hpp"
-#include "jpeg_errors.hpp"
+#include "jpeg/crop.hpp"
+#include "jpeg/libjpeg.hpp"
 
 namespace {
 
@@ -49,21 +49,21 @@ bushel::Geometry geometry_of(const std::int32_t *row) {
 void decode(const std::vector<Record> &records, std::atomic<std::size_t> &next, int side) {
     bushel::JpegOptions options;
     options.reducing_gap = 2;
-    options.most_pixels = 89478485;
-    bushel::Slot slot;
-    slot.height = slot.width = side;
-    slot.channels = 3;
+    options.max_pixels = 89478485;
+    bushel::OutputImage out;
+    out.height = out.width = side;
+    out.channels = 3;
     static thread_local bushel::JpegDecoders decoders;
-    std::vector<std::uint8_t> slots(batch * slot.bytes());
+    std::vector<std::uint8_t> pixels(batch * out.bytes());
     for (std::size_t first = next.fetch_add(at_once); first < records.size(); first = next.fetch_add(at_once)) {
         for (std::size_t i = first; i < std::min(first + at_once, records.size()); ++i) {
-            slot.data = slots.data() + i % batch * slot.bytes();
+            out.data = pixels.data() + i % batch * out.bytes();
             const Record &record = records[i];
             try {
                 decode_crop(decoders, record.data.data(), record.data.size(), geometry_of(record.geometry), options,
-                            slot);
-            } catch (const bushel::JpegFault &fault) {
-                std::cerr << "image " << i << ": " << fault.message << std::endl;
+                            out);
+            } catch (const bushel::JpegError &error) {
+                std::cerr << "image " << i << ": " << error.message << std::endl;
                 std::exit(1);
             }
         }

@@ -75,7 +75,7 @@ class Tiles:
             CodecError: That is no JPEG, or not a tiled one.
         """
         try:
-            segments = kernels.jpeg_segments(data)
+            segments = kernels.jpeg_segment_offsets(data)
         except kernels.JpegError as error:
             raise codec_error("jpg", "a tiled JPEG", f"{found_bytes(data)}: {error}") from error
         if len(segments) == 0:

@@ -18,7 +18,7 @@ from bushel.containers.tar.members import ForwardReader, members
 from bushel.containers.tar.samples import Members, tabulate
 from bushel.containers.tar.scan import scan
 from bushel.errors import BushelError, FormatError
-from bushel.kernels import MappedFile, scan_tar, slice_keys
+from bushel.kernels import MappedFile, decode_keys, scan_tar
 
 CASES = [
     ("data-cut", 8192),
@@ -120,9 +120,9 @@ def forward(data: bytes) -> list[tuple[str, int, int, int, bool]]:
 
 def by_kernel(data: bytes) -> list[tuple[str, int, int, int, bool]] | None:
     found = scan_tar(data)
-    if found.problem is not None or not found.terminated or found.tail or ord("S") in found.type:
+    if found.problem is not None or not found.terminated or found.trailing_bytes or ord("S") in found.type:
         return None
-    names = slice_keys(found.names, found.name_offsets, np.arange(len(found)))
+    names = decode_keys(found.names, found.name_offsets, np.arange(len(found)))
     columns = (found.header.tolist(), found.offset.tolist(), found.size.tolist(), found.type.tolist())
     return [
         (name, header, offset, size, kind in (0, 48, 55))

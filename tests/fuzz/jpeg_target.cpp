@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "faults.hpp"
-#include "jpeg_crop.hpp"
-#include "jpeg_transcode.hpp"
+#include "common/exceptions.hpp"
+#include "jpeg/crop.hpp"
+#include "jpeg/encode.hpp"
 
 namespace {
 
@@ -17,18 +17,18 @@ using namespace bushel;
 
 struct Outcome {
     std::vector<std::uint8_t> pixels;
-    std::string fault;  // empty when there is none
+    std::string error;  // empty when there is none
 };
 
 Outcome outcome(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const Geometry &geometry,
-                const JpegOptions &options, Slot slot) {
+                const JpegOptions &options, OutputImage out) {
     Outcome found;
-    found.pixels.resize(slot.bytes());
-    slot.data = found.pixels.data();
+    found.pixels.resize(out.bytes());
+    out.data = found.pixels.data();
     try {
-        decode_crop(decoders, image.data(), image.size(), geometry, options, slot);
-    } catch (const JpegFault &fault) {
-        found.fault = fault.message.empty() ? "(nothing)" : fault.message;
+        decode_crop(decoders, image.data(), image.size(), geometry, options, out);
+    } catch (const JpegError &error) {
+        found.error = error.message.empty() ? "(nothing)" : error.message;
     }
     return found;
 }
@@ -42,13 +42,13 @@ Outcome outcome(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, 
 // of jpeg_baseline.hpp does not look at segments beside the crop, from which libjpeg may resynchronise differently. For
 // the same reason it may succeed where libjpeg alone fails.
 void compare(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const Geometry &geometry,
-             const JpegOptions &options, const Slot &slot) {
+             const JpegOptions &options, const OutputImage &out) {
     JpegOptions alone = options;
     alone.libjpeg = true;
-    const Outcome found = outcome(decoders, image, geometry, options, slot);
-    const Outcome expected = outcome(decoders, image, geometry, alone, slot);
-    if (!expected.fault.empty()) return;
-    if (!found.fault.empty()) fail("only libjpeg alone decodes it:", found.fault);
+    const Outcome found = outcome(decoders, image, geometry, options, out);
+    const Outcome expected = outcome(decoders, image, geometry, alone, out);
+    if (!expected.error.empty()) return;
+    if (!found.error.empty()) fail("only libjpeg alone decodes it:", found.error);
     if (!options.tolerant && found.pixels != expected.pixels) fail("libjpeg alone decodes", "other pixels");
 }
 
@@ -65,11 +65,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     JpegOptions options;
     options.orient = choice[0] & 1, options.tolerant = choice[0] & 2;
     options.reducing_gap = choice[0] & 4 ? 2 : 0;
-    options.most_pixels = 1 << 20;
-    Slot slot;
-    slot.width = choice[1] % 64 + 1, slot.height = choice[2] % 64 + 1;
-    slot.channels = choice[0] & 8 ? 1 : 3;
-    slot.planar = choice[0] & 16;
+    options.max_pixels = 1 << 20;
+    OutputImage out;
+    out.width = choice[1] % 64 + 1, out.height = choice[2] % 64 + 1;
+    out.channels = choice[0] & 8 ? 1 : 3;
+    out.channels_first = choice[0] & 16;
     try {
         const JpegHeader header = check_jpeg(image.data(), image.size(), options);
         const bool turned = options.orient && header.orientation >= 5;
@@ -78,16 +78,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
         geometry.box.left = width * choice[3] / 256, geometry.box.top = height * choice[4] / 256;
         geometry.box.right = geometry.box.left + 1 + (width - geometry.box.left - 1) * choice[5] / 255;
         geometry.box.bottom = geometry.box.top + 1 + (height - geometry.box.top - 1) * choice[6] / 255;
-        geometry.width = slot.width + choice[7] % 16, geometry.height = slot.height + choice[7] / 16;
+        geometry.width = out.width + choice[7] % 16, geometry.height = out.height + choice[7] / 16;
         geometry.left = choice[7] % 16 / 2, geometry.top = choice[7] / 32;
-        geometry.flip_across = choice[0] & 32, geometry.flip_down = choice[0] & 64;
+        geometry.flip_x = choice[0] & 32, geometry.flip_y = choice[0] & 64;
         if (choice[0] & 128) {  // from what is stored to what is tiled to pixels
             const std::vector<std::uint8_t> tiled =
-                tile_jpeg(image.data(), image.size(), choice[7] & 1, options.most_pixels);
-            compare(decoders, tiled, geometry, options, slot);
+                tile_jpeg(image.data(), image.size(), choice[7] & 1, options.max_pixels);
+            compare(decoders, tiled, geometry, options, out);
         }
-        compare(decoders, image, geometry, options, slot);
-    } catch (const JpegFault &) {
+        compare(decoders, image, geometry, options, out);
+    } catch (const JpegError &) {
     }
     return 0;
 }

@@ -75,7 +75,7 @@ def test_all_forms_agree_with_slices(
     records = expected(contents, rows)
     batch = columns(rows)
     crc = sums(records) if checked else None
-    kernels.announce(files, *batch)
+    kernels.prefetch(files, *batch)
     for _ in range(2):  # through pread, then through the map
         assert kernels.read_many(files, *batch, crc) == records
         data, offsets = kernels.gather(files, *batch, crc)
@@ -143,7 +143,7 @@ FORMS: list[Form] = [
     lambda files, batch: kernels.read_many(files, *batch),
     lambda files, batch: kernels.gather(files, *batch),
     lambda files, batch: kernels.gather_into(files, *batch, None, np.empty(1000, np.uint8)),
-    lambda files, batch: kernels.announce(files, *batch),
+    lambda files, batch: kernels.prefetch(files, *batch),
     lambda files, batch: kernels.crc32_many(files, *batch),
 ]
 
@@ -250,7 +250,7 @@ def test_wrong_arrays(files: list[MappedFile]) -> None:
 
 def test_where_to_gather_into(files: list[MappedFile]) -> None:
     batch = columns([(0, 0, 10)])
-    with pytest.raises(ValueError, match="out holds 9 bytes, the rows 10"):
+    with pytest.raises(ValueError, match="out holds 9 bytes, but the rows have 10"):
         kernels.gather_into(files, *batch, None, np.zeros(9, np.uint8))
     fixed = np.zeros(10, np.uint8)
     fixed.flags.writeable = False

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from tests.kernels.jpegs import Pixels, all_kinds, by_pillow, picture, row, save
 
-from bushel.kernels import JpegError, decode_jpeg, decode_jpegs, jpeg_header, jpeg_segments, tile_jpeg
+from bushel.kernels import JpegError, decode_jpeg, decode_jpegs, jpeg_header, jpeg_segment_offsets, tile_jpeg
 
 KINDS = all_kinds()
 OWN = ("4:4:4", "4:2:2", "4:2:0", "grey", "restarts", "row restarts", "narrow", "flat", "one pixel")
@@ -55,7 +55,7 @@ def boxes(data: bytes, count: int, seed: int) -> Iterator[Box]:
 
 def check(data: bytes, count: int = 6, seed: int = 0) -> None:
     """The whole, its luma, crops, and crops at each scale of the inverse DCT."""
-    components = jpeg_header(data)[2]
+    components = jpeg_header(data).components
     assert_same(whole(data), whole(data, libjpeg=True))
     if components != 4:
         assert_same(whole(data, grey=True), whole(data, grey=True, libjpeg=True))
@@ -301,7 +301,7 @@ def test_stuffed_bytes_at_every_place() -> None:
 def test_odd_restarts() -> None:
     """Markers that are missing, too many, or out of order, and bytes where none belong."""
     for data in (KINDS["restarts"], tile_jpeg(KINDS["4:2:0"])):
-        begins = jpeg_segments(data).tolist() or [data.index(bytes([0xFF, 0xD0 + n])) + 2 for n in range(8)]
+        begins = jpeg_segment_offsets(data).tolist() or [data.index(bytes([0xFF, 0xD0 + n])) + 2 for n in range(8)]
         for at in begins[1:6]:
             marker = data[at - 2 : at]
             for change in (b"", marker * 2, marker + b"\xff\xd9", b"\xff\xd7", b"\xff\x00", b"\x00" + marker):

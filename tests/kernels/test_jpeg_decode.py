@@ -66,7 +66,7 @@ def test_grey_into_one_channel() -> None:
     out = np.zeros((2, 20, 30, 1), np.uint8)
     found = decode_jpegs([KINDS["grey"], KINDS["4:2:0"]], np.repeat(row((5, 6, 35, 26)), 2, axis=0), out)
     np.testing.assert_array_equal(out[0, :, :, 0], by_pillow(KINDS["grey"])[6:26, 5:35])
-    assert found == [(1, "it has colours, the array one channel")]
+    assert found == [(1, "it has colours, but the array has one channel")]
     assert not out[1].any()
 
 
@@ -162,7 +162,7 @@ def test_sizes_that_a_file_cannot_have_allocate_nothing() -> None:
     with pytest.raises(JpegError, match="65500x65500 pixels, more than the 89478485 allowed"):
         decode_jpeg(bytes(data))
     with pytest.raises(JpegError, match="bytes are too few for 65500x65500 pixels"):
-        decode_jpeg(bytes(data), most_pixels=2**40)
+        decode_jpeg(bytes(data), max_pixels=2**40)
     data[at : at + 4] = b"\x00\x00\x00\x10"
     with pytest.raises(JpegError, match="its size is 16x0"):
         decode_jpeg(bytes(data))
@@ -202,7 +202,7 @@ def test_nothing_leaks() -> None:
 
 def test_arguments() -> None:
     data, rows, out = KINDS["4:4:4"], row((0, 0, 4, 4)), np.zeros((1, 4, 4, 3), np.uint8)
-    with pytest.raises(ValueError, match="out has 1 slots, expected 2"):
+    with pytest.raises(ValueError, match="out has room for 1 images, expected 2"):
         decode_jpegs([data, data], rows, out)
     with pytest.raises(ValueError, match="geometry has 1 rows, expected 2"):
         decode_jpegs([data, data], rows, np.zeros((2, 4, 4, 3), np.uint8))

@@ -18,8 +18,8 @@ from bushel.kernels import (
     is_tiled_jpeg,
     jpeg_coefficients,
     jpeg_header,
+    jpeg_segment_offsets,
     jpeg_segment_window,
-    jpeg_segments,
     splice_jpeg,
     tile_jpeg,
 )
@@ -63,7 +63,7 @@ def test_nothing_is_lost(kind: str) -> None:
 def test_segments(kind: str) -> None:
     width, height, _, _ = jpeg_header(KINDS[kind])
     tiled = tile_jpeg(KINDS[kind])
-    begins = jpeg_segments(tiled)
+    begins = jpeg_segment_offsets(tiled)
     columns, rows = -(-width // MCU[kind][0]), -(-height // MCU[kind][1])
     assert (len(begins) - 1) % rows == 0
     assert columns % ((len(begins) - 1) // rows) == 0
@@ -78,7 +78,7 @@ def test_segments(kind: str) -> None:
 )
 def test_segments_are_near_64_pixels(width: int, sampling: int, segments: int) -> None:
     tiled = tile_jpeg(save(picture(width, 8), subsampling=sampling))
-    assert len(jpeg_segments(tiled)) - 1 == segments
+    assert len(jpeg_segment_offsets(tiled)) - 1 == segments
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -127,10 +127,10 @@ def test_splice_is_a_jpeg_of_its_own() -> None:
 
 def test_segments_that_are_not_those_of_the_jpeg() -> None:
     tiled, box = tile_jpeg(save(picture(640, 480), subsampling=2)), (200, 100, 300, 200)
-    segments = jpeg_segments(tiled)
+    segments = jpeg_segment_offsets(tiled)
     assert splice_jpeg(tiled, box, segments) == splice_jpeg(tiled, box)
     for wrong in (segments[:-1], segments[::-1].copy(), segments + 10, segments - 10, segments * 2**40):
-        with pytest.raises(ValueError, match="not those of this JPEG"):
+        with pytest.raises(ValueError, match="do not belong to this JPEG"):
             splice_jpeg(tiled, box, wrong)
     assert jpeg_segment_window(tiled[: segments[0]], box) == (2, 5, 5, 14, 10)
     assert jpeg_segment_window(tiled, (0, 0, 640, 480)) is None
@@ -152,7 +152,7 @@ def test_metadata() -> None:
 
 def test_damage_is_found_or_passed_by() -> None:
     tiled = tile_jpeg(save(picture(640, 480), subsampling=2))
-    begins = jpeg_segments(tiled).tolist()
+    begins = jpeg_segment_offsets(tiled).tolist()
     whole = decode_jpeg(tiled)
     box = (300, 200, 420, 330)
     for number in range(0, len(begins) - 1, 3):
@@ -165,7 +165,7 @@ def test_damage_is_found_or_passed_by() -> None:
             in_splice = tiled[begins[number] : begins[number + 1] - 2] in touched[0]
             assert in_splice or (out[0] == whole[200:330, 300:420]).all()
     missing = tiled[: begins[7] - 2] + tiled[begins[8] - 2 :]
-    assert len(jpeg_segments(missing)) == 0
+    assert len(jpeg_segment_offsets(missing)) == 0
     assert not is_tiled_jpeg(missing)
     for cut in range(0, len(tiled), 997):
         with pytest.raises(JpegError):

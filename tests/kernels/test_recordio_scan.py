@@ -12,7 +12,7 @@ from bushel.kernels import (
     ExtentError,
     MappedFile,
     RecordioRecords,
-    holds_recordio_magic,
+    contains_recordio_magic,
     join_recordio,
     scan_recordio,
     split_recordio,
@@ -150,8 +150,8 @@ WHOLE = word(0, 4) + b"good"
         (word(1, 4) + b"abcd", "ends before the last part", 12),
         (word(1, 0) + word(2, 0) + word(0, 0), "before the last part", 16),
         (word(1, 0) + word(1, 0), "before the last part", 8),
-        (word(1, 3) + b"abc\0" + word(3, 0), "no multiple of 4", 0),
-        (word(1, 0) + word(2, 1) + b"a\0\0\0" + word(3, 0), "no multiple of 4", 8),
+        (word(1, 3) + b"abc\0" + word(3, 0), "not a multiple of 4", 0),
+        (word(1, 0) + word(2, 1) + b"a\0\0\0" + word(3, 0), "not a multiple of 4", 8),
     ],
 )
 def test_damage_ends_the_scan_and_is_named(damage: bytes, problem: str, at: int) -> None:
@@ -181,7 +181,7 @@ def test_the_scan_goes_on_behind_damage() -> None:
 
 def test_join_wants_exactly_one_record() -> None:
     assert join_recordio(bytearray(WHOLE)) == b"good"
-    with pytest.raises(ValueError, match="behind the end of the record, at byte 12"):
+    with pytest.raises(ValueError, match="after the end of the record, at byte 12"):
         join_recordio(WHOLE + WHOLE)
     with pytest.raises(ValueError, match="cut inside a header, at byte 0"):
         join_recordio(b"")
@@ -236,4 +236,4 @@ def test_golden_files(golden: Path) -> None:
 @given(st.lists(st.sampled_from([MAGIC, b"abcd", b"x", MAGIC[1:]]), max_size=8).map(b"".join), st.integers(0, 5000))
 def test_magic_words_are_seen_where_a_record_is_split(payload: bytes, before: int) -> None:
     payload = bytes(before) + payload
-    assert holds_recordio_magic(payload) == (len(split_recordio(payload)) != 8 + len(payload) + -len(payload) % 4)
+    assert contains_recordio_magic(payload) == (len(split_recordio(payload)) != 8 + len(payload) + -len(payload) % 4)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.kernels import ExtentError, MappedFile, TarMembers, TarScanner, scan_tar, slice_keys
+from bushel.kernels import ExtentError, MappedFile, TarMembers, TarScanner, decode_keys, scan_tar
 
 Row = tuple[str, int, int, int]  # name, where its data begins, its size, where its first header begins
 
 
 def rows_of(found: TarMembers) -> list[Row]:
-    names = slice_keys(found.names, found.name_offsets, np.arange(len(found)))
+    names = decode_keys(found.names, found.name_offsets, np.arange(len(found)))
     return list(zip(names, found.offset.tolist(), found.size.tolist(), found.header.tolist(), strict=True))
 
 
@@ -31,7 +31,7 @@ def slashless(rows: list[Row]) -> list[Row]:
 
 
 def all_of(found: TarMembers) -> tuple[object, ...]:
-    ends = (found.end, found.zero_blocks, found.tail, found.problem, found.problem_offset)
+    ends = (found.end, found.zero_blocks, found.trailing_bytes, found.problem, found.problem_offset)
     return rows_of(found), found.type.tolist(), *ends
 
 
@@ -120,8 +120,8 @@ def planned(plan: Plan) -> bytes:
     return out.getvalue()
 
 
-def fed(data: bytes, smallest_window: int = 0) -> TarMembers:
-    scanner = TarScanner(len(data), smallest_window=smallest_window)
+def fed(data: bytes, min_window: int = 0) -> TarMembers:
+    scanner = TarScanner(len(data), min_window=min_window)
     while (window := scanner.next_window()) is not None:
         offset, length = window
         assert 0 < length <= len(data) - offset
@@ -130,13 +130,13 @@ def fed(data: bytes, smallest_window: int = 0) -> TarMembers:
 
 
 @given(plans, st.sampled_from([0, 512, 5000, 10**9]))
-def test_agrees_with_tarfile(plan: Plan, smallest_window: int) -> None:
+def test_agrees_with_tarfile(plan: Plan, min_window: int) -> None:
     data = planned(plan)
     found = scan_tar(data)
     assert slashless(rows_of(found)) == slashless(reference_rows(data))
-    assert (found.problem, found.problem_offset, found.tail) == (None, -1, 0)
+    assert (found.problem, found.problem_offset, found.trailing_bytes) == (None, -1, 0)
     assert found.terminated
-    assert same(fed(data, smallest_window), found)
+    assert same(fed(data, min_window), found)
 
 
 @pytest.mark.parametrize("format", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
@@ -310,7 +310,7 @@ def test_ends_of_an_archive(end: bytes, zero_blocks: int, tail: int, tmp_path: P
     (tmp_path / "x.tar").write_bytes(data)
     for found in (scan_tar(data), scan_tar(MappedFile(tmp_path / "x.tar")), fed(data)):
         assert rows_of(found) == [("a", 512, 3, 0)]
-        assert (found.end, found.zero_blocks, found.tail, found.problem) == (1024, zero_blocks, tail, None)
+        assert (found.end, found.zero_blocks, found.trailing_bytes, found.problem) == (1024, zero_blocks, tail, None)
         assert found.terminated == (zero_blocks == 2)
 
 
@@ -344,7 +344,7 @@ def test_the_scanner_is_fed_as_it_asks() -> None:
     scanner = TarScanner(len(data))
     with pytest.raises(ValueError, match="not over"):
         scanner.finish()
-    with pytest.raises(ValueError, match="fed 100 bytes at 0, at least 512 are needed"):
+    with pytest.raises(ValueError, match="fed 100 bytes at 0, but at least 512 are needed"):
         scanner.feed(data[:100])
     scanner.feed(data[:600])  # less than asked for, but enough to go on
     assert scanner.next_window() == (1024, len(data) - 1024)
@@ -390,7 +390,7 @@ def test_golden_files(golden: Path) -> None:
     for path in files:
         found = scan_tar(MappedFile(path))
         assert slashless(rows_of(found)) == slashless(reference_rows(path.read_bytes()))
-        assert (found.problem, found.terminated, found.tail) == (None, True, 0)
+        assert (found.problem, found.terminated, found.trailing_bytes) == (None, True, 0)
         assert same(found, fed(path.read_bytes()))
 
 
@@ -409,4 +409,4 @@ def test_golden_damage(golden: Path) -> None:
     found = {name: scan_tar(MappedFile(cases / name / "train-000000.tar")) for name in problems}
     assert {name: members.problem for name, members in found.items()} == problems
     assert not found["cut-at-a-border"].terminated
-    assert found["garbage-behind-the-end"].tail == 800
+    assert found["garbage-behind-the-end"].trailing_bytes == 800

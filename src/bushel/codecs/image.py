@@ -100,7 +100,7 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
     limit = Image.MAX_IMAGE_PIXELS
     try:
         most = _JPEG_PIXELS if limit is None else limit
-        return decode_jpeg(data, orient=reading.orient, tolerant=reading.tolerant, most_pixels=most)
+        return decode_jpeg(data, orient=reading.orient, tolerant=reading.tolerant, max_pixels=most)
     except JpegError as error:
         raise codec_error(codec, "a whole image (JPEG)", f"{found_bytes(data)}: {error}") from error
 

@@ -85,7 +85,7 @@ def _run(calls: Sequence[Call], value: Any, rng: np.random.Generator) -> Any:
 
 def _decoded(plan: DecodePlan, data: Buffer, geometry: Geometry) -> Image:
     width, height = geometry.size
-    channels = 1 if kernels.jpeg_header(data)[2] == 1 else 3
+    channels = 1 if kernels.jpeg_header(data).components == 1 else 3
     out = np.empty((1, height, width, channels), np.uint8)
     errors = decode_into(plan, [data], [geometry], out)
     if errors:

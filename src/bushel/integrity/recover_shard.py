@@ -89,7 +89,7 @@ def _salvage_tar(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
                 fault(FormatError(found.problem, file=file.path, offset=behind))
             elif not found.terminated:
                 fault(FormatError("the archive ends without its two empty blocks", file=file.path, offset=behind))
-            elif not found.tail:
+            elif not found.trailing_bytes:
                 break
             start = _next_header(file, max(behind, start) + _BLOCK)
         copy.write(bytes(2 * _BLOCK))

@@ -12,7 +12,7 @@ field: nothing is read, and its file and offset are ignored.
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,21 @@ class ExtentError(ValueError):
 
 class JpegError(ValueError):
     """Bytes that are no JPEG, or one that cannot be decoded as asked; the message says what is wrong with "it"."""
+
+class JpegHeader(NamedTuple):
+    """The result of `jpeg_header`.
+
+    Attributes:
+        width: Pixels of the stored image.
+        height: Pixels of the stored image.
+        components: 1 (grey), 3 (colour) or 4 (CMYK).
+        orientation: Exif orientation, 1 to 8; 1 if it is not recorded.
+    """
+
+    width: int
+    height: int
+    components: int
+    orientation: int
 
 class MappedFile:
     """A read-only local file, mapped into memory, whose pages are only touched when they are known to be there.
@@ -148,7 +163,7 @@ def map_array(path: str | PathLike[str]) -> NDArray[np.uint8]:
         OSError: The file cannot be opened or mapped.
     """
 
-def announce(
+def prefetch(
     files: Sequence[MappedFile], file: NDArray[np.int32] | int, offset: NDArray[np.int64], length: NDArray[np.int64]
 ) -> None:
     """Starts reading the extents of a future batch in the background, and returns at once.
@@ -190,7 +205,7 @@ def hash_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np
         ValueError: Offsets that descend or leave ``data``.
     """
 
-def slice_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
+def decode_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
     """The keys at ``rows``, decoded from UTF-8; bytes that are not UTF-8 become surrogates (``surrogateescape``).
 
     Raises:
@@ -234,7 +249,7 @@ class TarMembers:
     def terminated(self) -> bool:
         """Whether the end marker of two zero blocks was found."""
     @property
-    def tail(self) -> int:
+    def trailing_bytes(self) -> int:
         """Bytes from the first that is not zero behind the end marker to the end of the file; 0: nothing but zeros."""
     @property
     def problem(self) -> str | None:
@@ -258,14 +273,14 @@ class TarScanner:
     Args:
         size: Of the archive in bytes.
         start: Where a header is expected; a multiple of 512.
-        smallest_window: Ask for at least so many bytes at once, where the file has them: with object stores, whose
+        min_window: Ask for at least so many bytes at once, where the file has them: with object stores, whose
             requests take long, as much as is transferred in the time of a request (1 MiB).
 
     Raises:
         ValueError: ``start`` is no multiple of 512 or not inside.
     """
 
-    def __init__(self, size: int, start: int = 0, smallest_window: int = 0) -> None: ...
+    def __init__(self, size: int, start: int = 0, min_window: int = 0) -> None: ...
     def next_window(self) -> tuple[int, int] | None:
         """Offset and length of the bytes to feed next; None when the scan is over."""
     def feed(self, data: _Bytes) -> None:
@@ -353,7 +368,7 @@ def join_recordio(raw: _Bytes) -> bytes:
         ValueError: ``raw`` is not exactly one record (padding behind it counts as too much).
     """
 
-def holds_recordio_magic(payload: _Bytes) -> bool:
+def contains_recordio_magic(payload: _Bytes) -> bool:
     """Whether an aligned word of a payload is the magic one, so that `split_recordio` would split it into parts."""
 
 def split_recordio(payload: _Bytes) -> bytes:
@@ -363,7 +378,7 @@ def split_recordio(payload: _Bytes) -> bytes:
         ValueError: The payload is longer than 2**29 - 1 bytes, the limit of the format.
     """
 
-def jpeg_header(data: _Bytes) -> tuple[int, int, int, int]:
+def jpeg_header(data: _Bytes) -> JpegHeader:
     """Width, height, components and Exif orientation of a JPEG, from the bytes before its first scan.
 
     Width and height are those of the stored image: with an orientation of 5 to 8 the upright one has them exchanged.
@@ -381,7 +396,7 @@ def decode_jpeg(
     fast: bool = False,
     grey: bool = False,
     libjpeg: bool = False,
-    most_pixels: int = 89478485,
+    max_pixels: int = 89478485,
 ) -> NDArray[np.uint8]:
     """Decodes a whole JPEG (accurate inverse DCT, smooth chroma upsampling).
 
@@ -397,7 +412,7 @@ def decode_jpeg(
             ``fastdct`` and ``fastupsample``. Levels differ by a few.
         grey: Only the luma of a colour JPEG, without the work for its colours.
         libjpeg: Let libjpeg-turbo decode all images.
-        most_pixels: Refuse larger images. The default is Pillow's limit.
+        max_pixels: Refuse larger images. The default is Pillow's limit.
 
     Returns:
         uint8, HxWx3 RGB, or HxW for a grey JPEG or with ``grey``. CMYK and YCCK become RGB as in Pillow.
@@ -419,7 +434,7 @@ def decode_jpegs(
     orient: bool = False,
     tolerant: bool = False,
     libjpeg: bool = False,
-    most_pixels: int = 89478485,
+    max_pixels: int = 89478485,
 ) -> list[tuple[int, str]]:
     """Decodes, crops, resizes and mirrors JPEGs, each into its slot of a batch array.
 
@@ -442,7 +457,7 @@ def decode_jpegs(
         orient: Turn and mirror as the Exif orientation says, before everything else.
         tolerant: As in `decode_jpeg`. The unread rest of a file is never an error.
         libjpeg: As in `decode_jpeg`.
-        most_pixels: As in `decode_jpeg`.
+        max_pixels: As in `decode_jpeg`.
 
     Returns:
         (row, what is wrong) for each JPEG that failed, ascending; their slots are as they were.
@@ -492,7 +507,7 @@ def encode_jpeg(
         ValueError: Quality or sampling is out of range.
     """
 
-def tile_jpeg(data: _Bytes, *, metadata: bool = False, most_pixels: int = 89478485) -> bytes:
+def tile_jpeg(data: _Bytes, *, metadata: bool = False, max_pixels: int = 89478485) -> bytes:
     """Writes a JPEG anew, without loss, as a tiled one (docs/tiled-jpeg.md).
 
     The result is sequential, in one scan, with Huffman tables of its own, and has a restart marker behind every segment
@@ -502,7 +517,7 @@ def tile_jpeg(data: _Bytes, *, metadata: bool = False, most_pixels: int = 894784
         data: Any JPEG that libjpeg-turbo reads, progressive and arithmetic-coded ones too.
         metadata: Whether Exif, colour profile, comments and other application segments come along. Without them an
             orientation still does.
-        most_pixels: As in `decode_jpeg`.
+        max_pixels: As in `decode_jpeg`.
 
     Raises:
         JpegError: As in `decode_jpeg`.
@@ -515,7 +530,7 @@ def is_tiled_jpeg(data: _Bytes) -> bool:
         JpegError: As in `jpeg_header`.
     """
 
-def jpeg_segments(data: _Bytes) -> NDArray[np.int64]:
+def jpeg_segment_offsets(data: _Bytes) -> NDArray[np.int64]:
     """Where the segments of a tiled JPEG begin, row by row of MCUs.
 
     Returns:
@@ -553,7 +568,7 @@ def splice_jpeg(
     Args:
         data: The JPEG. With ``segments``, only its header and the segments of `jpeg_segment_window` are looked at.
         box: Left, top, right, bottom, in pixels.
-        segments: What `jpeg_segments` returned for it; None: they are searched.
+        segments: What `jpeg_segment_offsets` returned for it; None: they are searched.
 
     Returns:
         The JPEG, without metadata, and the column and row of the image at which it begins. None when the image is not
@@ -564,7 +579,7 @@ def splice_jpeg(
         ValueError: The box is not inside the image, or ``segments`` are not those of such a JPEG.
     """
 
-def jpeg_coefficients(data: _Bytes, *, most_pixels: int = 89478485) -> list[NDArray[np.int16]]:
+def jpeg_coefficients(data: _Bytes, *, max_pixels: int = 89478485) -> list[NDArray[np.int16]]:
     """The quantised DCT coefficients of each component: shape (rows, columns, 64) in blocks, natural order.
 
     Raises:

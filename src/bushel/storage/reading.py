@@ -115,7 +115,7 @@ def gather(files: Sequence[File], extents: Extents) -> tuple[npt.NDArray[np.uint
 def prefetch(files: Sequence[File], extents: Extents) -> None:
     """Tell the operating system that these extents will be read soon. Costs nothing where that is not possible."""
     if all(isinstance(file, MappedFile) for file in files):
-        kernels.announce(cast("list[MappedFile]", list(files)), _numbers(extents), extents.offset, extents.length)
+        kernels.prefetch(cast("list[MappedFile]", list(files)), _numbers(extents), extents.offset, extents.length)
 
 
 def _read(

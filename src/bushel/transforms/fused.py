@@ -164,10 +164,10 @@ def _header(data: Buffer) -> tuple[int, int, int]:
     """Return width, height and Exif orientation, which is 1 for an upright image."""
     if _is_jpeg(data):
         try:
-            width, height, _, orientation = kernels.jpeg_header(data)
+            header = kernels.jpeg_header(data)
         except kernels.JpegError as error:
             raise _bad_jpeg(data, str(error)) from error
-        return width, height, orientation
+        return header.width, header.height, header.orientation
     from PIL import Image as Pillow
 
     try:

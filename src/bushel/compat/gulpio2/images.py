@@ -44,7 +44,7 @@ def jpeg_bytes_to_rgb(jpeg_bytes: Buffer) -> Image:
 
 def jpeg_bytes_to_gray(jpeg_bytes: Buffer) -> Image:
     """Decode the luma of a frame to HxW."""
-    if jpeg_header(jpeg_bytes)[2] == 4:
+    if jpeg_header(jpeg_bytes).components == 4:
         from PIL import Image as Pillow
 
         return np.asarray(Pillow.fromarray(decode_jpeg(jpeg_bytes, fast=True)).convert("L"))

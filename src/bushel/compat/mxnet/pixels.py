@@ -65,9 +65,10 @@ def decode(data: Buffer, flag: int = COLOUR, *, tolerant: bool = True) -> Array:
 
 
 def _jpeg(data: Buffer, flag: int, tolerant: bool) -> Array:
-    _, _, components, orientation = kernels.jpeg_header(data)
-    if flag == GREY and components == 3 and (luma := _luma(data)) is not None:
-        return np.ascontiguousarray(_UPRIGHT[orientation](luma)) if orientation in _UPRIGHT else luma
+    header = kernels.jpeg_header(data)
+    if flag == GREY and header.components == 3 and (luma := _luma(data)) is not None:
+        turn = _UPRIGHT.get(header.orientation)
+        return luma if turn is None else np.ascontiguousarray(turn(luma))
     image = kernels.decode_jpeg(data, orient=flag != UNCHANGED, tolerant=tolerant)
     return image if flag == UNCHANGED else _converted(image, flag)
 

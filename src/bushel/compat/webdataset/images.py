@@ -103,7 +103,7 @@ def _jpeg(data: bytes) -> np.ndarray[Any, Any] | None:
     if data[:2] != _JPEG_MAGIC:
         return None
     try:
-        return None if jpeg_header(data)[2] == _CMYK else decode_jpeg(data)
+        return None if jpeg_header(data).components == _CMYK else decode_jpeg(data)
     except JpegError:
         return None
 

@@ -131,7 +131,7 @@ class RecordIOWriter:
                 f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag, tar or ffrecord"
             )
         whole = all(memoryview(piece).nbytes % 4 == 0 for piece in pieces[:-1])
-        if whole and not any(kernels.holds_recordio_magic(piece) for piece in pieces):
+        if whole and not any(kernels.contains_recordio_magic(piece) for piece in pieces):
             offset, raw, split = self._data.write(_PART.pack(_MAGIC, size)), 8 + size, False
             for piece in pieces:
                 self._data.write(piece)

@@ -14,7 +14,7 @@ from bushel.containers.tar.samples import Members
 from bushel.containers.tar.scan import damage, regular, scan
 from bushel.core.index.table import I64
 from bushel.errors import FormatError
-from bushel.kernels import MappedFile, announce, read_many
+from bushel.kernels import MappedFile, prefetch, read_many
 from bushel.storage import ExtentError, is_compressed
 from bushel.storage.forward import decompressed
 
@@ -78,7 +78,7 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
     while plan is not None:
         following = next(plans, None) if plan.refusal is None else None
         if following is not None:
-            announce([file], 0, table.offset[following.rows], table.size[following.rows])
+            prefetch([file], 0, table.offset[following.rows], table.size[following.rows])
         try:
             datas = read_many([file], 0, table.offset[plan.rows], table.size[plan.rows])
         except ExtentError as error:

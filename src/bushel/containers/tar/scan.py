@@ -61,9 +61,10 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         return FormatError(f"not a tar archive: {why}", file=file.path, offset=0, hint=hint)
     if found.problem is not None:
         return FormatError(found.problem, file=file.path, offset=found.problem_offset, hint=hint)
-    if found.tail:
-        where = file.size - found.tail
-        message = f"{found.tail} bytes after the end of the archive; of concatenated archives only the first is read"
+    if found.trailing_bytes:
+        extra = found.trailing_bytes
+        where = file.size - extra
+        message = f"{extra} bytes after the end of the archive; of concatenated archives only the first is read"
         return FormatError(message, file=file.path, offset=where, hint=hint)
     if not found.terminated:
         message = "the archive ends without its two empty blocks: members may be missing"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bushel.codecs import holds_image
 from bushel.containers.base import Shard
 from bushel.core.index.table import INLINE, MISSING, Column, Segments, ShardIndex
-from bushel.kernels import JpegError, jpeg_segments
+from bushel.kernels import JpegError, jpeg_segment_offsets
 from bushel.storage import AnyPath, File, open_file
 
 __all__ = ["NO_SEGMENTS", "with_more_segments", "with_segments"]
@@ -71,6 +71,6 @@ def _scan(column: Column, file: File, known: Segments = NO_SEGMENTS) -> Segments
 
 def _segments(data: bytes) -> npt.NDArray[np.int64]:
     try:
-        return jpeg_segments(data)
+        return jpeg_segment_offsets(data)
     except JpegError:  # an image of another kind, or a damaged one: whoever reads it will see
         return np.zeros(0, np.int64)

@@ -193,7 +193,7 @@ class Keys:
 
     def take(self, samples: I64) -> list[str]:
         """The keys of these samples."""
-        return kernels.slice_keys(self.text, self.offsets, samples)
+        return kernels.decode_keys(self.text, self.offsets, samples)
 
     def duplicates(self) -> list[str]:
         """The keys that more than one sample has, each once."""

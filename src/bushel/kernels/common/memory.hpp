@@ -1,0 +1,97 @@
+// Reused memory: work buffers of a thread, and pixels of decoded images.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace bushel {
+
+// A work buffer that grows and is used again.
+class Buffer {
+public:
+    // Return at least `size` bytes, not initialised. The previous contents are lost.
+    std::uint8_t *bytes(std::size_t size) {
+        if (size > size_ || size_ > max_kept) {
+            data_.reset();
+            size_ = 0;
+            data_.reset(new std::uint8_t[size]);
+            size_ = size;
+        }
+        return data_.get();
+    }
+
+private:
+    static constexpr std::size_t max_kept = std::size_t{32} << 20;  // the memory of one huge image is not kept for ever
+
+    std::unique_ptr<std::uint8_t[]> data_;
+    std::size_t size_ = 0;
+};
+
+// A pool of pixel memory, of at most 64 MiB, from which decoded images are taken and to which they return: new pages
+// from the system cost a quarter of the time that decoding a video frame takes. Use it only with the interpreter lock
+// held; the lock guards it, across a fork too.
+class PixelStore {
+public:
+    static PixelStore &shared() {
+        static PixelStore *const store = new PixelStore;  // never destroyed: arrays may outlive all static objects
+        return *store;
+    }
+
+    // Take at least `size` bytes, not initialised.
+    std::uint8_t *take(std::size_t size) {
+        const std::size_t oldest = blocks_.size() - std::min(blocks_.size(), max_searched);
+        for (std::size_t i = blocks_.size(); i-- > oldest;) {
+            std::uint8_t *const pixels = blocks_[i];
+            const std::size_t found = size_of(pixels);
+            if (found < size || found > size + size / 8) continue;
+            blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+            bytes_ -= found;
+            return pixels;
+        }
+        auto *const block = static_cast<std::uint8_t *>(::operator new(size + header_size));
+        std::memcpy(block, &size, sizeof size);
+        return block + header_size;
+    }
+
+    // Give back what `take` returned.
+    void give(std::uint8_t *pixels) noexcept {
+        const std::size_t size = size_of(pixels);
+        if (size < min_size || size > max_bytes / 4) {
+            free(pixels);
+            return;
+        }
+        while (bytes_ + size > max_bytes) {
+            bytes_ -= size_of(blocks_.front());
+            free(blocks_.front());
+            blocks_.erase(blocks_.begin());
+        }
+        try {
+            blocks_.push_back(pixels);
+            bytes_ += size;
+        } catch (const std::bad_alloc &) {
+            free(pixels);
+        }
+    }
+
+private:
+    static constexpr std::size_t header_size = 64;  // holds the size, and aligns pixels to a cache line
+    static constexpr std::size_t min_size = std::size_t{64} << 10, max_bytes = std::size_t{64} << 20;
+    static constexpr std::size_t max_searched = 16;
+
+    static std::size_t size_of(const std::uint8_t *pixels) {
+        std::size_t size;
+        std::memcpy(&size, pixels - header_size, sizeof size);
+        return size;
+    }
+
+    static void free(std::uint8_t *pixels) { ::operator delete(pixels - header_size); }
+
+    std::vector<std::uint8_t *> blocks_;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace bushel

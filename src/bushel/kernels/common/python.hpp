@@ -1,0 +1,90 @@
+// Helpers of the bindings: arguments from Python objects, and arrays to Python objects.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bushel {
+
+namespace nb = nanobind;
+
+template <typename T>
+using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+constexpr const char *type_name();
+template <>
+constexpr const char *type_name<const std::uint8_t>() {
+    return "uint8";
+}
+template <>
+constexpr const char *type_name<std::uint8_t>() {
+    return "writable uint8";
+}
+template <>
+constexpr const char *type_name<const std::int32_t>() {
+    return "int32";
+}
+template <>
+constexpr const char *type_name<const std::uint32_t>() {
+    return "uint32";
+}
+template <>
+constexpr const char *type_name<const std::int64_t>() {
+    return "int64";
+}
+
+// Return the array itself, never a converted copy: that would hide a wrong dtype and cost a copy per call.
+template <typename T>
+Array<T> array_argument(nb::handle object, const char *name) {
+    Array<T> array;
+    if (!nb::try_cast(object, array, false)) {
+        throw nb::type_error(
+            (std::string(name) + ": expected a contiguous one-dimensional " + type_name<T>() + " array").c_str());
+    }
+    return array;
+}
+
+// The bytes of any object with the buffer protocol.
+class BufferArgument {
+public:
+    explicit BufferArgument(nb::handle object) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    }
+    ~BufferArgument() { PyBuffer_Release(&view_); }
+    BufferArgument(const BufferArgument &) = delete;
+    BufferArgument &operator=(const BufferArgument &) = delete;
+
+    const std::uint8_t *data() const { return static_cast<const std::uint8_t *>(view_.buf); }
+    std::size_t size() const { return static_cast<std::size_t>(view_.len); }
+
+private:
+    Py_buffer view_;
+};
+
+// Return a new array that owns its elements.
+template <typename T>
+nb::object owned_array(T *elements, std::size_t count) {
+    nb::capsule owner(elements, [](void *memory) noexcept { delete[] static_cast<T *>(memory); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(elements, {count}, owner));
+}
+
+// Return a read-only view of a vector, which keeps `owner` alive.
+template <typename T>
+nb::object view_of(const std::vector<T> &elements, nb::handle owner) {
+    return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(elements.data(), {elements.size()}, owner));
+}
+
+inline nb::object optional_text(const std::string &text) {
+    return text.empty() ? nb::none() : nb::object(nb::str(text.c_str()));
+}
+
+void bind_files(nb::module_ &module);
+void bind_jpeg(nb::module_ &module);
+void bind_scans(nb::module_ &module);
+void bind_keys(nb::module_ &module);
+
+}  // namespace bushel

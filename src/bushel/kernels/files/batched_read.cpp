@@ -1,0 +1,213 @@
+#include "files/batched_read.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "files/crc32.hpp"
+#include "common/exceptions.hpp"
+#include "files/byte_source.hpp"
+
+namespace bushel {
+
+namespace {
+
+using Reason = ExtentError::Reason;
+
+constexpr std::int64_t max_int64 = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t end_of(std::int64_t offset, std::int64_t length) {
+    return offset > max_int64 - std::max(length, std::int64_t{0}) ? max_int64 : offset + length;
+}
+
+ExtentError shrunk(const MappedFile &file, std::size_t row) {
+    return ExtentError(Reason::shrunk, row, file.size(), file.size_now(), file.path());
+}
+
+std::vector<std::size_t> unseen_rows(const Batch &batch) {
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        if (!batch.missing(row) && !batch.file_of(row).seen(batch.offset[row], batch.length[row])) rows.push_back(row);
+    }
+    return rows;
+}
+
+void sort_by_offset(const Batch &batch, std::vector<std::size_t> &rows) {
+    std::sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+        const int file_a = batch.file ? batch.file[a] : 0, file_b = batch.file ? batch.file[b] : 0;
+        return file_a != file_b ? file_a < file_b : batch.offset[a] < batch.offset[b];
+    });
+}
+
+// Request rows on the same or adjacent pages together. `rows` are sorted by offset.
+void prefetch_rows(const Batch &batch, const std::vector<std::size_t> &rows) {
+    for (std::size_t i = 0; i < rows.size();) {
+        const MappedFile &file = batch.file_of(rows[i]);
+        const std::int64_t begin = batch.offset[rows[i]];
+        std::int64_t end = begin + batch.length[rows[i]];
+        for (++i;
+             i < rows.size() && &batch.file_of(rows[i]) == &file && batch.offset[rows[i]] <= end + MappedFile::page;
+             ++i) {
+            end = std::max(end, batch.offset[rows[i]] + batch.length[rows[i]]);
+        }
+        file.prefetch(begin, end - begin);
+    }
+}
+
+// Copies rows and keeps the first one with a wrong checksum.
+class Copier {
+public:
+    Copier(const Batch &batch, std::uint8_t *const *out) : batch_(batch), out_(out) {}
+
+    void from_map(std::size_t row) {
+        // An empty row may be in an empty file, which has no map.
+        const auto length = static_cast<std::size_t>(batch_.length[row]);
+        if (length) std::memcpy(out_[row], batch_.file_of(row).data() + batch_.offset[row], length);
+        check_sum(row);
+    }
+
+    // Copy a row without touching unseen pages of the map. Return false if one of them is not in memory.
+    bool from_memory(std::size_t row) { return from_seen(row) || pread(row, &MappedFile::pread_if_resident); }
+
+    void from_disk(std::size_t row) {
+        if (!from_seen(row) && !pread(row, &MappedFile::pread)) throw shrunk(batch_.file_of(row), row);
+    }
+
+    // Load the beginning of a row into the cache: the processor does not predict the jump to another record.
+    void load_into_cache(std::size_t row) const {
+        if (row >= batch_.rows || batch_.missing(row)) return;
+        const MappedFile &file = batch_.file_of(row);
+        if (!file.data()) return;
+        const std::uint8_t *start = file.data() + batch_.offset[row];
+        const std::int64_t length = std::min(batch_.length[row], std::int64_t{512});
+        for (std::int64_t i = 0; i < length; i += 64) __builtin_prefetch(start + i);
+    }
+
+    void finish() const {
+        if (bad_row_ < batch_.rows) {
+            throw ExtentError(Reason::checksum, bad_row_, batch_.crc[bad_row_], bad_sum_,
+                              batch_.file_of(bad_row_).path());
+        }
+    }
+
+private:
+    // The pages may have been seen since, with another row of the batch.
+    bool from_seen(std::size_t row) {
+        if (!batch_.file_of(row).seen(batch_.offset[row], batch_.length[row])) return false;
+        from_map(row);
+        return true;
+    }
+
+    template <typename Read> bool pread(std::size_t row, Read read) {
+        const MappedFile &file = batch_.file_of(row);
+        if ((file.*read)(out_[row], batch_.offset[row], batch_.length[row]) != batch_.length[row]) return false;
+        file.mark_seen(batch_.offset[row], batch_.length[row]);
+        check_sum(row);
+        return true;
+    }
+
+    void check_sum(std::size_t row) {
+        if (!batch_.crc) return;
+        const std::uint32_t sum = crc32(out_[row], static_cast<std::size_t>(batch_.length[row]));
+        if (sum != batch_.crc[row] && row < bad_row_) bad_row_ = row, bad_sum_ = sum;
+    }
+
+    const Batch &batch_;
+    std::uint8_t *const *out_;
+    std::size_t bad_row_ = std::numeric_limits<std::size_t>::max();
+    std::uint32_t bad_sum_ = 0;
+};
+
+}  // namespace
+
+std::int64_t check(const Batch &batch) {
+    std::int64_t total = 0;
+    std::vector<bool> measured(batch.files.size());
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        if (batch.missing(row)) continue;
+        const MappedFile &file = batch.file_of(row);
+        const std::int64_t offset = batch.offset[row], length = batch.length[row];
+        if (!file.contains(offset, length))
+            throw ExtentError(Reason::beyond, row, end_of(offset, length), file.size(), file.path());
+        const std::size_t number = batch.file ? static_cast<std::size_t>(batch.file[row]) : 0;
+        if (!measured[number]) {
+            measured[number] = true;
+            if (file.size_now() < file.size()) throw shrunk(file, row);
+        }
+        if (length > max_int64 - total) throw ExtentError(Reason::beyond, row, max_int64, file.size(), file.path());
+        total += length;
+    }
+    return total;
+}
+
+bool in_memory(const Batch &batch) { return unseen_rows(batch).empty(); }
+
+void prefetch(const Batch &batch) {
+    std::vector<std::size_t> fresh = unseen_rows(batch);
+    sort_by_offset(batch, fresh);
+    prefetch_rows(batch, fresh);
+}
+
+// Rows whose pages have all been seen before are copied from the map, without a system call. The others are not read
+// through the map, where each page that is not in memory would cost a wait of its own: they are sorted by offset and read
+// with a call that fails for pages not in memory, up to the first failure. The rest is requested at once, and read after
+// all other rows have been copied.
+void copy(const Batch &batch, std::uint8_t *const *out) {
+    Copier copier(batch, out);
+    const std::vector<std::size_t> fresh = unseen_rows(batch);
+    std::vector<std::size_t> cold = fresh;
+    sort_by_offset(batch, cold);
+    const auto resident = [&](std::size_t row) { return copier.from_memory(row); };
+    cold.erase(cold.begin(), std::find_if_not(cold.begin(), cold.end(), resident));
+    prefetch_rows(batch, cold);
+
+    constexpr std::size_t ahead = 8;
+    const long faults = major_faults();
+    auto skip = fresh.begin();
+    for (std::size_t row = 0; row < std::min(ahead, batch.rows); ++row) copier.load_into_cache(row);
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        copier.load_into_cache(row + ahead);
+        if (skip != fresh.end() && *skip == row)
+            ++skip;
+        else if (!batch.missing(row))
+            copier.from_map(row);
+    }
+    if (major_faults() != faults) {  // seen pages have left memory: forget them all
+        for (const MappedFile *file : batch.files) {
+            if (file) file->forget_seen();
+        }
+    }
+
+    for (const std::size_t row : cold) copier.from_disk(row);
+    copier.finish();
+}
+
+void checksum(const Batch &batch, std::uint32_t *out) {
+    constexpr std::int64_t piece = 256 * 1024, max_gap = 16 * 1024;
+    const MappedFile *current = nullptr;
+    FileByteSource source;
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        out[row] = 0;
+        if (batch.missing(row)) continue;
+        const MappedFile &file = batch.file_of(row);
+        if (&file != current) source = FileByteSource(file), current = &file;
+        // Small rows in the order of the file share a read.
+        const std::size_t next = row + 1;
+        const bool follows = next < batch.rows && !batch.missing(next) && &batch.file_of(next) == &file &&
+                             batch.offset[next] >= batch.offset[row] && batch.offset[next] - batch.offset[row] < max_gap;
+        for (std::int64_t done = 0; done < batch.length[row];) {
+            const std::int64_t part = std::min(batch.length[row] - done, piece);
+            const std::int64_t wish = follows ? piece : part;
+            try {
+                out[row] =
+                    crc32(source.view(batch.offset[row] + done, part, wish), static_cast<std::size_t>(part), out[row]);
+            } catch (ExtentError &error) {
+                error.row = row;
+                throw;
+            }
+            done += part;
+        }
+    }
+}
+
+}  // namespace bushel

@@ -1,0 +1,40 @@
+// Reading many extents at once.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "files/mapped_file.hpp"
+
+namespace bushel {
+
+// Rows of (file, offset, length). The arrays are borrowed.
+struct Batch {
+    std::vector<const MappedFile *> files;  // by file number; null if no row refers to it
+    const std::int32_t *file = nullptr;     // null: all rows are in files[0]
+    const std::int64_t *offset = nullptr;
+    const std::int64_t *length = nullptr;  // -1: a missing field; nothing is read
+    const std::uint32_t *crc = nullptr;    // null: not checked
+    std::size_t rows = 0;
+
+    const MappedFile &file_of(std::size_t row) const { return *files[file ? static_cast<std::size_t>(file[row]) : 0]; }
+    bool missing(std::size_t row) const { return length[row] == -1; }
+};
+
+// Check that every row lies inside its file and that no file has shrunk. Return the sum of the lengths. No data are read.
+std::int64_t check(const Batch &batch);
+
+// Whether every row has been in memory before.
+bool in_memory(const Batch &batch);
+
+// Start to read, in the background, the rows that have not been in memory yet. The batch must be checked.
+void prefetch(const Batch &batch);
+
+// Copy each row that is not missing to out[row] and compare its checksum. The batch must be checked. A wrong checksum does
+// not end the copy: the ExtentError of the first such row is thrown at the end.
+void copy(const Batch &batch, std::uint8_t *const *out);
+
+// Compute the checksum of each row, 0 for a missing one. The batch must be checked.
+void checksum(const Batch &batch, std::uint32_t *out);
+
+}  // namespace bushel

@@ -1,0 +1,274 @@
+// Python bindings: MappedFile, batched reads, and CRC-32.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "common/exceptions.hpp"
+#include "common/python.hpp"
+#include "files/batched_read.hpp"
+#include "files/crc32.hpp"
+
+namespace bushel {
+
+namespace {
+
+// Smaller batches are copied faster than the interpreter lock is released and taken again.
+constexpr std::int64_t keep_lock_below = 64 * 1024;
+
+std::string path_argument(nb::handle path) {
+    PyObject *encoded = nullptr;
+    if (!PyUnicode_FSConverter(path.ptr(), &encoded)) throw nb::python_error();
+    const nb::object owner = nb::steal(encoded);
+    return std::string(PyBytes_AS_STRING(encoded), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded)));
+}
+
+const MappedFile &file_argument(nb::handle files, Py_ssize_t number, std::vector<nb::object> &kept) {
+    const nb::handle object = PySequence_Fast_GET_ITEM(files.ptr(), number);
+    if (!nb::isinstance<MappedFile>(object)) {
+        throw nb::type_error(("files[" + std::to_string(number) + "] is not a MappedFile").c_str());
+    }
+    kept.push_back(nb::borrow(object));
+    return *nb::inst_ptr<MappedFile>(object);
+}
+
+// A batch, and the Python objects whose memory it borrows.
+class BatchArgument {
+public:
+    BatchArgument(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc) {
+        const nb::object list = nb::steal(PySequence_Fast(files.ptr(), "files: expected a list of MappedFile"));
+        if (!list.is_valid()) throw nb::python_error();
+        const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.ptr());
+
+        offset_ = array_argument<const std::int64_t>(offset, "offset");
+        length_ = array_argument<const std::int64_t>(length, "length");
+        batch_.offset = offset_.data();
+        batch_.length = length_.data();
+        batch_.rows = offset_.size();
+        bool equal = length_.size() == batch_.rows;
+        if (!crc.is_none()) {
+            crc_ = array_argument<const std::uint32_t>(crc, "crc32");
+            batch_.crc = crc_.data();
+            equal = equal && crc_.size() == batch_.rows;
+        }
+        if (PyLong_Check(file.ptr())) {
+            const Py_ssize_t number = PyLong_AsSsize_t(file.ptr());
+            if (number == -1 && PyErr_Occurred()) PyErr_Clear();
+            if (number < 0 || number >= count) throw_number("file", number, count);
+            batch_.files.push_back(&file_argument(list, number, kept_));
+        } else {
+            file_ = array_argument<const std::int32_t>(file, "file");
+            batch_.file = file_.data();
+            equal = equal && file_.size() == batch_.rows;
+        }
+        if (!equal) throw nb::value_error("file, offset, length and crc32 must have the same number of rows");
+        if (batch_.file) find_files(list, count);
+    }
+
+    const Batch &operator*() const { return batch_; }
+    const Batch *operator->() const { return &batch_; }
+
+private:
+    void find_files(nb::handle list, Py_ssize_t count) {
+        batch_.files.assign(static_cast<std::size_t>(count), nullptr);
+        for (std::size_t row = 0; row < batch_.rows; ++row) {
+            if (batch_.missing(row)) continue;
+            const std::int32_t number = batch_.file[row];
+            if (number < 0 || number >= count) throw_number("file[" + std::to_string(row) + "]", number, count);
+            const MappedFile *&known = batch_.files[static_cast<std::size_t>(number)];
+            if (!known) known = &file_argument(list, number, kept_);
+        }
+    }
+
+    [[noreturn]] static void throw_number(const std::string &what, Py_ssize_t number, Py_ssize_t count) {
+        throw nb::value_error(
+            (what + " is " + std::to_string(number) + ", but there are " + std::to_string(count) + " files").c_str());
+    }
+
+    Array<const std::int64_t> offset_, length_;
+    Array<const std::int32_t> file_;
+    Array<const std::uint32_t> crc_;
+    std::vector<nb::object> kept_;
+    Batch batch_;
+};
+
+void copy_without_lock(const Batch &batch, std::uint8_t *const *out) {
+    const nb::gil_scoped_release unlocked;
+    copy(batch, out);
+}
+
+nb::object read(const MappedFile &file, std::int64_t offset, std::int64_t length) {
+    Batch batch;
+    batch.files.push_back(&file);
+    batch.offset = &offset;
+    batch.length = &length;
+    batch.rows = 1;
+    if (length < 0) throw nb::value_error("length must not be negative");
+    check(batch);
+    nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, length));
+    if (!bytes.is_valid()) throw nb::python_error();
+    std::uint8_t *out = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(bytes.ptr()));
+    copy_without_lock(batch, &out);
+    return bytes;
+}
+
+nb::object read_many(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc) {
+    const BatchArgument batch(files, file, offset, length, crc);
+    const std::int64_t total = check(*batch);
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(batch->rows)));
+    if (!list.is_valid()) throw nb::python_error();
+    std::vector<std::uint8_t *> out(batch->rows);
+    for (std::size_t row = 0; row < batch->rows; ++row) {
+        PyObject *item = Py_None;
+        if (batch->missing(row))
+            Py_INCREF(item);
+        else if ((item = PyBytes_FromStringAndSize(nullptr, batch->length[row])) == nullptr)
+            throw nb::python_error();
+        else
+            out[row] = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(item));
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(row), item);
+    }
+    if (total >= keep_lock_below || !in_memory(*batch))
+        copy_without_lock(*batch, out.data());
+    else
+        copy(*batch, out.data());
+    return list;
+}
+
+// Return the offset of each row in one buffer, and the total as the last element.
+std::unique_ptr<std::int64_t[]> row_offsets(const Batch &batch) {
+    std::unique_ptr<std::int64_t[]> offsets(new std::int64_t[batch.rows + 1]);
+    std::int64_t total = 0;
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        offsets[row] = total;
+        if (!batch.missing(row)) total += batch.length[row];
+    }
+    offsets[batch.rows] = total;
+    return offsets;
+}
+
+void gather_rows(const Batch &batch, const std::int64_t *offsets, std::uint8_t *out) {
+    std::vector<std::uint8_t *> rows(batch.rows);
+    for (std::size_t row = 0; row < batch.rows; ++row) rows[row] = out + offsets[row];
+    copy_without_lock(batch, rows.data());
+}
+
+nb::object gather_into(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc,
+                       nb::handle out) {
+    const BatchArgument batch(files, file, offset, length, crc);
+    const Array<std::uint8_t> buffer = array_argument<std::uint8_t>(out, "out");
+    const std::int64_t total = check(*batch);
+    if (static_cast<std::uint64_t>(total) > buffer.size()) {
+        throw nb::value_error(
+            ("out holds " + std::to_string(buffer.size()) + " bytes, but the rows have " + std::to_string(total)).c_str());
+    }
+    std::unique_ptr<std::int64_t[]> offsets = row_offsets(*batch);
+    gather_rows(*batch, offsets.get(), buffer.data());
+    return owned_array(offsets.release(), batch->rows + 1);
+}
+
+nb::object gather(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc) {
+    const BatchArgument batch(files, file, offset, length, crc);
+    const std::int64_t total = check(*batch);
+    std::unique_ptr<std::int64_t[]> offsets = row_offsets(*batch);
+    std::unique_ptr<std::uint8_t[]> data(new std::uint8_t[static_cast<std::size_t>(total)]);
+    gather_rows(*batch, offsets.get(), data.get());
+    const nb::object buffer = owned_array(data.release(), static_cast<std::size_t>(total));
+    return nb::make_tuple(buffer, owned_array(offsets.release(), batch->rows + 1));
+}
+
+void prefetch_many(nb::handle files, nb::handle file, nb::handle offset, nb::handle length) {
+    const BatchArgument batch(files, file, offset, length, nb::none());
+    check(*batch);
+    const nb::gil_scoped_release unlocked;
+    prefetch(*batch);
+}
+
+nb::object crc32_many(nb::handle files, nb::handle file, nb::handle offset, nb::handle length) {
+    const BatchArgument batch(files, file, offset, length, nb::none());
+    check(*batch);
+    std::unique_ptr<std::uint32_t[]> sums(new std::uint32_t[batch->rows]);
+    {
+        const nb::gil_scoped_release unlocked;
+        checksum(*batch, sums.get());
+    }
+    return owned_array(sums.release(), batch->rows);
+}
+
+std::uint32_t crc32_of(nb::handle data, std::uint32_t value) {
+    const BufferArgument buffer(data);
+    if (buffer.size() < static_cast<std::size_t>(keep_lock_below)) return crc32(buffer.data(), buffer.size(), value);
+    const nb::gil_scoped_release unlocked;
+    return crc32(buffer.data(), buffer.size(), value);
+}
+
+// Map a whole file as an array. The descriptor is closed at once: a dataset may have more shards than a process may have
+// open files. All pages are requested at once.
+nb::object map_array(nb::handle path) {
+    struct Mapping {
+        void *data;
+        std::size_t size;
+    };
+    const std::string name = path_argument(path);
+    const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) throw SystemError(errno, name);
+    struct stat info;
+    int error = ::fstat(file, &info) == 0 ? 0 : errno;
+    if (!error && !S_ISREG(info.st_mode)) error = S_ISDIR(info.st_mode) ? EISDIR : ESPIPE;
+    const std::size_t size = error ? 0 : static_cast<std::size_t>(info.st_size);
+    void *data = nullptr;
+    if (!error && size > 0) {
+        data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+        if (data == MAP_FAILED) error = errno;
+    }
+    ::close(file);
+    if (error) throw SystemError(error, name);
+    if (size > 0) ::madvise(data, size, MADV_WILLNEED);
+    nb::capsule owner(new Mapping{data, size}, [](void *memory) noexcept {
+        const std::unique_ptr<Mapping> mapping(static_cast<Mapping *>(memory));
+        if (mapping->size > 0) ::munmap(mapping->data, mapping->size);
+    });
+    return nb::cast(nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(data, {size}, owner));
+}
+
+}  // namespace
+
+void bind_files(nb::module_ &module) {
+    nb::class_<MappedFile>(module, "MappedFile")
+        .def(
+            "__init__", [](MappedFile *self, nb::handle path) { new (self) MappedFile(path_argument(path)); },
+            nb::arg("path"))
+        .def_prop_ro("path",
+                     [](const MappedFile &self) {
+                         return nb::steal(PyUnicode_DecodeFSDefaultAndSize(
+                             self.path().data(), static_cast<Py_ssize_t>(self.path().size())));
+                     })
+        .def_prop_ro("size", &MappedFile::size)
+        .def_prop_ro("mtime_ns", &MappedFile::mtime_ns)
+        .def("read", &read, nb::arg("offset"), nb::arg("length"))
+        .def("check", [](const MappedFile &self) {
+            const std::int64_t zero = 0;
+            Batch batch;
+            batch.files.push_back(&self);
+            batch.offset = batch.length = &zero;
+            batch.rows = 1;
+            check(batch);
+        });
+    module.def("read_many", &read_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
+               nb::arg("crc32") = nb::none());
+    module.def("gather", &gather, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
+               nb::arg("crc32") = nb::none());
+    module.def("gather_into", &gather_into, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
+               nb::arg("crc32").none(), nb::arg("out"));
+    module.def("prefetch", &prefetch_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"));
+    module.def("map_array", &map_array, nb::arg("path"));
+    module.def("crc32", &crc32_of, nb::arg("data"), nb::arg("value") = 0);
+    module.def("crc32_many", &crc32_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"));
+}
+
+}  // namespace bushel

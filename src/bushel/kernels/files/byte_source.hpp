@@ -1,0 +1,59 @@
+// The input of scans: a file, read window by window, or a buffer in memory.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "common/exceptions.hpp"
+#include "files/mapped_file.hpp"
+
+namespace bushel {
+
+class ByteSource {
+public:
+    virtual ~ByteSource() = default;
+    virtual std::int64_t size() const = 0;
+
+    // Return at least `need` bytes at `offset`, which must lie inside; if they have to be read, up to `wish` are. Valid
+    // until the next call.
+    virtual const std::uint8_t *view(std::int64_t offset, std::int64_t need, std::int64_t wish) = 0;
+};
+
+class BufferByteSource final : public ByteSource {
+public:
+    BufferByteSource(const std::uint8_t *data, std::int64_t size) : data_(data), size_(size) {}
+    std::int64_t size() const override { return size_; }
+    const std::uint8_t *view(std::int64_t offset, std::int64_t, std::int64_t) override { return data_ + offset; }
+
+private:
+    const std::uint8_t *data_;
+    std::int64_t size_;
+};
+
+// Reads with pread, not through the map: a scan needs each page once, and must survive a file that is truncated meanwhile.
+class FileByteSource final : public ByteSource {
+public:
+    FileByteSource() = default;
+    explicit FileByteSource(const MappedFile &file) : file_(&file) {}
+    std::int64_t size() const override { return file_->size(); }
+
+    const std::uint8_t *view(std::int64_t offset, std::int64_t need, std::int64_t wish) override {
+        if (offset < start_ || offset + need > start_ + length_) {
+            const std::int64_t length = std::max(need, std::min(wish, file_->size() - offset));
+            if (static_cast<std::int64_t>(window_.size()) < length) window_.resize(static_cast<std::size_t>(length));
+            start_ = offset, length_ = 0;
+            length_ = file_->pread(window_.data(), offset, length);
+            if (length_ < length)
+                throw ExtentError(ExtentError::Reason::shrunk, 0, file_->size(), offset + length_, file_->path());
+        }
+        return window_.data() + (offset - start_);
+    }
+
+private:
+    const MappedFile *file_ = nullptr;
+    std::int64_t start_ = 0;
+    std::int64_t length_ = 0;
+    std::vector<std::uint8_t> window_;
+};
+
+}  // namespace bushel

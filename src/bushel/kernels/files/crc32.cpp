@@ -1,0 +1,157 @@
+// Scalar code looks up eight tables per eight bytes (M. Kounavis, F. Berry: "A Systematic Approach to Building High
+// Performance, Software-based, CRC Generators", 2005). SIMD code folds by carry-less multiplication (V. Gopal et al.:
+// "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009). The constants of that paper
+// are powers of x modulo the polynomial; they are computed below.
+#include "files/crc32.hpp"
+
+#include <array>
+#include <cstring>
+
+#include "common/simd.hpp"
+
+namespace bushel {
+namespace {
+
+constexpr std::uint32_t polynomial = 0xEDB88320;  // bits reversed: bit 31 is x^0
+
+using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
+
+constexpr Tables make_tables() {
+    Tables tables{};
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+        std::uint32_t sum = byte;
+        for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1) ^ (sum & 1 ? polynomial : 0);
+        tables[0][byte] = sum;
+    }
+    for (std::size_t level = 1; level < 8; ++level) {
+        for (std::size_t byte = 0; byte < 256; ++byte) {
+            const std::uint32_t before = tables[level - 1][byte];
+            tables[level][byte] = (before >> 8) ^ tables[0][before & 0xFF];
+        }
+    }
+    return tables;
+}
+
+constexpr Tables tables = make_tables();
+
+std::uint32_t by_tables(const std::uint8_t *data, std::size_t length, std::uint32_t state) {
+    for (; length >= 8; data += 8, length -= 8) {
+        std::uint32_t next = 0;
+        for (unsigned i = 0; i < 4; ++i) {
+            next ^= tables[7 - i][(data[i] ^ (state >> (8 * i))) & 0xFF] ^ tables[3 - i][data[4 + i]];
+        }
+        state = next;
+    }
+    for (; length; ++data, --length) state = (state >> 8) ^ tables[0][(state ^ *data) & 0xFF];
+    return state;
+}
+
+#ifdef BUSHEL_X86
+
+// x^power modulo the polynomial, reflected, aligned as the multiplication needs it.
+constexpr std::uint64_t power_of_x(unsigned power) {
+    std::uint32_t value = 0x80000000;
+    for (; power; --power) value = (value >> 1) ^ (value & 1 ? polynomial : 0);
+    return std::uint64_t{value} << 1;
+}
+
+// The factors that move 16 bytes over `distance` bits.
+struct Shift {
+    std::uint64_t low, high;
+};
+constexpr Shift shift_over(unsigned distance) { return {power_of_x(distance + 32), power_of_x(distance - 32)}; }
+
+static_assert(shift_over(512).low == 0x154442bd4 && shift_over(128).high == 0x0ccaa009e,
+              "the constants of the Intel paper");
+
+BUSHEL_PCLMUL inline __m128i load(const std::uint8_t *data) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i *>(data));
+}
+
+BUSHEL_PCLMUL inline __m128i fold(__m128i sum, __m128i next, __m128i shift) {
+    return _mm_xor_si128(next,
+                         _mm_xor_si128(_mm_clmulepi64_si128(sum, shift, 0x00), _mm_clmulepi64_si128(sum, shift, 0x11)));
+}
+
+// `length` must be at least 64.
+BUSHEL_PCLMUL std::uint32_t by_folding(const std::uint8_t *data, std::size_t length, std::uint32_t state) {
+    constexpr Shift over_64 = shift_over(512), over_16 = shift_over(128);
+    __m128i sum[4];
+    for (int i = 0; i < 4; ++i) sum[i] = load(data + 16 * i);
+    sum[0] = _mm_xor_si128(sum[0], _mm_cvtsi32_si128(static_cast<int>(state)));
+    data += 64, length -= 64;
+
+    const __m128i far = _mm_set_epi64x(static_cast<long long>(over_64.high), static_cast<long long>(over_64.low));
+    for (; length >= 64; data += 64, length -= 64) {
+        for (int i = 0; i < 4; ++i) sum[i] = fold(sum[i], load(data + 16 * i), far);
+    }
+    const __m128i near = _mm_set_epi64x(static_cast<long long>(over_16.high), static_cast<long long>(over_16.low));
+    for (int i = 1; i < 4; ++i) sum[0] = fold(sum[0], sum[i], near);
+    for (; length >= 16; data += 16, length -= 16) sum[0] = fold(sum[0], load(data), near);
+
+    // The remaining 16 bytes have the checksum of everything so far. The tables finish them and the bytes after them.
+    std::uint8_t rest[16];
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(rest), sum[0]);
+    return by_tables(data, length, by_tables(rest, 16, 0));
+}
+
+// The same with 64 bytes in one register.
+BUSHEL_VPCLMUL inline __m512i fold_wide(__m512i sum, __m512i next, __m512i shift) {
+    return _mm512_ternarylogic_epi64(next, _mm512_clmulepi64_epi128(sum, shift, 0x00),
+                                     _mm512_clmulepi64_epi128(sum, shift, 0x11), 0x96);
+}
+
+BUSHEL_VPCLMUL inline __m512i wide(Shift shift) {
+    const auto high = static_cast<long long>(shift.high), low = static_cast<long long>(shift.low);
+    return _mm512_set_epi64(high, low, high, low, high, low, high, low);
+}
+
+// `length` must be at least 256.
+BUSHEL_VPCLMUL std::uint32_t by_wide_folding(const std::uint8_t *data, std::size_t length, std::uint32_t state) {
+    __m512i sum[4];
+    for (int i = 0; i < 4; ++i) sum[i] = _mm512_loadu_si512(data + 64 * i);
+    sum[0] = _mm512_xor_si512(sum[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(state))));
+    data += 256, length -= 256;
+
+    const __m512i far = wide(shift_over(2048)), near = wide(shift_over(512));
+    for (; length >= 256; data += 256, length -= 256) {
+        for (int i = 0; i < 4; ++i) sum[i] = fold_wide(sum[i], _mm512_loadu_si512(data + 64 * i), far);
+    }
+    for (int i = 1; i < 4; ++i) sum[0] = fold_wide(sum[0], sum[i], near);
+    for (; length >= 64; data += 64, length -= 64) sum[0] = fold_wide(sum[0], _mm512_loadu_si512(data), near);
+
+    alignas(64) std::uint8_t rest[64];
+    _mm512_store_si512(rest, sum[0]);
+    state = by_folding(rest, 64, 0);
+    return length >= 64 ? by_folding(data, length, state) : by_tables(data, length, state);
+}
+
+#endif
+
+using Update = std::uint32_t (*)(const std::uint8_t *, std::size_t, std::uint32_t);
+
+// The fastest functions for at least 64 bytes, and for at least 256.
+struct Updates {
+    Update medium = select<Update>({
+#ifdef BUSHEL_X86
+        {Simd::pclmul, by_folding},
+#endif
+        {Simd::scalar, by_tables},
+    });
+    Update large = select<Update>({
+#ifdef BUSHEL_X86
+        {Simd::vpclmul, by_wide_folding},
+#endif
+        {Simd::scalar, medium},
+    });
+};
+
+}  // namespace
+
+std::uint32_t crc32(const std::uint8_t *data, std::size_t length, std::uint32_t value) {
+    static const Updates updates;
+    const Update update = length >= 256 ? updates.large : length >= 64 ? updates.medium : by_tables;
+    return ~update(data, length, ~value);
+}
+
+}  // namespace bushel

@@ -1,0 +1,163 @@
+#include "files/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+#include "common/exceptions.hpp"
+
+namespace bushel {
+
+namespace {
+
+// For a request, Linux reads at most the device's read-ahead size in the background, 128 KiB by default.
+constexpr std::int64_t prefetch_chunk = 128 * 1024;
+
+// One pread returns at most about 2 GiB.
+constexpr std::int64_t pread_chunk = std::int64_t{1} << 30;
+
+std::int64_t mtime_of(const struct stat &info) {
+#ifdef __APPLE__
+    return std::int64_t{info.st_mtimespec.tv_sec} * 1000000000 + info.st_mtimespec.tv_nsec;
+#else
+    return std::int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec;
+#endif
+}
+
+std::uint64_t bits(std::int64_t first, std::int64_t last) {  // bits first..last of a word
+    return (~std::uint64_t{0} << first) & (~std::uint64_t{0} >> (63 - last));
+}
+
+}  // namespace
+
+void MappedFile::FreeWords::operator()(std::atomic<std::uint64_t> *words) const { std::free(words); }
+
+MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
+    // O_NONBLOCK: without it, opening a named pipe would wait for a writer instead of failing.
+    fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd_ < 0) throw SystemError(errno, path_);
+    struct stat info;
+    int error = ::fstat(fd_, &info) == 0 ? 0 : errno;
+    if (!error && S_ISDIR(info.st_mode)) error = EISDIR;
+    if (!error && !S_ISREG(info.st_mode)) error = ESPIPE;
+    if (error) {
+        ::close(fd_);
+        throw SystemError(error, path_);
+    }
+    size_ = info.st_size;
+    mtime_ns_ = mtime_of(info);
+    if (size_ == 0) return;
+
+    void *mapping = ::mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_SHARED, fd_, 0);
+    if (mapping == MAP_FAILED) return;
+    // Without this, a fault on a cold page reads the whole read-ahead window (megabytes) for one record.
+    ::madvise(mapping, static_cast<std::size_t>(size_), MADV_RANDOM);
+    data_ = static_cast<const std::uint8_t *>(mapping);
+
+    // calloc takes memory only for those parts of a huge file that are read.
+    static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t) &&
+                  std::atomic<std::uint64_t>::is_always_lock_free);
+    seen_words_ = static_cast<std::size_t>(size_ / (page * 64) + 1);
+    seen_.reset(static_cast<std::atomic<std::uint64_t> *>(std::calloc(seen_words_, sizeof(std::uint64_t))));
+    if (!seen_) {
+        ::munmap(mapping, static_cast<std::size_t>(size_));
+        ::close(fd_);
+        throw std::bad_alloc();
+    }
+}
+
+MappedFile::~MappedFile() {
+    if (data_) ::munmap(const_cast<std::uint8_t *>(data_), static_cast<std::size_t>(size_));
+    ::close(fd_);
+}
+
+std::int64_t MappedFile::size_now() const {
+    struct stat info;
+    if (::fstat(fd_, &info) != 0) throw SystemError(errno, path_);
+    return info.st_size;
+}
+
+bool MappedFile::seen(std::int64_t offset, std::int64_t length) const {
+    if (!data_) return length == 0;
+    if (length == 0) return true;
+    const std::int64_t first = offset / page, last = (offset + length - 1) / page;
+    for (std::int64_t word = first / 64; word <= last / 64; ++word) {
+        const std::uint64_t wanted =
+            bits(std::max(first - word * 64, std::int64_t{0}), std::min(last - word * 64, std::int64_t{63}));
+        if ((seen_[static_cast<std::size_t>(word)].load(std::memory_order_relaxed) & wanted) != wanted) return false;
+    }
+    return true;
+}
+
+void MappedFile::mark_seen(std::int64_t offset, std::int64_t length) const {
+    if (!data_ || length == 0) return;
+    const std::int64_t first = offset / page, last = (offset + length - 1) / page;
+    for (std::int64_t word = first / 64; word <= last / 64; ++word) {
+        const std::uint64_t found =
+            bits(std::max(first - word * 64, std::int64_t{0}), std::min(last - word * 64, std::int64_t{63}));
+        seen_[static_cast<std::size_t>(word)].fetch_or(found, std::memory_order_relaxed);
+    }
+}
+
+void MappedFile::forget_seen() const {
+    for (std::size_t word = 0; word < seen_words_; ++word) {
+        // Reading first leaves untouched memory untouched.
+        if (seen_[word].load(std::memory_order_relaxed)) seen_[word].store(0, std::memory_order_relaxed);
+    }
+}
+
+void MappedFile::prefetch(std::int64_t offset, std::int64_t length) const {
+    // This is advice only: bytes that are not read now are read when they are used, and errors are reported then.
+    for (const std::int64_t end = offset + length; offset < end; offset += prefetch_chunk) {
+        const std::int64_t part = std::min(end - offset, prefetch_chunk);
+#if defined(POSIX_FADV_WILLNEED)
+        ::posix_fadvise(fd_, offset, part, POSIX_FADV_WILLNEED);
+#elif defined(F_RDADVISE)
+        struct radvisory advice = {offset, static_cast<int>(part)};
+        ::fcntl(fd_, F_RDADVISE, &advice);
+#endif
+    }
+}
+
+std::int64_t MappedFile::pread(std::uint8_t *out, std::int64_t offset, std::int64_t length) const {
+    std::int64_t done = 0;
+    while (done < length) {
+        const auto part = static_cast<std::size_t>(std::min(length - done, pread_chunk));
+        const ssize_t got = ::pread(fd_, out + done, part, offset + done);
+        if (got == 0) break;
+        if (got > 0)
+            done += got;
+        else if (errno != EINTR)
+            throw SystemError(errno, path_);
+    }
+    return done;
+}
+
+std::int64_t MappedFile::pread_if_resident(std::uint8_t *out, std::int64_t offset, std::int64_t length) const {
+#ifdef RWF_NOWAIT
+    struct iovec target = {out, static_cast<std::size_t>(length)};
+    return ::preadv2(fd_, &target, 1, offset, RWF_NOWAIT);
+#else
+    (void)out, (void)offset, (void)length;
+    return -1;
+#endif
+}
+
+long major_faults() {
+#ifdef RUSAGE_THREAD
+    struct rusage usage;
+    return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_majflt : 0;
+#else
+    return 0;
+#endif
+}
+
+}  // namespace bushel

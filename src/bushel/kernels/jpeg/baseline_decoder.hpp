@@ -1,0 +1,30 @@
+// Bushel's own decoder of baseline JPEGs. It transforms only the blocks that a region needs and skips segments (between
+// two restart markers) without any of them. It leaves other JPEGs, and those with any fault, to libjpeg
+// (libjpeg_decoder.hpp), whose pixels its own are equal to.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "common/image.hpp"
+#include "jpeg/header.hpp"
+
+namespace bushel {
+
+class BaselineDecoder {
+public:
+    BaselineDecoder();
+    ~BaselineDecoder();
+
+    // Decode a region, in pixels at 1/scale of the image's size, to 3 channels, or to 1 (the luma), into rows that lie
+    // `stride` bytes apart. Return false if libjpeg has to decode it.
+    bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region, int scale,
+              int channels, std::uint8_t *out, std::size_t stride);
+
+private:
+    struct State;
+
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace bushel

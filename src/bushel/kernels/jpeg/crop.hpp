@@ -1,0 +1,75 @@
+// Decoding a crop of a JPEG, resizing it and writing it to a batch array, without work on pixels outside the crop.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "common/memory.hpp"
+#include "jpeg/baseline_decoder.hpp"
+#include "jpeg/libjpeg_decoder.hpp"
+#include "jpeg/header.hpp"
+#include "resize/resize.hpp"
+#include "resize/batch_output.hpp"
+
+namespace bushel {
+
+// A box of an image, the size that it is resized to, and the part of the result that is wanted: it begins at `left`,
+// `top`, has the size of the output, and is flipped.
+struct Geometry {
+    Region box;
+    int width = 0, height = 0;
+    int left = 0, top = 0;
+    bool flip_x = false, flip_y = false;  // from left to right, from top to bottom
+};
+
+struct JpegOptions {
+    double reducing_gap = 0;  // scale the inverse DCT while the box stays at least this many times the output; 0: never
+    bool orient = false;      // apply the Exif orientation before everything else
+    bool tolerant = false;    // decode despite libjpeg's warnings
+    bool libjpeg = false;     // do not use BaselineDecoder
+    bool fast = false;        // a less accurate inverse DCT; not for crops
+    std::int64_t max_pixels = 0;
+};
+
+// Exif orientations: how the stored image differs from the upright one.
+struct Orientation {
+    explicit Orientation(int exif)
+        : transposed(exif >= 5),
+          flip_x(exif == 2 || exif == 3 || exif == 7 || exif == 8),
+          flip_y(exif == 3 || exif == 4 || exif == 6 || exif == 7) {}
+
+    bool is_upright() const { return !transposed && !flip_x && !flip_y; }
+
+    // The upright image is the stored one, flipped, then transposed.
+    bool transposed;
+    bool flip_x, flip_y;
+};
+
+// Write the upright image, without gaps between its rows.
+Pixels make_upright(const Pixels &stored, const Orientation &orientation, std::uint8_t *out);
+
+// The decoders of a thread, used for one image after another.
+struct JpegDecoders {
+    BaselineDecoder baseline;
+    LibjpegDecoder libjpeg;
+    Buffer pixels;
+};
+
+// Return the header of an image that can be decoded: with 1, 3 or 4 components, at most `max_pixels`, and (unless
+// tolerant) enough bytes for them. Throws JpegError.
+JpegHeader check_jpeg(const std::uint8_t *data, std::size_t size, const JpegOptions &options);
+
+// Return what is wrong with a geometry for an image of the given size; empty if it is valid.
+std::string geometry_problem(const Geometry &geometry, int width, int height, const OutputImage &out);
+
+// Decode a whole image, as it is stored, into rows without gaps.
+void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
+                int channels, const JpegOptions &options, std::uint8_t *out);
+
+void decode_crop(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const Geometry &geometry,
+                 const JpegOptions &options, const OutputImage &out);
+
+// Do the same for an image that is decoded already. The geometry must be valid.
+void resize_crop(const Pixels &pixels, const Geometry &geometry, const OutputImage &out);
+
+}  // namespace bushel

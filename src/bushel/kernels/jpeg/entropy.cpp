@@ -1,0 +1,138 @@
+#include "jpeg/entropy.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bushel {
+
+namespace {
+
+constexpr std::size_t lengths = 16;
+
+// The value that `size` bits stand for (ITU T.81, figure F.12: EXTEND).
+int extend(int bits, int size) { return bits < 1 << (size - 1) ? bits - (1 << size) + 1 : bits; }
+
+}  // namespace
+
+bool HuffmanTable::set(const HuffmanSpec &spec, Kind kind) {
+    const bool same = kind == kind_ && spec.size == spec_.size() && std::memcmp(spec.data, spec_.data(), spec.size) == 0;
+    if (!same) {
+        spec_.assign(spec.data, spec.data + spec.size);
+        kind_ = kind;
+        has_strides_ = false;
+        is_valid_ = build();
+    }
+    return is_valid_;
+}
+
+// The entry of a code without its value, for a code that is too long for the lookup, or whose value is.
+HuffmanEntry HuffmanTable::entry_of(int length, std::uint8_t symbol) const {
+    if (kind_ == Kind::dc) return symbol ? HuffmanEntry::code_only(length, 0, symbol) : HuffmanEntry::with_value(length, 0, 0);
+    const int run = symbol >> 4, size = symbol & 15;
+    if (size > 0) return HuffmanEntry::code_only(length, run, size);
+    return run == 15 ? HuffmanEntry::zrl(length) : HuffmanEntry::eob(length);
+}
+
+void HuffmanTable::add(int code, int length, std::uint8_t symbol) {
+    const int run = kind_ == Kind::ac ? symbol >> 4 : 0, size = kind_ == Kind::ac ? symbol & 15 : symbol;
+    const int room = lookup_bits - length;  // bits after the code
+    if (room < 0) return;
+    HuffmanEntry *entry = lookup_ + (code << room);
+    if (size == 0 || size > room) {
+        std::fill_n(entry, 1 << room, entry_of(length, symbol));
+        return;
+    }
+    const int copies = 1 << (room - size);
+    for (int bits = 0; bits < 1 << size; ++bits, entry += copies) {
+        std::fill_n(entry, copies, HuffmanEntry::with_value(length + size, run, extend(bits, size)));
+    }
+}
+
+bool HuffmanTable::build() {
+    std::fill(std::begin(lookup_), std::end(lookup_), HuffmanEntry());
+    const std::uint8_t *symbols = spec_.data() + lengths;
+    int code = 0, number = 0;
+    for (int length = 1; length <= static_cast<int>(lengths); ++length) {
+        const int count = spec_[static_cast<std::size_t>(length - 1)];
+        if (count > 0 && code + count >= 1 << length) return false;  // a code of ones only is invalid
+        shift_[length] = number - code;
+        for (int i = 0; i < count; ++i, ++code, ++number) {
+            if (kind_ == Kind::dc && symbols[number] > 15) return false;
+            add(code, length, symbols[number]);
+        }
+        limit_[length] = static_cast<std::uint32_t>(code) << (16 - length);
+        code <<= 1;
+    }
+    return true;
+}
+
+void HuffmanTable::make_strides() {
+    if (has_strides_) return;
+    for (unsigned first = 0; first < 1 << lookup_bits; ++first) strides_[first] = stride_from(first);
+    has_strides_ = true;
+}
+
+HuffmanStride HuffmanTable::stride_from(unsigned first) const {
+    constexpr unsigned mask = (1 << lookup_bits) - 1;
+    unsigned used = 0;
+    int coefficients = 0;
+    while (true) {
+        const HuffmanEntry entry = lookup_[first << used & mask];
+        const unsigned bits = entry.bits() + (entry.needs_value() ? entry.value_bits() : 0);
+        if (!entry.is_known() || (used > 0 && used + bits > lookup_bits)) break;
+        used += bits;
+        if (entry.is_eob()) return {used, coefficients, true};
+        coefficients += entry.run() + 1;
+        if (used >= lookup_bits) break;
+    }
+    return used ? HuffmanStride(used, coefficients, false) : HuffmanStride();
+}
+
+HuffmanEntry HuffmanTable::long_code(std::uint32_t first) const {
+    for (int length = lookup_bits + 1; length <= static_cast<int>(lengths); ++length) {
+        if (first >= limit_[length]) continue;
+        const auto index = static_cast<std::size_t>(static_cast<int>(first >> (16 - length)) + shift_[length]);
+        return entry_of(length, spec_[lengths + index]);
+    }
+    return {};
+}
+
+#ifdef BUSHEL_X86
+
+// Copy 32 bytes at a time up to the next 0xFF; on average there is one in some hundred bytes.
+BUSHEL_AVX2 void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
+    constexpr std::size_t step = 32;
+    const std::uint8_t *end = data + size;
+    std::uint8_t *out = bytes_.bytes(size + padding);
+    begin_ = out;
+    is_before_marker_ = false;
+    const __m256i ones = _mm256_set1_epi8(-1);
+    while (data < end) {
+        if (static_cast<std::size_t>(end - data) < step) {
+            const std::uint8_t byte = *data++;
+            *out++ = byte;
+            if (byte != 0xFF) continue;
+        } else {
+            const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(data));
+            _mm256_storeu_si256(reinterpret_cast<__m256i *>(out), bytes);
+            const auto found = static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, ones)));
+            const std::size_t plain = found ? static_cast<std::size_t>(__builtin_ctz(found)) + 1 : step;
+            data += plain, out += plain;
+            if (!found) continue;
+        }
+        if (data < end && *data == 0) {
+            ++data;
+            continue;
+        }
+        --out;
+        while (data < end && *data == 0xFF) ++data;  // fill bytes
+        is_before_marker_ = data < end && *data != 0;  // FF FF 00 is not a marker: left to libjpeg
+        break;
+    }
+    size_ = static_cast<std::size_t>(out - begin_);
+    std::memset(out, 0, 64);
+}
+
+#endif
+
+}  // namespace bushel

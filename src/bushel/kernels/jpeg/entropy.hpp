@@ -1,0 +1,297 @@
+// Entropy decoding of baseline JPEGs (ITU T.81 annexes C and F.2): Huffman tables whose lookup gives a code and its
+// value in one step, and the coefficients of 8x8 blocks.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "common/memory.hpp"
+#include "common/simd.hpp"
+#include "jpeg/header.hpp"
+
+namespace bushel {
+
+// The meaning of the next bits of a stream: a code, and the value after it if that fits in the lookup. The lowest six
+// bits of the word are the number of bits used, so that a shift can take its count from the word as it is.
+class HuffmanEntry {
+public:
+    HuffmanEntry() = default;
+    // A code after which a value of `value_bits` bits follows.
+    static HuffmanEntry code_only(int bits, int run, int value_bits) {
+        return HuffmanEntry(bits | needs_value_bit | run << 8 | value_bits << 12);
+    }
+    // A code together with its value.
+    static HuffmanEntry with_value(int bits, int run, int value) { return HuffmanEntry(bits | run << 8 | value * 65536); }
+    // AC codes without a value: 16 zeros (ZRL), and the end of the block (EOB).
+    static HuffmanEntry zrl(int bits) { return HuffmanEntry(bits | 15 << 8); }
+    static HuffmanEntry eob(int bits) { return HuffmanEntry(bits | is_eob_bit); }
+
+    bool is_known() const { return word_ != 0; }  // a code has a bit at least
+    bool needs_value() const { return word_ & needs_value_bit; }
+    bool is_eob() const { return word_ & is_eob_bit; }
+    bool has_value() const { return static_cast<std::uint32_t>(word_) >> 16; }  // a value other than 0
+    int value() const { return word_ >> 16; }
+    unsigned bits() const { return word_ & 63; }
+    int run() const { return word_ >> 8 & 15; }
+    unsigned value_bits() const { return word_ >> 12 & 15; }
+
+private:
+    static constexpr int is_eob_bit = 1 << 6, needs_value_bit = 1 << 7;
+
+    explicit HuffmanEntry(int word) : word_(word) {}
+
+    std::int32_t word_ = 0;
+};
+
+// Several codes at once, for skipping: the bits and coefficients of all codes that fit in the lookup. The lowest bits of
+// the word are as above.
+class HuffmanStride {
+public:
+    HuffmanStride() = default;
+    HuffmanStride(unsigned bits, int coefficients, bool is_eob)
+        : word_(static_cast<std::uint16_t>(bits | (is_eob ? 1 << 7 : 0) | static_cast<unsigned>(coefficients) << 8)) {}
+
+    bool is_known() const { return word_ != 0; }
+    bool is_eob() const { return word_ & 1 << 7; }
+    unsigned bits() const { return word_ & 63; }
+    int coefficients() const { return word_ >> 8; }
+
+private:
+    std::uint16_t word_ = 0;
+};
+
+class HuffmanTable {
+public:
+    enum class Kind { dc, ac };
+    static constexpr int lookup_bits = 11;
+
+    // Build the table, unless it has been built from the same specification. Return false if libjpeg would refuse it.
+    bool set(const HuffmanSpec &spec, Kind kind);
+
+    // Look up the next lookup_bits of a stream. Unknown if the code is longer.
+    HuffmanEntry operator[](std::uint64_t first) const { return lookup_[first]; }
+
+    // Look up the same in an AC table, after make_strides.
+    HuffmanStride stride(std::uint64_t first) const { return strides_[first]; }
+    void make_strides();
+
+    // Look up the next 16 bits of a stream, for a longer code. Unknown if there is no such code.
+    HuffmanEntry long_code(std::uint32_t first) const;
+
+private:
+    bool build();
+    void add(int code, int length, std::uint8_t symbol);
+    HuffmanEntry entry_of(int length, std::uint8_t symbol) const;
+    HuffmanStride stride_from(unsigned first) const;
+
+    HuffmanEntry lookup_[1 << lookup_bits];
+    HuffmanStride strides_[1 << lookup_bits];
+    std::uint32_t limit_[17] = {};  // the first 16 bits after all codes of this length or shorter
+    std::int32_t shift_[17] = {};   // from a code of this length to the index of its symbol
+    Kind kind_ = Kind::dc;
+    bool is_valid_ = false, has_strides_ = false;
+    std::vector<std::uint8_t> spec_;
+};
+
+#ifdef BUSHEL_X86
+
+// The bytes of a segment (between two restart markers) without the zeros that are stuffed after each 0xFF, and with
+// padding, so that a reader may run beyond the end.
+class SegmentBits {
+public:
+    // Bytes after the end that a reader may read before it checks how far it has come.
+    static constexpr std::size_t padding = 4096;
+
+    // Take the bytes up to the next marker, or to the end.
+    void set(const std::uint8_t *data, std::size_t size);
+
+    const std::uint8_t *begin() const { return begin_; }
+    const std::uint8_t *end() const { return begin_ + size_; }
+    bool is_before_marker() const { return is_before_marker_; }
+
+private:
+    Buffer bytes_;
+    const std::uint8_t *begin_ = nullptr;
+    std::size_t size_ = 0;
+    bool is_before_marker_ = false;
+};
+
+// A position in a segment. `bits` holds the next `count` bits, leftmost first; more valid bits may follow them.
+struct BitReader {
+    const std::uint8_t *next = nullptr;
+    std::uint64_t bits = 0;
+    unsigned count = 0;
+
+    // Make at least 56 bits available (Giesen, "Reading bits in far too many ways", part 3, variant 4).
+    BUSHEL_AVX2_INLINE void fill() {
+        std::uint64_t word;
+        std::memcpy(&word, next, sizeof word);
+        bits |= __builtin_bswap64(word) >> count;
+        next += (63 - count) >> 3;
+        count |= 56;
+    }
+    BUSHEL_AVX2_INLINE void skip(unsigned used) {
+        bits <<= used;
+        count -= used;
+    }
+    BUSHEL_AVX2_INLINE std::uint64_t first(unsigned wanted) const { return bits >> (64 - wanted); }
+
+    // Bits of the segment that are left; negative if the reader is beyond its end.
+    std::ptrdiff_t left(const SegmentBits &segment) const {
+        return (segment.end() - next) * 8 + static_cast<std::ptrdiff_t>(count);
+    }
+};
+
+// From zigzag order to natural order. Runs beyond the end lead to the last coefficient, as in libjpeg.
+alignas(64) inline constexpr std::uint8_t natural_order[80] = {
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13,
+    6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31,
+    39, 46, 53, 60, 61, 54, 47, 55, 62, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
+
+// Read the value of 1 to 15 bits that follows a code (ITU T.81, F.2.2.1).
+BUSHEL_AVX2_INLINE int take_value(BitReader &reader, unsigned size) {
+    const auto value = static_cast<int>(reader.first(size));
+    const int negative = static_cast<int>(~reader.bits >> 63);
+    reader.skip(size);
+    return value - (negative << size) + negative;
+}
+
+constexpr int bad_code = -1;
+
+// Return the next code, of any length; unknown if the bits are not a code. The reader must be filled.
+BUSHEL_AVX2_INLINE HuffmanEntry next_code(const BitReader &reader, const HuffmanTable &table) {
+    const HuffmanEntry entry = table[reader.first(HuffmanTable::lookup_bits)];
+    return __builtin_expect(entry.is_known(), 1) ? entry : table.long_code(static_cast<std::uint32_t>(reader.first(16)));
+}
+
+// Read the difference of a block's DC coefficient and add it to the prediction. Return false for an invalid code.
+BUSHEL_AVX2_INLINE bool take_dc(BitReader &reader, const HuffmanTable &table, int &dc_prediction) {
+    reader.fill();
+    const HuffmanEntry entry = next_code(reader, table);
+    reader.skip(entry.bits());
+    dc_prediction += entry.needs_value() ? take_value(reader, entry.value_bits()) : entry.value();
+    return entry.is_known();
+}
+
+// The number of entries with a value for which one filling is enough.
+constexpr int entries_per_fill = 4;
+
+BUSHEL_AVX2_INLINE void put(std::int16_t *block, int &number, HuffmanEntry entry) {
+    number += entry.run();
+    block[natural_order[number++]] = static_cast<std::int16_t>(entry.value());
+}
+
+// Take an entry without a value. Return true at the end of the block; then `number` is that of the last coefficient plus
+// one, or bad_code.
+BUSHEL_AVX2_INLINE bool take_other(BitReader &reader, const HuffmanTable &table, HuffmanEntry entry,
+                                   std::int16_t *block, int &number) {
+    if (__builtin_expect(!entry.is_known(), 0)) {
+        reader.fill();
+        entry = table.long_code(static_cast<std::uint32_t>(reader.first(16)));
+        if (!entry.is_known()) {
+            number = bad_code;
+            return true;
+        }
+    }
+    reader.skip(entry.bits());
+    if (entry.is_eob()) return true;
+    number += entry.run();
+    if (entry.needs_value()) {
+        reader.fill();
+        block[natural_order[number]] = static_cast<std::int16_t>(take_value(reader, entry.value_bits()));
+    }
+    return ++number >= 64;
+}
+
+// Read the AC coefficients of a block from `number` on (in zigzag order) into zeroed memory, in natural order. Return the
+// number of the last one plus one, or bad_code.
+BUSHEL_AVX2_INLINE int take_ac(BitReader &reader, const HuffmanTable &table, std::int16_t *block, int number = 1) {
+    while (true) {
+        reader.fill();
+        for (int i = 0; i < entries_per_fill; ++i) {
+            const HuffmanEntry entry = table[reader.first(HuffmanTable::lookup_bits)];
+            if (__builtin_expect(!entry.has_value(), 0)) {
+                if (take_other(reader, table, entry, block, number)) return number;
+                break;
+            }
+            reader.skip(entry.bits());
+            put(block, number, entry);
+            if (number >= 64) return number;
+        }
+    }
+}
+
+// Do the same for blocks of two segments at once. They are independent, so that the processor works on one while it waits
+// for the other.
+BUSHEL_AVX2_INLINE void take_two_ac(BitReader &first, BitReader &second, const HuffmanTable &table,
+                                    std::int16_t *first_block, std::int16_t *second_block, int &first_number,
+                                    int &second_number) {
+    int one = 1, two = 1;
+    bool one_ends = false, two_ends = false;
+    while (true) {
+        first.fill();
+        second.fill();
+        HuffmanEntry one_entry, two_entry;
+        int i = 0;
+        for (; i < entries_per_fill; ++i) {
+            one_entry = table[first.first(HuffmanTable::lookup_bits)];
+            two_entry = table[second.first(HuffmanTable::lookup_bits)];
+            if (!one_entry.has_value() || !two_entry.has_value()) break;
+            first.skip(one_entry.bits());
+            second.skip(two_entry.bits());
+            put(first_block, one, one_entry);
+            put(second_block, two, two_entry);
+            if (one >= 64 || two >= 64) break;
+        }
+        if (i == entries_per_fill) continue;
+        if (one >= 64 || two >= 64) {
+            one_ends = one >= 64, two_ends = two >= 64;
+        } else {
+            if (!one_entry.has_value()) one_ends = take_other(first, table, one_entry, first_block, one);
+            if (!two_entry.has_value()) two_ends = take_other(second, table, two_entry, second_block, two);
+        }
+        if (one_ends || two_ends) break;
+    }
+    first_number = one_ends ? one : take_ac(first, table, first_block, one);
+    second_number = two_ends ? two : take_ac(second, table, second_block, two);
+}
+
+// Skip one AC code and advance `number` (in zigzag order), to 64 or more at the end of the block. Return false for an
+// invalid code.
+BUSHEL_AVX2_INLINE bool skip_code(BitReader &reader, const HuffmanTable &table, int &number) {
+    const HuffmanEntry entry = next_code(reader, table);
+    reader.skip(entry.bits() + (entry.needs_value() ? entry.value_bits() : 0));
+    number = entry.is_eob() ? 64 : number + entry.run() + 1;
+    return entry.is_known();
+}
+
+// Skip the AC codes of a block, one by one.
+BUSHEL_AVX2_INLINE bool skip_ac(BitReader &reader, const HuffmanTable &table) {
+    for (int number = 1; number < 64;) {
+        reader.fill();
+        if (!skip_code(reader, table, number)) return false;
+    }
+    return true;
+}
+
+// Skip the AC codes of a block, several at once; after make_strides.
+BUSHEL_AVX2_INLINE bool stride_ac(BitReader &reader, const HuffmanTable &table) {
+    for (int number = 1; number < 64;) {
+        reader.fill();
+        const HuffmanStride stride = table.stride(reader.first(HuffmanTable::lookup_bits));
+        const int next = number + stride.coefficients();
+        // Codes after the 64th coefficient belong to the next block.
+        if (__builtin_expect(stride.is_known() && next <= 64 - stride.is_eob(), 1)) {
+            reader.skip(stride.bits());
+            number = stride.is_eob() ? 64 : next;
+        } else if (!skip_code(reader, table, number)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+#endif
+
+}  // namespace bushel

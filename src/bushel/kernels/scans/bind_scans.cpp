@@ -1,0 +1,152 @@
+// Python bindings: scans of containers without an index of their own.
+#include <nanobind/stl/string.h>
+
+#include <optional>
+
+#include "common/python.hpp"
+#include "scans/recordio.hpp"
+#include "scans/tar.hpp"
+
+namespace bushel {
+
+namespace {
+
+void check_start(std::int64_t start, std::int64_t size, std::int64_t alignment) {
+    if (start < 0 || start > size || start % alignment) {
+        throw nb::value_error(
+            ("start must be a multiple of " + std::to_string(alignment) + " between 0 and " + std::to_string(size))
+                .c_str());
+    }
+}
+
+// Run a scan over a MappedFile, or over any object with the buffer protocol.
+template <typename Found>
+Found scan(nb::handle input, std::int64_t start, std::int64_t alignment, Found (*run)(ByteSource &, std::int64_t)) {
+    if (nb::isinstance<MappedFile>(input)) {
+        const MappedFile &file = *nb::inst_ptr<MappedFile>(input);
+        check_start(start, file.size(), alignment);
+        FileByteSource source(file);
+        const nb::gil_scoped_release unlocked;
+        return run(source, start);
+    }
+    const BufferArgument buffer(input);
+    check_start(start, static_cast<std::int64_t>(buffer.size()), alignment);
+    BufferByteSource source(buffer.data(), static_cast<std::int64_t>(buffer.size()));
+    const nb::gil_scoped_release unlocked;
+    return run(source, start);
+}
+
+template <typename Found, typename T>
+auto column(std::vector<T> Found::*field) {
+    return [field](nb::handle self) { return view_of((*nb::inst_ptr<Found>(self)).*field, self); };
+}
+
+template <typename Found>
+void bind_problem(nb::class_<Found> &found) {
+    found.def_ro("end", &Found::end)
+        .def_prop_ro("problem", [](const Found &self) { return optional_text(self.problem); })
+        .def_prop_ro("problem_offset", [](const Found &self) { return self.problem_offset; })
+        .def("__len__", [](const Found &self) { return self.offset.size(); });
+}
+
+nb::bytes bytes_of(const std::string &text) { return nb::bytes(text.data(), text.size()); }
+
+// The tar scan, whose caller fetches the bytes.
+class TarScanner {
+public:
+    TarScanner(std::int64_t size, std::int64_t start, std::int64_t min_window)
+        : scan_(size, start, min_window) {}
+
+    nb::object next_window() const {
+        const std::optional<TarScan::Window> window = scan_.next();
+        if (!window) return nb::none();
+        return nb::make_tuple(window->offset, window->wish);
+    }
+
+    void feed(nb::handle data) {
+        const std::optional<TarScan::Window> window = scan_.next();
+        if (!window) throw nb::value_error("the scan is over: next_window() is None");
+        const BufferArgument buffer(data);
+        const auto length = static_cast<std::int64_t>(buffer.size());
+        if (length < window->need) {
+            throw nb::value_error(("fed " + std::to_string(length) + " bytes at " + std::to_string(window->offset) +
+                                   ", but at least " + std::to_string(window->need) + " are needed")
+                                      .c_str());
+        }
+        scan_.feed(buffer.data(), std::min(length, window->wish));
+    }
+
+    TarMembers finish() {
+        if (finished_) throw nb::value_error("finish() was called before");
+        if (scan_.next()) throw nb::value_error("the scan is not over: feed what next_window() asks for");
+        finished_ = true;
+        return scan_.take();
+    }
+
+private:
+    TarScan scan_;
+    bool finished_ = false;
+};
+
+}  // namespace
+
+void bind_scans(nb::module_ &module) {
+    nb::class_<TarMembers> members(module, "TarMembers");
+    members.def_prop_ro("names", column(&TarMembers::names))
+        .def_prop_ro("name_offsets", column(&TarMembers::name_offsets))
+        .def_prop_ro("offset", column(&TarMembers::offset))
+        .def_prop_ro("size", column(&TarMembers::size))
+        .def_prop_ro("header", column(&TarMembers::header))
+        .def_prop_ro("type", column(&TarMembers::type))
+        .def_ro("zero_blocks", &TarMembers::zero_blocks)
+        .def_prop_ro("terminated", [](const TarMembers &self) { return self.zero_blocks == 2; })
+        .def_ro("trailing_bytes", &TarMembers::trailing_bytes);
+    bind_problem(members);
+
+    nb::class_<TarScanner>(module, "TarScanner")
+        .def(
+            "__init__",
+            [](TarScanner *self, std::int64_t size, std::int64_t start, std::int64_t min_window) {
+                check_start(start, size, 512);
+                new (self) TarScanner(size, start, min_window);
+            },
+            nb::arg("size"), nb::arg("start") = 0, nb::arg("min_window") = 0)
+        .def("next_window", &TarScanner::next_window)
+        .def("feed", &TarScanner::feed, nb::arg("data"))
+        .def("finish", &TarScanner::finish);
+    module.def(
+        "scan_tar", [](nb::handle input, std::int64_t start) { return scan(input, start, 512, scan_tar); },
+        nb::arg("file"), nb::arg("start") = 0);
+
+    nb::class_<RecordioRecords> records(module, "RecordioRecords");
+    records.def_prop_ro("offset", column(&RecordioRecords::offset))
+        .def_prop_ro("span", column(&RecordioRecords::span))
+        .def_prop_ro("parts", column(&RecordioRecords::parts));
+    bind_problem(records);
+    module.def(
+        "scan_recordio", [](nb::handle input, std::int64_t start) { return scan(input, start, 4, scan_recordio); },
+        nb::arg("file"), nb::arg("start") = 0);
+    module.def(
+        "join_recordio",
+        [](nb::handle raw) {
+            const BufferArgument buffer(raw);
+            return bytes_of(join_recordio(buffer.data(), buffer.size()));
+        },
+        nb::arg("raw"));
+    module.def(
+        "contains_recordio_magic",
+        [](nb::handle payload) {
+            const BufferArgument buffer(payload);
+            return contains_magic(buffer.data(), buffer.size());
+        },
+        nb::arg("payload"));
+    module.def(
+        "split_recordio",
+        [](nb::handle payload) {
+            const BufferArgument buffer(payload);
+            return bytes_of(split_recordio(buffer.data(), buffer.size()));
+        },
+        nb::arg("payload"));
+}
+
+}  // namespace bushel
