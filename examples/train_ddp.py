@@ -14,6 +14,11 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+# Imported before there is a process group: the default arguments of its functions keep a group that exists by then, and
+# DistributedDataParallel imports it. Threads of a group that is kept outlive destroy_process_group(), and abort the
+# program if they release a tensor while Python shuts down.
+import torch.distributed.nn
 from shapes import open_shapes, write_shapes
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -71,7 +76,6 @@ def main() -> None:
     folder = parser.parse_args().folder
     dist.init_process_group("gloo")
     train(folder)
-    dist.barrier()  # by now the model is gone, whose threads may else end the process with an error, now and then
     dist.destroy_process_group()
 
 
