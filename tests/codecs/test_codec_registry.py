@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +250,8 @@ def test_docs_name_every_codec_and_the_example_runs() -> None:
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(compile(example, str(DOCS), "exec"), {})
     assert get_codec("points").decode(np.zeros(3, "<f4").tobytes()).shape == (1, 3)
+
+
+def test_the_registry_names_the_codecs_of_every_module() -> None:
+    for module, names in registry._MODULES.items():
+        assert set(import_module(f"bushel.codecs.{module}").FACTORIES) == set(names)

@@ -1,4 +1,4 @@
-"""NumPy arrays: Granular's `array`, the raw `array(dtype,dims)` of bags, and NumPy's own `npy` and `npz`.
+"""Arrays: Granular's `array`, the raw `array(dtype,dims)` of bags, `npy`, `npz`, and WebDataset's `tenbin`.
 
 Lengths are checked against dtype and shape before anything is allocated, and no array is ever unpickled. Decoded
 arrays own their memory and can be written to.
@@ -11,18 +11,18 @@ import io
 import math
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
-from bushel.codecs.compress import MAX_EXPANDED
+from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "array_from", "as_array", "dtype_from"]
+__all__ = ["FACTORIES", "FACTORIES", "array_from", "as_array", "dtype_from"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -210,8 +210,63 @@ def _decode_npz(data: Buffer) -> dict[str, Array]:
     return {name: _decode_npy(item, "npz") for name, item in content.items()}
 
 
+_TENBIN_MAGIC = b"~TenBin~"
+_TENBIN_ALIGNMENT = 64
+_TENBIN_MAX_RANK = 9
+_TENBIN_DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+
+
+def _tenbin_chunk(data: bytes) -> bytes:
+    return _TENBIN_MAGIC + struct.pack("<q", len(data)) + data + bytes(-len(data) % _TENBIN_ALIGNMENT)
+
+
+def _encode_tenbin(value: Any) -> bytes:
+    chunks = []
+    for item in value if isinstance(value, list) else [value]:
+        array = as_array("tenbin", item)
+        code = f"{array.dtype.kind}{array.dtype.itemsize}"
+        # The original cannot write or read u4, because of a misspelt name in its table.
+        if code not in _TENBIN_DTYPES or code == "u4" or array.ndim > _TENBIN_MAX_RANK:
+            raise codec_error("tenbin", "arrays of 16 to 64 bit numbers (no uint32, bool or complex)", describe(array))
+        words = struct.pack(f"<8s8sq{array.ndim}q", code.encode(), b"", array.ndim, *array.shape)
+        data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        chunks += [_tenbin_chunk(words), _tenbin_chunk(data)]
+    return b"".join(chunks)
+
+
+def _tenbin_chunks(view: memoryview) -> Iterator[memoryview]:
+    offset = 0
+    while offset < len(view):
+        if view[offset : offset + 8] != _TENBIN_MAGIC or offset + 16 > len(view):
+            raise codec_error("tenbin", f"a chunk at byte {offset}", found_bytes(view[offset : offset + 16]))
+        length = struct.unpack_from("<q", view, offset + 8)[0]
+        offset += 16
+        if not 0 <= length <= len(view) - offset:
+            raise codec_error("tenbin", f"a chunk of at most {len(view) - offset} bytes", f"a length of {length}")
+        yield view[offset : offset + length]
+        offset += length + -length % _TENBIN_ALIGNMENT
+
+
+def _tenbin_array(header: memoryview, data: memoryview) -> Array:
+    if len(header) < 24 or len(header) % 8:
+        raise codec_error("tenbin", "a header of at least three 8-byte words", found_bytes(header))
+    code = bytes(header[:8]).rstrip(b"\0").decode("latin-1")
+    rank, *shape = struct.unpack(f"<{len(header) // 8 - 2}q", header[16:])
+    if code not in _TENBIN_DTYPES or rank != len(shape):
+        raise codec_error("tenbin", "a header of dtype, info, rank and sizes", found_bytes(header))
+    return array_from("tenbin", np.dtype(f"<{code}"), shape, data)
+
+
+def _decode_tenbin(data: Buffer) -> list[Array]:
+    chunks = list(_tenbin_chunks(memoryview(data)))
+    if len(chunks) % 2:
+        raise codec_error("tenbin", "header and data chunks in pairs", f"{len(chunks)} chunks")
+    return [_tenbin_array(header, content) for header, content in zip(chunks[::2], chunks[1::2], strict=True)]
+
+
 FACTORIES: Mapping[str, Factory] = {
     "array": _array,
     "npy": plain(_encode_npy, _decode_npy),
     "npz": plain(_encode_npz, _decode_npz),
+    "tenbin": plain(_encode_tenbin, _decode_tenbin),
 }

@@ -12,7 +12,10 @@ import numpy.typing as npt
 
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["Buffer", "Codec", "Factory", "Ranged", "codec_error", "describe", "found_bytes", "plain"]
+__all__ = ["Buffer", "Codec", "Factory", "MAX_EXPANDED", "Ranged", "codec_error", "describe", "found_bytes", "plain"]
+
+MAX_EXPANDED = 1 << 30
+"""Limit in bytes to which one compressed value may expand. A larger one is taken for a decompression bomb."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Stored bytes. Memoryviews are contiguous and of format `B`."""

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import re
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any
 
-from bushel.codecs import arrays, image, numbers, recordio_label, structured, tenbin, text, video
-from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
-from bushel.codecs.compress import gzip_codec
+from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["codec_names", "get_codec", "holds_elements", "holds_image", "is_registered", "register_codec"]
+__all__ = ["FACTORIES", "codec_names", "get_codec", "holds_elements", "holds_image", "is_registered", "register_codec"]
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 _CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
 
 
-def _gzip(name: str, arguments: str) -> Codec:
-    if not arguments:
-        raise SpecError("codec 'gzip' wraps another one: write 'gzip(utf8)' or 'gzip(bytes)'")
-    return gzip_codec(name, get_codec(arguments))
-
-
-_BUILT_IN: Mapping[str, Factory] = {
-    **text.FACTORIES,
-    **numbers.FACTORIES,
-    **recordio_label.FACTORIES,
-    **arrays.FACTORIES,
-    **structured.FACTORIES,
-    **tenbin.FACTORIES,
-    **image.FACTORIES,
-    **video.FACTORIES,
-    "gzip": _gzip,
+_MODULES: Mapping[str, Collection[str]] = {
+    "scalars": ("bytes", "utf8", "int", "uint", "i64", "u64", "float", "f32", "cls", "float-text"),
+    "arrays": ("array", "npy", "npz", "tenbin"),
+    "structured": ("json", "msgpack", "tree", "pickle"),
+    "image": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"),
+    "video": ("mp4", "webm"),
+    "recordio_label": ("recordio-label", "recordio-label-int"),
+    "registry": ("gzip",),
 }
+"""The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
+Pillow and zipfile, say, take as long to import as opening a dataset."""
+
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 _registered: dict[str, Codec] = {}
 
@@ -52,8 +50,9 @@ def get_codec(name: str) -> Codec:
         if arguments:
             raise SpecError(f"codec {base!r} takes no parameters")
         return _registered[base]
-    if base in _BUILT_IN:
-        return _BUILT_IN[base](name, arguments)
+    if base in _MODULE_OF:
+        factories: Mapping[str, Factory] = import_module(f"bushel.codecs.{_MODULE_OF[base]}").FACTORIES
+        return factories[base](name, arguments)
     raise SpecError(_unknown(name, base))
 
 
@@ -67,7 +66,7 @@ def _unknown(name: str, base: str) -> str:
 
 def codec_names() -> tuple[str, ...]:
     """Return the names of all codecs, without parameters, sorted."""
-    return tuple(sorted({*_BUILT_IN, *_registered}))
+    return tuple(sorted({*_MODULE_OF, *_registered}))
 
 
 def is_registered(name: str) -> bool:
@@ -78,13 +77,13 @@ def is_registered(name: str) -> bool:
 def holds_image(name: str) -> bool:
     """Return whether a codec stores images that `image` decodes, too. False if a user has replaced the codec."""
     base = name.partition("(")[0]
-    return base in image.FACTORIES and base not in _registered
+    return base in _MODULES["image"] and base not in _registered
 
 
 def holds_elements(name: str) -> bool:
     """Return whether single elements of a codec's value can be decoded (`Codec.ranged`): frames of a clip."""
     base = name.partition("(")[0]
-    return _registered[base].ranged is not None if base in _registered else base in video.FACTORIES
+    return _registered[base].ranged is not None if base in _registered else base in _MODULES["video"]
 
 
 def register_codec(
@@ -148,3 +147,37 @@ def _guarded_decode(name: str, decode: Callable[..., Any], data: Buffer, *elemen
         raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error
     except Exception as error:  # the user's function may raise anything
         raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error
+
+
+_STEP = 1 << 20
+
+
+def _gzip(name: str, arguments: str) -> Codec:
+    """Return the codec that stores another codec's bytes as a gzip file without name or time."""
+    if not arguments:
+        raise SpecError("codec 'gzip' wraps another one: write 'gzip(utf8)' or 'gzip(bytes)'")
+    inner = get_codec(arguments)
+    return Codec(name, partial(_encode_gzip, inner), partial(_decode_gzip, inner))
+
+
+def _encode_gzip(inner: Codec, value: Any) -> bytes:
+    return gzip.compress(inner.encode(value), mtime=0)
+
+
+def _decode_gzip(inner: Codec, data: Buffer) -> Any:
+    if not len(data):
+        raise codec_error("gzip", "a gzip file", "0 bytes")
+    pieces, total = [], 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            while piece := stream.read(_STEP):
+                total += len(piece)
+                if total > MAX_EXPANDED:
+                    raise codec_error("gzip", f"at most {MAX_EXPANDED} bytes when expanded", "more")
+                pieces.append(piece)
+    except (OSError, EOFError, zlib.error) as error:
+        raise codec_error("gzip", "a whole gzip file", f"{found_bytes(data)} ({error})") from error
+    return inner.decode(b"".join(pieces))
+
+
+FACTORIES: Mapping[str, Factory] = {"gzip": _gzip}

@@ -1,4 +1,4 @@
-"""Integers and real numbers.
+"""Bytes, text, integers and real numbers.
 
 Granular changed the signedness of its `int` between versions 0.16 and 0.17. The `int` here writes the fewest bytes
 that leave the top bit clear for non-negative numbers, which both versions read alike; `uint` reads the older encoding.
@@ -19,7 +19,7 @@ import numpy as np
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
 from bushel.errors import SpecError
 
-__all__ = ["FACTORIES"]
+__all__ = ["FACTORIES", "FACTORIES"]
 
 _MAX_INT_BYTES = 16  # granular refuses to decode longer ones
 _DECIMAL = re.compile(rb"[+-]?[0-9]+")
@@ -145,7 +145,31 @@ def _decode_float_text(data: Buffer) -> float:
     raise codec_error("float-text", "a number as JSON text", found_bytes(data))
 
 
+def _encode_bytes(value: Any) -> Buffer:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return value
+    raise codec_error("bytes", "bytes, bytearray or memoryview", describe(value))
+
+
+def _encode_utf8(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise codec_error("utf8", "a str", describe(value))
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise codec_error("utf8", "text without lone surrogates", describe(value)) from error
+
+
+def _decode_utf8(data: Buffer) -> str:
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise codec_error("utf8", f"UTF-8 text ({error.reason} at byte {error.start})", found_bytes(data)) from error
+
+
 FACTORIES: Mapping[str, Factory] = {
+    "bytes": plain(_encode_bytes, bytes),
+    "utf8": plain(_encode_utf8, _decode_utf8),
     "int": _int,
     "uint": plain(_encode_uint, _decode_uint),
     "i64": plain(partial(_encode_fixed, "i64", 8, True), partial(_decode_fixed, "i64", 8, True)),
