@@ -22,8 +22,7 @@ from bushel.codecs import get_codec
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WriteOptions
 from bushel.containers.checksums import with_checksums
-from bushel.containers.gulp.fields import frames_field, meta_columns
-from bushel.containers.gulp.gmeta import parse_gmeta
+from bushel.containers.gulp.gmeta import frames_field, meta_columns, parse_gmeta
 from bushel.containers.gulp.naming import chunk_names, chunk_number, is_data, number_width, padding, pair_chunks
 from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError, UnsupportedError
