@@ -84,7 +84,7 @@ def _check_random_access(dataset: Any, expected: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize(("path", "manifest"), [each for each in _manifests() if each.values[1].get("stream")])
 def test_golden_stream_says_what_it_cannot_do(path: Path, manifest: dict[str, Any]) -> None:
-    stream: Any = bushel.open(str(path.parent / manifest["open"]))
+    stream: Any = bushel.open_stream(str(path.parent / manifest["open"]))
     with pytest.raises(UnsupportedError):
         stream[0]
     with pytest.raises(UnsupportedError):

@@ -1,11 +1,12 @@
 """The five containers.
 
 `containers()` lists them in the order in which they are tried on an unknown path; `get_container` finds one by name,
-`container_for` by the name of an output file.
+`container_for` by the name of an output file. A container is imported when it is first needed.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from typing import cast
@@ -15,6 +16,7 @@ from bushel.containers.base import Container, Layout, ReadOptions, Shard, ShardW
 from bushel.core.index.table import Column, ColumnBuilder, FileStamp, IndexBuilder, ShardIndex
 
 __all__ = [
+    "FILE_NAMES",
     "Column",
     "ColumnBuilder",
     "Container",
@@ -34,7 +36,15 @@ __all__ = [
     "get_container",
 ]
 
-_NAMES = ("bag", "tar", "ffrecord", "gulp", "recordio")
+_SUFFIXES = {"bag": "", "tar": ".tar", "ffrecord": ".ffr", "gulp": ".gulp", "recordio": ".rec"}
+"""Names of the containers, and the suffixes of their data files; empty if a dataset is a folder."""
+
+FILE_NAMES = re.compile(
+    r"(?P<bag>spec\.json|.*\.bag|[0-9]+)|(?P<tar>.*\.tar)|(?P<ffrecord>.*\.ffr)"
+    r"|(?P<gulp>data.*\.gulp|meta.*\.gmeta)|(?P<recordio>.+\.rec(?:\.part[0-9]+)?)",
+    re.DOTALL,
+)
+"""Which container may own a file or folder of that name. A container that owns none is not even imported."""
 
 
 @cache
@@ -44,19 +54,19 @@ def get_container(name: str) -> Container:
     Raises:
         ValueError: The name is unknown.
     """
-    if name not in _NAMES:
-        raise ValueError(f"unknown container {name!r}: use one of {', '.join(_NAMES)}")
+    if name not in _SUFFIXES:
+        raise ValueError(f"unknown container {name!r}: use one of {', '.join(_SUFFIXES)}")
     return cast("Container", import_module(f"bushel.containers.{name}").CONTAINER)
 
 
 def containers() -> list[Container]:
     """Return all containers."""
-    return [get_container(name) for name in _NAMES]
+    return [get_container(name) for name in _SUFFIXES]
 
 
 def container_by_suffix(name: str) -> Container | None:
     """Return the container whose suffix a file name has, or None."""
-    return next((each for each in containers() if each.suffix and name.endswith(each.suffix)), None)
+    return next((get_container(each) for each, suffix in _SUFFIXES.items() if suffix and name.endswith(suffix)), None)
 
 
 def container_for(name: str) -> Container:
@@ -67,5 +77,5 @@ def container_for(name: str) -> Container:
     """
     found = container_by_suffix(name)
     if found is None:
-        raise ValueError(f"the name {name!r} does not imply a container: pass container=: {', '.join(_NAMES)}")
+        raise ValueError(f"the name {name!r} does not imply a container: pass container=: {', '.join(_SUFFIXES)}")
     return found

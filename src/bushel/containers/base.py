@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import Buffer
 
 from bushel.core.index.table import IndexBuilder, ShardIndex
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, Staging
+from bushel.storage import AnyPath
+
+if TYPE_CHECKING:
+    from bushel.storage import Staging
 
 __all__ = [
     "Column",

@@ -25,8 +25,7 @@ from bushel.sources.members import Recipe, SampleFolder
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored
 from bushel.sources.tables import Table
-from bushel.storage import AnyPath, as_path, is_local, walk_names
-from bushel.storage.objects.location import ObjectPath
+from bushel.storage import AnyPath, as_path, is_local, is_object, walk_names
 
 __all__ = ["KINDS", "kind_of", "open_source"]
 
@@ -65,7 +64,7 @@ def open_source(source: Any, kind: str | None = None, **options: Any) -> Source 
         FormatError: The kind of source at the path cannot be detected.
         FileNotFoundError: The path does not exist.
     """
-    if isinstance(source, str | os.PathLike | ObjectPath):
+    if isinstance(source, str | os.PathLike) or is_object(source):
         if kind is not None and kind not in KINDS:
             raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
         made: Source | Stream = KINDS[kind or kind_of(source)](source, **options)
@@ -128,7 +127,7 @@ def _at_first_sight(path: AnyPath) -> str | None:
 
     That avoids listing a large folder several times.
     """
-    if is_local(path) or (isinstance(path, ObjectPath) and not path.listable):
+    if is_local(path) or (is_object(path) and not path.listable):
         return None
     suffixes = {os.path.splitext(name)[1].lower() for name in itertools.islice(walk_names(path), _SIGHT)}
     for kind, known in (("images", IMAGES), ("videos", VIDEOS)):

@@ -2,14 +2,16 @@
 
 `open_file` gives a `File`; `read_many` and `gather` read a batch of extents from any mixture of files. Local files
 are mapped and read by one call of a compiled kernel, objects of stores (`objects`) by many requests at a time;
-everything else with an `open()` method is read through `FileObject`.
+everything else with an `open()` method is read through `FileObject`. What only writing, streams and object stores need
+is imported on first use.
 """
 
-from bushel.storage.base import AnyPath, ExtentError, Extents, File, as_path, is_local
-from bushel.storage.forward import end_process, is_compressed
-from bushel.storage.pool import FilePool
-from bushel.storage.reading import gather, open_file, open_known, prefetch, read_many
-from bushel.storage.staging import Sink, Staging, leave_workplace, make_workplace, workplace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bushel.storage.base import AnyPath, ExtentError, Extents, File
+from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known
+from bushel.storage.reading import gather, prefetch, read_many
 from bushel.storage.whole import (
     copy_whole,
     place_file,
@@ -20,6 +22,11 @@ from bushel.storage.whole import (
     walk_names,
     write_whole,
 )
+
+if TYPE_CHECKING:
+    from bushel.storage.braces import expand_braces
+    from bushel.storage.forward import end_process, is_compressed
+    from bushel.storage.staging import Sink, Staging, leave_workplace, make_workplace, workplace
 
 __all__ = [
     "AnyPath",
@@ -33,9 +40,11 @@ __all__ = [
     "as_path",
     "copy_whole",
     "end_process",
+    "expand_braces",
     "gather",
     "is_compressed",
     "is_local",
+    "is_object",
     "leave_workplace",
     "make_workplace",
     "open_file",
@@ -50,3 +59,21 @@ __all__ = [
     "workplace",
     "write_whole",
 ]
+
+_MODULES = {
+    "Sink": "staging",
+    "Staging": "staging",
+    "end_process": "forward",
+    "expand_braces": "braces",
+    "is_compressed": "forward",
+    "leave_workplace": "staging",
+    "make_workplace": "staging",
+    "workplace": "staging",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'bushel.storage' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"bushel.storage.{_MODULES[name]}"), name)
+    return value

@@ -1,22 +1,26 @@
-"""What storage back-ends and their users agree on."""
+"""Paths, open files and extents: the types that storage back-ends and their users share."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.errors import UnsupportedError
 from bushel.kernels import ExtentError
-from bushel.storage.objects.client import SCHEMES
-from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["AnyPath", "ExtentError", "Extents", "File", "as_path", "extent_error", "is_local"]
+__all__ = ["FROM_TAG", "AnyPath", "ExtentError", "Extents", "File", "StorePath", "extent_error"]
+
+FROM_TAG = 1 << 62
+"""Stamps of objects are made from their ETags and are at least this; times of modification are below it until 2116."""
+
+
+class StorePath:
+    """Base class of paths in object stores. It tells them from other paths without importing the stores' code."""
+
+    __slots__ = ()
 
 
 class AnyPath(Protocol):
@@ -118,44 +122,3 @@ def extent_error(
     error = ExtentError(f"row {row} of {path}: {reason}, expected {expected}, found {found}")
     error.row, error.reason, error.expected, error.found = row, reason, expected, found
     return error
-
-
-def as_path(path: object) -> AnyPath:
-    """Turn what a user gives as a path into an object with `open()`.
-
-    Text is a local path, or a URL: of an object store or an HTTP server (`ObjectPath`), or, with another scheme, one
-    of universal-pathlib's when that is installed.
-
-    Raises:
-        UnsupportedError: The scheme needs universal-pathlib.
-        ValueError: The URL names no bucket or host.
-        TypeError: It is no path at all.
-    """
-    if isinstance(path, str) and "://" in path:
-        if path.startswith("file://"):
-            return Path(path.removeprefix("file://"))
-        if path.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
-            return ObjectPath.parse(path)
-        try:
-            from upath import UPath
-        except ImportError as error:
-            scheme = path.split("://", 1)[0]
-            raise UnsupportedError(
-                f"{path}: {scheme}:// needs a package that is not installed; run: pip install universal-pathlib"
-            ) from error
-        remote: AnyPath = UPath(path)
-        return remote
-    if isinstance(path, Path):
-        return path
-    if isinstance(path, ObjectPath):
-        return path
-    if not isinstance(path, str | os.PathLike) or (hasattr(path, "open") and hasattr(path, "iterdir")):
-        if hasattr(path, "open") and hasattr(path, "name"):
-            return path  # type: ignore[return-value]
-        raise TypeError(f"expected a path or an object with open(), not {type(path).__name__}")
-    return Path(os.fsdecode(path))
-
-
-def is_local(path: AnyPath) -> bool:
-    """Whether the path is one of this machine's file system."""
-    return isinstance(path, Path)

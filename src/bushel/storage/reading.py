@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel.kernels import MappedFile
-from bushel.storage.base import AnyPath, Extents, File, extent_error, is_local
-from bushel.storage.coalesce import coalesce
-from bushel.storage.fileobject import FileObject
-from bushel.storage.objects.location import ObjectPath
-from bushel.storage.objects.ranges import read_rows
-from bushel.storage.objects.remotefile import RemoteFile
+from bushel.storage.base import Extents, File, extent_error
 
-__all__ = ["prefetch", "gather", "open_file", "open_known", "read_many"]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
-
-def open_file(path: AnyPath) -> File:
-    """Open a file for reading by position.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        OSError: It cannot be read.
-    """
-    if isinstance(path, ObjectPath):
-        return RemoteFile.open(path)
-    return MappedFile(str(path)) if is_local(path) else FileObject(path)
-
-
-def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
-    """Open a file of which size and modification time are known: as `open_file`, but objects are not asked for them.
-
-    What comes from an object is compared with them; of other files they are what they are now.
-    """
-    return RemoteFile(path, size, mtime_ns) if isinstance(path, ObjectPath) else open_file(path)
+__all__ = ["gather", "prefetch", "read_many"]
 
 
 def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
@@ -122,6 +99,10 @@ def _read(
     files: Sequence[File], numbers: npt.NDArray[np.int32], extents: Extents, put: Callable[[int, int, memoryview], None]
 ) -> None:
     """Read extents of a mixture of files: those of all objects together, the others file by file."""
+    from bushel.storage.coalesce import coalesce
+    from bushel.storage.objects.ranges import read_rows
+    from bushel.storage.objects.remotefile import RemoteFile
+
     objects = [number for number, file in enumerate(files) if isinstance(file, RemoteFile)]
     if objects:
         place = np.full(len(files), -1, np.int32)

@@ -17,7 +17,7 @@ from typing_extensions import Buffer
 from bushel.errors import FormatError, UnsupportedError, naming, noted_in
 from bushel.storage.base import AnyPath
 from bushel.storage.claim import Claim
-from bushel.storage.objects.location import ObjectPath
+from bushel.storage.files import is_object
 from bushel.storage.whole import place_file, remove
 
 __all__ = ["Sink", "Staging", "leave_workplace", "make_workplace", "workplace"]
@@ -346,7 +346,7 @@ def workplace(root: AnyPath) -> Path | None:
     """
     if isinstance(root, Path):
         return root
-    if not isinstance(root, ObjectPath) or not root.listable:
+    if not is_object(root) or not root.listable:
         return None
     digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest

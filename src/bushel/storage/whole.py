@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, cast
 
 from bushel.errors import naming
 from bushel.storage.base import AnyPath
-from bushel.storage.objects.location import ObjectPath
+from bushel.storage.files import is_object
 
 __all__ = ["copy_whole", "place_file", "read_all", "read_text", "read_whole", "remove", "walk_names", "write_whole"]
 
@@ -28,7 +27,7 @@ def read_whole(path: AnyPath) -> bytes:
     if isinstance(path, Path):
         with open(path, "rb", buffering=0) as file:
             return file.read()
-    if isinstance(path, ObjectPath):
+    if is_object(path):
         return path.read_bytes()
     with path.open("rb") as file:
         return bytes(file.read())
@@ -41,12 +40,12 @@ def read_text(path: AnyPath) -> str:
 
 def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
     """The bytes of each file, or why it cannot be read; objects are fetched many at once."""
-    objects = [path for path in paths if isinstance(path, ObjectPath)]
+    objects = [path for path in paths if is_object(path)]
     if len(objects) > 1:
         from bushel.storage.objects.fetch import fetch_all
 
         found = iter(fetch_all(objects))
-        return [next(found) if isinstance(path, ObjectPath) else _attempt(path) for path in paths]
+        return [next(found) if is_object(path) else _attempt(path) for path in paths]
     return [_attempt(path) for path in paths]
 
 
@@ -61,7 +60,7 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
     Raises:
         OSError: It cannot be written.
     """
-    if isinstance(path, ObjectPath):
+    if is_object(path):
         from bushel.storage.objects.upload import put_bytes
 
         put_bytes(path, data)
@@ -105,11 +104,13 @@ def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: thread
     if isinstance(target, Path):
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(source, target)
-    elif isinstance(target, ObjectPath):
+    elif is_object(target):
         from bushel.storage.objects.upload import put_file
 
         put_file(target, source, new=new, stop=stop)
     else:
+        import shutil
+
         with open(source, "rb") as data, naming(target), target.open("wb") as sink:
             shutil.copyfileobj(data, sink, _PIECE)
 
@@ -120,6 +121,8 @@ def copy_whole(source: AnyPath, target: Path) -> None:
     Raises:
         OSError: It cannot be read, or not be written.
     """
+    import shutil
+
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(source, Path):
         shutil.copyfile(source, target)  # in the kernel
@@ -130,7 +133,7 @@ def copy_whole(source: AnyPath, target: Path) -> None:
 
 def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
     """Remove a file, if it is there; with `give_up` set, the request for an object is made once."""
-    if isinstance(path, ObjectPath):
+    if is_object(path):
         from bushel.storage.objects.upload import delete
 
         delete(path, give_up=give_up)
@@ -140,7 +143,7 @@ def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
 
 def walk_names(root: AnyPath) -> Iterator[str]:
     """Names of all files below a remote folder, relative to it, in no particular order."""
-    if isinstance(root, ObjectPath):
+    if is_object(root):
         from bushel.storage.objects.listing import walk_objects
 
         yield from walk_objects(root)

@@ -11,7 +11,6 @@ import pytest
 from tests.compat.webdataset.shards import archive, numbered, write_shards
 
 import bushel.compat.webdataset as wds
-from bushel.compat.webdataset.braces import braceexpand
 from bushel.compat.webdataset.compat import FluidInterface
 from bushel.compat.webdataset.shardlists import DirectoryShardList, expand_source, expand_urls
 
@@ -118,32 +117,6 @@ def test_pipelines_of_any_source() -> None:
         list(wds.DataPipeline(3))
     with pytest.raises(ValueError, match="no source"):
         list(wds.DataPipeline())
-
-
-@pytest.mark.parametrize(
-    ("pattern", "wanted"),
-    [
-        ("a", ["a"]),
-        ("{8..10}", ["8", "9", "10"]),
-        ("{08..10}", ["08", "09", "10"]),
-        ("{000..002}.{x,y}", ["000.x", "000.y", "001.x", "001.y", "002.x", "002.y"]),
-        ("{0..10..5}", ["0", "5", "10"]),
-        ("{3..1}", ["3", "2", "1"]),
-        ("{a..c}z", ["az", "bz", "cz"]),
-        ("{a,b{1..2},}", ["a", "b1", "b2", ""]),
-        ("{a}", ["{a}"]),
-        (r"\{a,b\}", ["{a,b}"]),
-        ("", [""]),
-    ],
-)
-def test_braces(pattern: str, wanted: list[str]) -> None:
-    assert braceexpand(pattern) == wanted
-
-
-@pytest.mark.parametrize("pattern", ["{a", "a}", "{0..99999999}", "{0..9999}" * 2])
-def test_wrong_braces(pattern: str) -> None:
-    with pytest.raises(ValueError, match="brace|names"):
-        braceexpand(pattern)
 
 
 def test_urls_are_split_and_variables_put_in(monkeypatch: pytest.MonkeyPatch) -> None:

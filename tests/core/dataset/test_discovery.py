@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import bushel
-from bushel.core.dataset.discovery import expand_braces, expand_paths
+from bushel.core.dataset.discovery import expand_paths
 
 
 def write(path: Path, count: int = 6, shard_samples: int | None = None) -> None:
@@ -18,26 +18,6 @@ def write(path: Path, count: int = 6, shard_samples: int | None = None) -> None:
 
 def texts(source: object) -> list[str]:
     return [sample["txt"] for sample in bushel.open(source)]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "names"),
-    [
-        ("a", ["a"]),
-        ("{0..2}", ["0", "1", "2"]),
-        ("x-{08..11}.tar", ["x-08.tar", "x-09.tar", "x-10.tar", "x-11.tar"]),
-        ("{a,b}/{1..2}", ["a/1", "a/2", "b/1", "b/2"]),
-        ("{a,}x", ["ax", "x"]),
-        ("{x{1..2},y}", ["x1", "y", "x2", "y"]),
-    ],
-)
-def test_braces(pattern: str, names: list[str]) -> None:
-    assert expand_braces(pattern) == names
-
-
-def test_a_backward_range() -> None:
-    with pytest.raises(ValueError, match="backwards"):
-        expand_braces("{3..1}")
 
 
 def test_every_way_to_name_a_dataset(tmp_path: Path) -> None:

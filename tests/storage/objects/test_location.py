@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import bushel
 from bushel.storage import as_path, is_local
-from bushel.storage.objects.location import FROM_TAG, ObjectPath, stat_of
+from bushel.storage.base import FROM_TAG
+from bushel.storage.objects.location import ObjectPath, stat_of
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from bushel.codecs import get_codec
@@ -26,6 +26,7 @@ from bushel.compat.webdataset.rules import Continue, Rename, Rule, Rules, map_by
 from bushel.compat.webdataset.tariterators import member_contents
 from bushel.containers.tar import split_name
 from bushel.errors import FormatError, TooManyErrors
+from bushel.storage import expand_braces
 
 __all__ = [
     "Channel",
@@ -182,15 +183,8 @@ default_decoders: list[tuple[Rule, Callable[[Any], Any]]] = [
 
 def braceexpand(pattern: str | Iterable[str]) -> list[str]:
     """Expand `{000..146}` in a pattern, or in each of several. Other braces stay, as commands need them."""
-    if not isinstance(pattern, str):
-        return [name for one in pattern for name in braceexpand(one)]
-    parts = re.split(r"\{(\d+)\.\.(\d+)\}", pattern)
-    ranges = [range(int(low), int(high) + 1) for low, high in zip(parts[1::3], parts[2::3], strict=True)]
-    form = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in parts[::3])
-    return [
-        form.format(*(str(number).zfill(len(low)) for number, low in zip(numbers, parts[1::3], strict=True)))
-        for numbers in product(*ranges)
-    ]
+    patterns = [pattern] if isinstance(pattern, str) else pattern
+    return [name for one in patterns for name in expand_braces(one, only_ranges=True)]
 
 
 def generic_open(source: Source, *, allow_commands: bool | None = None) -> Any:

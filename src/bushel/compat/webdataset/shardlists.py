@@ -16,10 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bushel.compat.webdataset.braces import braceexpand
 from bushel.compat.webdataset.currying import pipelinefilter
 from bushel.compat.webdataset.pytorch import IterableDataset
 from bushel.compat.webdataset.utils import is_iterable, make_seed, pytorch_worker_info, pytorch_worker_seed
+from bushel.storage import expand_braces
 
 __all__ = [
     "DirectoryShardList",
@@ -93,7 +93,7 @@ def expand_urls(urls: str) -> list[str]:
             if url == last:
                 break
             url, last = envsubst(url), url
-        result += braceexpand(url)
+        result += expand_braces(url)
     return result
 
 
@@ -287,7 +287,7 @@ class DirectoryShardList(IterableDataset):
         while time.monotonic() - start < self.timeout:
             self._free_the_dead()
             found = sorted(
-                name for pattern in braceexpand(self.pattern) for name in glob.glob(glob.escape(self.path) + pattern)
+                name for pattern in expand_braces(self.pattern) for name in glob.glob(glob.escape(self.path) + pattern)
             )
             if not found:
                 if self.poll is None:
@@ -383,7 +383,7 @@ def _source(entry: Mapping[str, Any], spec: Mapping[str, Any]) -> MSSource:
     bucket = _expand(buckets[0])
     shards = [entry["shards"]] if isinstance(entry["shards"], str) else entry["shards"]
     prefix = _expand(spec.get("prefix", ""))
-    urls = [prefix + os.path.join(bucket, url) for shard in shards for url in braceexpand(_expand(shard))]
+    urls = [prefix + os.path.join(bucket, url) for shard in shards for url in expand_braces(_expand(shard))]
     resample, choose = entry.get("resample", -1), entry.get("choose", -1)
     if choose > len(urls) or (choose > 0 and resample > 0):
         raise ValueError(f"{dict(entry)}: choose is at most the number of shards ({len(urls)}), and not with resample")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -29,7 +30,10 @@ from bushel.containers.checksums import with_checksums
 from bushel.core.index.table import I64, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, Extents, File, Staging, gather, open_file
+from bushel.storage import AnyPath, Extents, File, gather, open_file
+
+if TYPE_CHECKING:
+    from bushel.storage import Staging
 
 __all__ = ["CONTAINER"]
 

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from typing_extensions import Buffer
@@ -18,7 +18,10 @@ from bushel.core.index.table import I64, ColumnBuilder, IndexBuilder, ShardIndex
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import KEY, Spec, format_spec
-from bushel.storage import Sink, Staging, copy_whole
+from bushel.storage import copy_whole
+
+if TYPE_CHECKING:
+    from bushel.storage import Sink, Staging
 
 __all__ = ["BagWriter", "copy_records", "file_names", "generation_of", "plan_layout", "stored_codec"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,10 @@ from bushel.containers.packed_map import Record, index_records, is_packed_map
 from bushel.core.index.table import Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, ExtentError, Extents, File, Staging, copy_whole, open_file, read_many, write_whole
+from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open_file, read_many, write_whole
+
+if TYPE_CHECKING:
+    from bushel.storage import Staging
 
 __all__ = ["CONTAINER", "empty_folders", "index_all_records"]
 

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,9 @@ from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.core.index.table import IndexBuilder
 from bushel.errors import SpecError, naming
-from bushel.storage import Staging
+
+if TYPE_CHECKING:
+    from bushel.storage import Staging
 
 __all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "pack_paths", "staged_names"]
 

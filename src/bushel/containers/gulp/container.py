@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,10 @@ from bushel.containers.gulp.naming import chunk_names, chunk_number, is_data, nu
 from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, IndexBuilder, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, File, Staging, copy_whole, open_file
+from bushel.storage import AnyPath, File, copy_whole, open_file
+
+if TYPE_CHECKING:
+    from bushel.storage import Staging
 
 __all__ = ["CONTAINER"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,10 @@ from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_co
 from bushel.core.index.table import Column, FileStamp, Fragments, IndexBuilder, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, Extents, File, Staging, copy_whole, open_file, read_many, write_whole
+from bushel.storage import AnyPath, Extents, File, copy_whole, open_file, read_many, write_whole
+
+if TYPE_CHECKING:
+    from bushel.storage import Staging
 
 __all__ = ["CONTAINER"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from typing_extensions import Buffer
 
@@ -16,7 +16,9 @@ from bushel.containers.recordio.scan import IMAGE_HEADER
 from bushel.core.index.table import IndexBuilder
 from bushel.errors import SpecError
 from bushel.spec import Spec
-from bushel.storage import Staging
+
+if TYPE_CHECKING:
+    from bushel.storage import Staging
 
 __all__ = ["INTEGERS", "Form", "RecordIOWriter", "form_of", "stored_codec"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
@@ -19,7 +20,10 @@ from bushel.containers.tar.writer import TarShardWriter
 from bushel.core.index.table import FileStamp, IndexBuilder, ShardIndex
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, Staging, copy_whole, open_file
+from bushel.storage import AnyPath, copy_whole, open_file
+
+if TYPE_CHECKING:
+    from bushel.storage import Staging
 
 __all__ = ["CONTAINER"]
 

@@ -12,8 +12,8 @@ from bushel.core.index.sidecar import ManifestShard, load_index
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import File, open_known
-from bushel.storage.objects.location import FROM_TAG, ObjectPath
+from bushel.storage import File, is_object, open_known
+from bushel.storage.base import FROM_TAG
 
 __all__ = ["OpenShard", "stamps_of", "still_fits", "unchanged"]
 
@@ -55,11 +55,11 @@ def still_fits(known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shar
     if unchanged(known, now):
         return True
     sidecar = shard.sidecar
-    if not isinstance(sidecar, ObjectPath) or any(stamp.mtime_ns >= FROM_TAG for stamp in known):
+    if not is_object(sidecar) or any(stamp.mtime_ns >= FROM_TAG for stamp in known):
         return False
     if [_own(stamp)[:2] for stamp in known] != [_own(stamp)[:2] for stamp in now]:
         return False
-    data = [path.stat().modified for path in map(shard.path, range(len(now))) if isinstance(path, ObjectPath)]
+    data = [path.stat().modified for path in map(shard.path, range(len(now))) if is_object(path)]
     return sidecar.stat().modified >= max(data)
 
 

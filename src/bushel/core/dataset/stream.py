@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-import itertools
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,14 +15,13 @@ from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.core.dataset.discovery import expand_paths
 from bushel.errors import CodecError, FormatError, UnsupportedError
 from bushel.spec import KEY, Field, format_spec, parse_spec
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, expand_braces
 from bushel.storage.forward import Readable, decompressed, output_of
 
-__all__ = ["StreamDataset", "expand_ranges"]
+__all__ = ["StreamDataset"]
 
 _PIPE = "pipe:"
 _STDIN = "-"
-_RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
 _MOST_BYTES = 16 << 30
 """Bytes of one sample: more would be a damaged size, or nothing that fits into memory."""
 
@@ -253,7 +250,7 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
             raise UnsupportedError(
                 f"{sources!r} would run a command: pass allow_commands=True if you trust where this name comes from"
             )
-        yield from expand_ranges(sources)
+        yield from expand_braces(sources, only_ranges=True)
     elif sources == _STDIN:
         yield _STDIN
     elif isinstance(sources, io.TextIOBase):
@@ -262,16 +259,6 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
         yield _Handle(cast("Readable", sources))
     else:
         yield from expand_paths(sources)
-
-
-def expand_ranges(command: str) -> Iterator[str]:
-    """Expand only `{000..146}`: other braces mean something to the shell or to `awk`."""
-    pieces = _RANGE.split(command)
-    widths = [len(low) for low in pieces[1::3]]
-    ranges = [range(int(low), int(high) + 1) for low, high in zip(pieces[1::3], pieces[2::3], strict=True)]
-    for numbers in itertools.product(*ranges):
-        texts = [str(number).zfill(width) for number, width in zip(numbers, widths, strict=True)]
-        yield "".join(itertools.chain.from_iterable(itertools.zip_longest(pieces[::3], texts, fillvalue="")))
 
 
 @contextmanager

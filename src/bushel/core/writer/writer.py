@@ -23,8 +23,7 @@ from bushel.core.writer.shard_upload import Uploads
 from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.errors import SpecError, StateError, UnsupportedError, is_out_of_room, noted_in
 from bushel.spec import KEY, Field, format_spec, parse_spec
-from bushel.storage import as_path, leave_workplace, workplace
-from bushel.storage.objects.location import ObjectPath
+from bushel.storage import as_path, is_object, leave_workplace, workplace
 
 __all__ = ["Writer"]
 
@@ -258,7 +257,7 @@ class Writer:
     # Before the first sample
 
     def _prepare(self, mode: Mode) -> None:
-        if workplace(self._root) is None and (mode != "create" or isinstance(self._root, ObjectPath)):
+        if workplace(self._root) is None and (mode != "create" or is_object(self._root)):
             raise UnsupportedError(f"{mode!r} needs a local folder or an object store, and {self._root} is neither")
         check_place(self._target, single=self._single)
         staged = ShardInProgress.staged(self._root, self._target.name if self._single else None)

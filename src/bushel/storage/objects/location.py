@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from bushel.errors import UnsupportedError
+from bushel.storage.base import FROM_TAG, StorePath
 from bushel.storage.objects.client import SCHEMES, library, store_of
 from bushel.storage.objects.retries import persistently
 
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ObjectStore
 
-__all__ = ["FROM_TAG", "ObjectPath", "ObjectStat", "stat_of"]
+__all__ = ["ObjectPath", "ObjectStat", "stat_of"]
 
 _KEYS_ELSEWHERE = "credentials come from the environment and from the files of each store's tools"
-FROM_TAG = 1 << 62
-"""Stamps of objects are made from their ETags and are at least this; times of modification are below it until 2116."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def _stamp_of(tag: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class ObjectPath:
+class ObjectPath(StorePath):
     """The path of an object, or of what a store shows as a folder; a value that does nothing by itself.
 
     Attributes:

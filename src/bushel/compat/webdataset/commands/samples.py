@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from bushel.compat.webdataset.braces import braceexpand
 from bushel.compat.webdataset.mixing import round_robin_longest
 from bushel.compat.webdataset.tariterators import tarfile_samples
 from bushel.compat.webdataset.writer import TarWriter
 from bushel.errors import FormatError, UnsupportedError
+from bushel.storage import expand_braces
 
 __all__ = [
     "Reading",
@@ -100,7 +100,7 @@ class Reading:
     @classmethod
     def of(cls, arguments: argparse.Namespace, **more: Any) -> Reading:
         """From the arguments of `add_reading`."""
-        urls = [url for one in arguments.inputs for url in braceexpand(one)]
+        urls = [url for one in arguments.inputs for url in expand_braces(one)]
         return cls(urls, arguments.slice, maxerr=arguments.maxerr, allow_commands=arguments.allow_commands, **more)
 
 

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse, urlunparse
 
-from bushel.compat.webdataset.braces import braceexpand
 from bushel.compat.webdataset.cache import download
 from bushel.compat.webdataset.commands.samples import add_command, run_command
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.dataset import ShardListDataset
 from bushel.compat.webdataset.wids.descriptor import Described, describe_shard, index_of, load, urldir
-from bushel.storage import as_path, write_whole
+from bushel.storage import as_path, expand_braces, write_whole
 
 __all__ = ["main"]
 
@@ -87,7 +86,7 @@ def _create(options: argparse.Namespace) -> int:
         print("setting name to", name)
     info = None if options.info is None else Path(options.info).read_text(encoding="utf-8")
     shards = []
-    for url in (url for one in names for url in braceexpand(one)):
+    for url in (url for one in names for url in expand_braces(one)):
         print(url)
         shards.append(_describe(url, options.allow_commands))
     _write(options.output, index_of(shards, name, options.base, info))

@@ -1,4 +1,4 @@
-"""Braces as the shell expands them, which is what shard names are written with."""
+"""Brace patterns, in which names of shards are written: `train-{000..146}.tar`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,52 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-__all__ = ["braceexpand"]
+__all__ = ["expand_braces"]
 
 _NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
-_MOST = 10_000_000
-"""Names that one pattern may stand for."""
+_RANGE_ONLY = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
+_LARGEST = 10_000_000
+"""Largest number of names that one pattern may expand to."""
 
 
-def braceexpand(pattern: str) -> list[str]:
-    r"""Expand `{a,b}`, `{000..146}`, `{0..10..2}` and `{a..e}`, nested or one after another, left-major.
+def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:
+    r"""Expand a pattern as the shell does: `{a,b}`, `{000..146}`, `{0..10..2}` and `{a..e}`, also nested.
 
-    Numbers are filled with zeros to the width of the wider end when one of the ends is. A backslash takes the meaning
-    from a brace or a comma; braces around a single word stay as they are.
+    The leftmost braces vary slowest. Numbers are padded with zeros to the width of the wider end if one of the ends
+    starts with a zero. A backslash makes a brace or a comma plain. Braces around a single word stay.
+
+    Args:
+        pattern: The pattern.
+        only_ranges: Expand `{000..146}` only, and keep other braces and backslashes, as shell commands need them.
 
     Raises:
-        ValueError: Braces do not match, or the pattern stands for more than ten million names.
+        ValueError: Braces do not match, or the pattern expands to more than ten million names.
     """
+    if only_ranges:
+        texts = _RANGE_ONLY.split(pattern)
+        ranges = [_numbers(low, high, None) for low, high in zip(texts[1::3], texts[2::3], strict=True)]
+        parts = [
+            [texts[0]],
+            *(part for pair in zip(ranges, ([text] for text in texts[3::3]), strict=True) for part in pair),
+        ]
+        return _joined(pattern, parts)
     names = [re.sub(r"\\(.)", r"\1", name) for name in _alternatives(pattern)]
     return names or [""]
 
 
 def _alternatives(text: str) -> list[str]:
     """Expand a text whose top-level parts are plain text and braces."""
-    pieces: list[list[str]] = []
-    for is_braces, part in _parts(text):
-        pieces.append(_options(part) if is_braces else [part])
+    return _joined(text, [_options(part) if is_braces else [part] for is_braces, part in _parts(text)])
+
+
+def _joined(text: str, parts: list[list[str]]) -> list[str]:
     total = 1
-    for piece in pieces:
-        total *= len(piece)
-    if total > _MOST:
-        raise ValueError(f"{text!r} stands for {total} names; more than {_MOST} are not expanded")
-    return ["".join(choice) for choice in product(*pieces)]
+    for part in parts:
+        total *= len(part)
+    if total > _LARGEST:
+        raise ValueError(f"{text!r} expands to {total} names; at most {_LARGEST} are allowed")
+    return ["".join(choice) for choice in product(*parts)]
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
@@ -46,7 +60,7 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
         if text[at] == "\\":
             at += 2
         elif text[at] == "}":
-            raise ValueError(f"{text!r}: the brace at position {at} closes nothing (write \\}} for a plain one)")
+            raise ValueError(f"{text!r}: the brace at position {at} has no opening brace (write \\}} for a plain one)")
         elif text[at] == "{":
             end = _closing(text, at)
             if at > start:
@@ -95,8 +109,8 @@ def _numbers(low: str, high: str, step: str | None) -> list[str]:
 def _range(low: int, high: int, step: str | None) -> range:
     stride = abs(int(step)) or 1 if step else 1
     found = range(low, high + 1, stride) if low <= high else range(low, high - 1, -stride)
-    if len(found) > _MOST:
-        raise ValueError(f"a range of {len(found)} names; more than {_MOST} are not expanded")
+    if len(found) > _LARGEST:
+        raise ValueError(f"a range expands to {len(found)} names; at most {_LARGEST} are allowed")
     return found
 
 

@@ -1,0 +1,148 @@
+"""Opening: from what a user names to a path, from a path to an open file, and a pool of open files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bushel.errors import UnsupportedError
+from bushel.kernels import MappedFile
+from bushel.storage.base import AnyPath, File, StorePath
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from bushel.storage.objects.location import ObjectPath
+
+__all__ = ["FilePool", "as_path", "is_local", "is_object", "open_file", "open_known"]
+
+
+def as_path(path: object) -> AnyPath:
+    """Turn a path as users give it into an object with `open()`.
+
+    Text is a local path or a URL. URLs of object stores and HTTP servers become an `ObjectPath`; those of other schemes
+    need universal-pathlib.
+
+    Raises:
+        UnsupportedError: The scheme needs universal-pathlib, which is not installed.
+        ValueError: The URL has no bucket or host.
+        TypeError: `path` is not a path.
+    """
+    if isinstance(path, str) and "://" in path:
+        return _from_url(path)
+    if isinstance(path, Path):
+        return path
+    if is_object(path):
+        return path
+    if not isinstance(path, str | os.PathLike) or (hasattr(path, "open") and hasattr(path, "iterdir")):
+        if hasattr(path, "open") and hasattr(path, "name"):
+            return path  # type: ignore[return-value]
+        raise TypeError(f"expected a path or an object with open(), not {type(path).__name__}")
+    return Path(os.fsdecode(path))
+
+
+def _from_url(url: str) -> AnyPath:
+    if url.startswith("file://"):
+        return Path(url.removeprefix("file://"))
+    from bushel.storage.objects.client import SCHEMES
+
+    scheme = url.split("://", 1)[0]
+    if scheme in SCHEMES:
+        from bushel.storage.objects.location import ObjectPath
+
+        return ObjectPath.parse(url)
+    try:
+        from upath import UPath
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{url}: {scheme}:// needs a package that is not installed; run: pip install universal-pathlib"
+        ) from error
+    remote: AnyPath = UPath(url)
+    return remote
+
+
+def is_local(path: AnyPath) -> bool:
+    """Return whether a path is in the file system of this machine."""
+    return isinstance(path, Path)
+
+
+def is_object(path: object) -> TypeIs[ObjectPath]:
+    """Return whether a path is in an object store."""
+    return isinstance(path, StorePath)
+
+
+def open_file(path: AnyPath) -> File:
+    """Open a file for reading by position.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        OSError: The file cannot be read.
+    """
+    if isinstance(path, Path):
+        return MappedFile(str(path))
+    if is_object(path):
+        from bushel.storage.objects.remotefile import RemoteFile
+
+        return RemoteFile.open(path)
+    from bushel.storage.fileobject import FileObject
+
+    return FileObject(path)
+
+
+def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
+    """Open a file whose size and modification time are known.
+
+    An object in a store is not asked for them; what is read from it later is compared with them. Any other file is
+    opened as `open_file` does, and has the size and time that it has now.
+    """
+    if is_object(path):
+        from bushel.storage.objects.remotefile import RemoteFile
+
+        return RemoteFile(path, size, mtime_ns)
+    return open_file(path)
+
+
+class FilePool:
+    """Open files by name. Opens a file on first use, and closes the oldest if there are too many.
+
+    A file that the pool lets go of stays usable for whoever holds it. There is no lock, so nothing can be held while
+    the process forks: two threads may open the same file twice, and one of the two is kept. A pickled copy is empty,
+    so a worker process opens its own files.
+
+    Args:
+        limit: Largest number of files to hold; by default half of what the process may open.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit if limit is not None else max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._files: dict[Hashable, File] = {}
+
+    def __reduce__(self) -> tuple[type[FilePool], tuple[int]]:
+        return FilePool, (self._limit,)
+
+    def get(self, name: Hashable, opener: Callable[[], File]) -> File:
+        """Return the open file of this name; `opener` opens it if necessary."""
+        file = self._files.get(name)
+        if file is None:
+            self._files[name] = file = self._open(opener)
+            if len(self._files) > self._limit:
+                for old in list(self._files)[: len(self._files) - self._limit]:
+                    self._files.pop(old, None)
+        return file
+
+    def _open(self, opener: Callable[[], File]) -> File:
+        try:
+            return opener()
+        except OSError as error:
+            if error.errno != errno.EMFILE or not self._files:
+                raise
+            self.close()  # others hold most of what the process may open
+            return opener()
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._files.clear()
