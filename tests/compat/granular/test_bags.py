@@ -83,7 +83,7 @@ def test_shards_by_length_and_by_size(tmp_path: Path) -> None:
 
 def test_a_shard_is_ten_gigabytes_unless_told_otherwise() -> None:
     assert inspect.signature(bags.ShardedDatasetWriter).parameters["shard_size"].default == 10 * 2**30
-    assert "some 10 GB make a good shard" in (granular.ShardedDatasetWriter.__doc__ or "")
+    assert "Some 10 GB make a good shard" in (granular.ShardedDatasetWriter.__doc__ or "")
 
 
 def test_bags_in_open_files(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_the_error_names_the_key(tmp_path: Path) -> None:
         assert error.value.__notes__ == ["while encoding key 'n' of type 'int'"]
     wrong: Any = {"int": str}
     other = granular.DatasetWriter(tmp_path / "e", {"n": "int"}, wrong)
-    with pytest.raises(AssertionError, match="gives bytes, not str"):
+    with pytest.raises(AssertionError, match="encoded to bytes, not str"):
         other.append({"n": 3})
     other.close()
 

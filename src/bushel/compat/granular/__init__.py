@@ -1,7 +1,7 @@
 """Granular 0.20 on Bushel: `import bushel.compat.granular as granular`.
 
-The submodule `v24` has the names of Granular 0.24 (`import bushel.compat.granular.v24 as granular`), and `bags` those
-of the package bags 0.5. All readers here read what any of the three has written. docs/compat-granular.md has the rest.
+The submodule `v24` has the names of Granular 0.24 (`import bushel.compat.granular.v24 as granular`), and `bags` the
+names of the package bags 0.5. All readers read the files of all three. See docs/compat-granular.md.
 """
 
 from bushel.compat.granular import bags, sources, v24
@@ -12,7 +12,7 @@ from bushel.compat.granular.reader import DatasetReader, ShardedDatasetReader
 from bushel.compat.granular.writer import DatasetWriter, ShardedDatasetWriter
 
 __version__ = "0.20.3"
-"""Of the Granular whose names these are."""
+"""The release of Granular whose names these are."""
 
 __all__ = [
     "BagReader",

@@ -1,7 +1,7 @@
 """The package bags 0.5 on Bushel: `import bushel.compat.granular.bags as bags`.
 
-Its types take parameters, `array(float32,64,128)` or `int(8)`, which are given to encoders and decoders as text. Its
-writers write generation A; its readers read every generation.
+Its types have parameters, `array(float32,64,128)` or `int(8)`, which encoders and decoders get as text. Its writers
+write generation A; its readers read every generation.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ import numpy as np
 
 from bushel.codecs import get_codec
 from bushel.compat.granular import bag, reader, writer
-from bushel.compat.granular.closing import Closing
-from bushel.compat.granular.errors import WrongTypeError, WrongUseError
+from bushel.compat.granular.base import Closing, WrongUseError
 from bushel.compat.granular.formats import Codecs
-from bushel.compat.granular.paths import granular_path, make_folder
-from bushel.containers.bag.tables import encode_table
+from bushel.containers.bag import encode_table
 
 __all__ = [
     "BagReader",
@@ -35,7 +33,7 @@ __all__ = [
 ]
 
 __version__ = "0.5.1"
-"""Of the package whose names these are."""
+"""The release of bags whose names these are."""
 
 _GB = 1 << 30
 _TYPE = re.compile(r"([a-z0-9-_]+)(\([a-z0-9-_,.]*\))?(\[\])?")
@@ -51,7 +49,7 @@ _CODECS = {
     "mp4": "mp4",
 }
 _WITH_PARAMETERS = {"int": "int", "array": "array"}
-"""The types whose parameters mean something; those of images are ignored, as they always were."""
+"""Types that use their parameters; images ignore them, as in bags."""
 
 Parsed = tuple[bool, str, tuple[str, ...]]
 
@@ -73,56 +71,42 @@ def _decode(kind: str, stored: bytes, *arguments: str) -> Any:
 
 
 encoders: dict[str, Callable[..., Any]] = {kind: partial(_encode, kind) for kind in _CODECS}
-"""Types to functions from a value, and the type's parameters as text, to bytes."""
+"""Functions by type: from a value, and the type's parameters as text, to bytes."""
 
 decoders: dict[str, Callable[..., Any]] = {kind: partial(_decode, kind) for kind in _CODECS}
-"""Types to functions from bytes, and the type's parameters as text, to a value."""
+"""Functions by type: from bytes, and the type's parameters as text, to a value."""
 
 
 def _parse(spec: Mapping[str, str]) -> dict[str, Parsed]:
-    """Keys to (whether it is a sequence, type, its parameters)."""
+    """Return (whether it is a sequence, type, its parameters) for each key."""
     parsed = {}
     for key, kind in spec.items():
         match = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
         if match is None or key == "refs":
-            raise WrongUseError(f"{key!r}: {kind!r} is no type such as 'utf8', 'int(8)' or 'jpeg[]', or no key")
+            raise WrongUseError(f"{key!r}: {kind!r} is not a type such as 'utf8', 'int(8)' or 'jpeg[]', or not a key")
         arguments = tuple(match[2][1:-1].split(",")) if match[2] else ()
         parsed[key] = (match[3] is not None, match[1], arguments)
     return parsed
 
 
 def _with_parameters(codecs: Codecs, spec: Mapping[str, str]) -> Codecs:
-    """A function for each type of the spec as it is written there, with its parameters filled in."""
+    """Return a function for each type of the spec, which passes the type's parameters."""
     if codecs is None:
         return None
     bound: dict[str, Callable[..., Any]] = {}
     for key, (_, kind, arguments) in _parse(spec).items():
         if kind not in codecs:
             raise KeyError(f"there is no function for the type {kind!r}; there are {', '.join(codecs)}")
-        bound[spec[key].removesuffix("[]")] = _Bound(codecs[kind], arguments)
+        bound[spec[key].removesuffix("[]")] = partial(_call, codecs[kind], arguments)
     return bound
 
 
-class _Bound:
-    """A function with a type's parameters."""
-
-    def __init__(self, function: Callable[..., Any], arguments: Sequence[str]) -> None:
-        self._function, self._arguments = function, arguments
-
-    def __call__(self, value: Any) -> Any:
-        return self._function(value, *self._arguments)
+def _call(function: Callable[..., Any], arguments: Sequence[str], value: Any) -> Any:
+    return function(value, *arguments)
 
 
 class BagWriter(Closing):
-    """Writes one bag file of generation A.
-
-    Args:
-        fp: A path, where nothing is yet, or a binary file that is open for writing.
-
-    Raises:
-        ExistsError: There is such a file.
-        WrongTypeError: It is neither.
-    """
+    """Writes one bag file of generation A: to a path that does not exist, or to a binary file."""
 
     def __init__(self, fp: Any) -> None:
         super().__init__()
@@ -139,19 +123,16 @@ class BagWriter(Closing):
         return len(self._ends) if self._bag is None else len(self._bag)
 
     def append(self, record: bytes, flush: bool = True) -> int:
-        """Add one record. Returns its number."""
+        """Append a record and return its number."""
         if self._bag is not None:
             return self._bag.append(record, flush)
-        if self.closed:
-            raise WrongUseError("the bag is closed")
-        if not isinstance(record, bytes):
-            raise WrongTypeError(f"a record is bytes, not {type(record).__name__}")
+        bag.check_record(record, self.closed, len(self._ends))
         self._file.write(record)
         self._ends.append((self._ends or [0])[-1] + len(record))
         return len(self._ends) - 1
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Hand buffered records to the operating system."""
         (self._bag or self._file).flush()
 
     def close(self) -> None:
@@ -165,12 +146,7 @@ class BagWriter(Closing):
 
 
 class BagReader(bag.BagReader):
-    """Reads one bag file.
-
-    Args:
-        fp: A path, or a binary file that is open for reading, which is read whole unless it has a name.
-        cache_index: Whether the table is kept in memory.
-    """
+    """Reads one bag file: a path, or an open binary file, which is read into memory unless it has a name."""
 
     def __init__(self, fp: Any, cache_index: bool = True) -> None:
         if isinstance(fp, io.IOBase):
@@ -184,58 +160,37 @@ class BagReader(bag.BagReader):
 
 
 class _Parsed:
-    """Readers whose spec is parsed, whose decoders take parameters, and which have no negative positions."""
+    """Readers whose spec is parsed, and whose decoders get parameters."""
 
     @property
     def spec(self) -> Any:
-        """Keys to (whether it is a sequence, type, its parameters)."""
-        return _parse(cast("Any", super()).spec)
+        """(Whether it is a sequence, type, its parameters) of each key."""
+        return _parse(self._spec)
 
-
-class DatasetReader(_Parsed, reader.DatasetReader):
-    """Reads a dataset of any generation.
-
-    Args:
-        directory: The folder.
-        decoders: Types to functions from bytes, and the type's parameters, to a value.
-        cache_index: Whether the tables are kept in memory.
-    """
-
-    def __init__(self, directory: Any, decoders: Codecs, cache_index: bool = True) -> None:
-        super().__init__(directory, decoders, cache_index)
+    _spec: dict[str, str]
 
     def _bind(self, decoders: Codecs) -> Codecs:
         return _with_parameters(decoders, self._spec)
 
 
-class ShardedDatasetReader(_Parsed, reader.ShardedDatasetReader):
-    """Reads a folder of datasets named by number, or every so-manieth of them.
+class DatasetReader(_Parsed, reader.DatasetReader):
+    """Reads a dataset of any generation."""
 
-    Args:
-        directory: The folder.
-        decoders: As of `DatasetReader`.
-        cache_index: Whether the tables are kept in memory.
-        shard_start: Number of the first shard.
-        shard_step: How many numbers to go from one shard to the next.
-    """
+    def __init__(self, directory: Any, decoders: Codecs, cache_index: bool = True) -> None:
+        super().__init__(directory, decoders, cache_index)
+
+
+class ShardedDatasetReader(_Parsed, reader.ShardedDatasetReader):
+    """Reads a folder of datasets named by number: every `shard_step`-th from `shard_start`."""
 
     def __init__(
         self, directory: Any, decoders: Codecs, cache_index: bool = True, shard_start: int = 0, shard_step: int = 1
     ) -> None:
         super().__init__(directory, decoders, cache_index, shardstart=shard_start, shardstep=shard_step)
 
-    def _bind(self, decoders: Codecs) -> Codecs:
-        return _with_parameters(decoders, self._spec)
-
 
 class DatasetWriter(writer.DatasetWriter):
-    """Writes a dataset of generation A, whose records may be empty.
-
-    Args:
-        directory: The folder, which must not be there yet; it is made with its parents.
-        spec: Keys to types, such as `{"image": "jpeg", "grid": "array(float32,2,3)[]"}`.
-        encoders: Types to functions from a value, and the type's parameters, to bytes.
-    """
+    """Writes a dataset of generation A into a new folder, with types such as `array(float32,2,3)[]`."""
 
     _generation = "A"
     _parents = True
@@ -245,22 +200,18 @@ class DatasetWriter(writer.DatasetWriter):
 
     @property
     def spec(self) -> Any:
-        """Keys to (whether it is a sequence, type, its parameters)."""
+        """(Whether it is a sequence, type, its parameters) of each key."""
         return _parse(self._spec)
 
 
 class ShardedDatasetWriter(writer.Shards):
-    """Writes a folder of datasets named by number, or every so-manieth of them.
+    """Writes a folder of datasets named by number.
 
-    Args:
-        directory: The folder, which may be there already.
-        spec: As of `DatasetWriter`.
-        encoders: As of `DatasetWriter`.
-        shard_size: Bytes after which a shard is full; None: no limit.
-        shard_length: Datapoints after which a shard is full; None: no limit.
-        shard_start: Number of the first shard.
-        shard_step: How many numbers to go from one shard to the next.
+    A shard is full after `shard_size` bytes or `shard_length` datapoints; None is no limit.
     """
+
+    _writer = DatasetWriter
+    _parents = True
 
     def __init__(
         self,
@@ -272,14 +223,9 @@ class ShardedDatasetWriter(writer.Shards):
         shard_start: int = 0,
         shard_step: int = 1,
     ) -> None:
-        super().__init__(shard_length, shard_start, shard_step)
         _with_parameters(encoders, spec)
-        self.directory, self.spec, self.encoders, self.shardsize = directory, spec, encoders, shard_size
-        self._path = granular_path(directory)
-        make_folder(self._path, parents=True)
-
-    def _begin(self, name: str) -> DatasetWriter:
-        return DatasetWriter(self._path / name, self.spec, self.encoders)
+        super().__init__(directory, spec, encoders, shard_length, shard_start, shard_step)
+        self.shardsize = shard_size
 
     def _full(self) -> bool:
         return super()._full() or bool(self.shardsize and self.writer.size >= self.shardsize)

@@ -1,40 +1,146 @@
-"""`Loader`: endless batches in a shuffled order, of Granular 0.20, and what that of 0.24 shares with it."""
+"""`Loader` of Granular 0.20: endless batches in a shuffled order; and its base class, which Granular 0.24's shares."""
 
 from __future__ import annotations
 
 import math
 import os
+import pickle
 import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from bushel.compat.granular.closing import Closing
-from bushel.compat.granular.errors import WrongTypeError, WrongUseError
+from bushel.compat.granular.base import Closing, WrongTypeError, WrongUseError
 from bushel.compat.granular.sources import permutation
-from bushel.compat.granular.tasks import Arrays, Batch, Task, fill, pickled, receive, send
 
-__all__ = ["BatchLoader", "Loader"]
+__all__ = ["BatchLoader", "Loader", "Task"]
+
+Array = npt.NDArray[Any]
+Arrays = dict[str, Array]
+Step = tuple[int, int]
+"""An index of the source, and the global step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The work of a loader's workers.
+
+    Attributes:
+        source: The source of datapoints.
+        fns: Called one after another as `fn(datapoint, seed=[seed, step])`.
+        by_call: Whether the source is called with the index, instead of `source[index]`.
+    """
+
+    source: Any
+    fns: tuple[Callable[..., Any], ...] = ()
+    by_call: bool = False
+
+    def points(self, steps: Sequence[Step], seed: int) -> list[Arrays]:
+        """Return the datapoints of some steps."""
+        if self.by_call:
+            found = [self.source(index) for index, _ in steps]
+        elif len(steps) > 1 and hasattr(self.source, "points"):
+            found = self.source.points([index for index, _ in steps])
+        else:
+            found = [self.source[index] for index, _ in steps]
+        return [self._finished(point, [seed, step]) for point, (_, step) in zip(found, steps, strict=True)]
+
+    def _finished(self, point: Any, seed: list[int]) -> Arrays:
+        point = _as_arrays(point, self.source)
+        for fn in self.fns:
+            point = _as_dict(fn(point, seed=seed), fn)
+        return _as_arrays(point, self.source) if self.fns else point
+
+
+def _as_dict(point: Any, origin: Any) -> dict[str, Any]:
+    if not isinstance(point, dict):
+        raise WrongTypeError(f"{origin!r} gave a {type(point).__name__}, where a datapoint is a dict")
+    return point
+
+
+def _as_arrays(point: Any, source: Any) -> Arrays:
+    return {key: np.asarray(value) for key, value in _as_dict(point, source).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch that workers fill.
+
+    Attributes:
+        arrays: Its arrays.
+        parts: Work, each with the number of its first datapoint; the results are datapoints that are not in place yet.
+    """
+
+    arrays: Arrays
+    parts: list[tuple[Future[Sequence[Arrays]], int]]
+
+    def finish(self) -> Arrays:
+        """Wait for the workers, and return the arrays."""
+        for part, first in self.parts:
+            for number, point in enumerate(part.result(), first):
+                _put(self.arrays, number, point)
+        return self.arrays
+
+
+def _put(arrays: Arrays, number: int, point: Arrays) -> None:
+    """Copy a datapoint to its place in a batch, if it has the keys, shapes and dtypes of the first one."""
+    if point.keys() != arrays.keys():
+        raise WrongUseError(f"a datapoint with the keys {', '.join(point)}, where the first has {', '.join(arrays)}")
+    for key, value in point.items():
+        target = arrays[key]
+        if value.shape != target.shape[1:]:
+            raise WrongUseError(f"key {key!r} has the shape {value.shape}, where the first has {target.shape[1:]}")
+        if value.dtype != target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
+            raise WrongUseError(f"key {key!r} has the dtype {value.dtype}, where the first has {target.dtype}")
+        target[number] = value
+
+
+def fill(task: Task, steps: Sequence[Step], seed: int, arrays: Arrays, first: int) -> Sequence[Arrays]:
+    """Fill a part of a batch in a thread, which leaves no datapoints to be copied."""
+    for number, point in enumerate(task.points(steps, seed), first):
+        _put(arrays, number, point)
+    return ()
+
+
+_received: list[Task] = []
+"""The task of this worker process."""
+
+
+def receive(task: bytes) -> None:
+    """Receive the task in a new worker process."""
+    _received[:] = [pickle.loads(task)]
+
+
+def send(steps: Sequence[Step], seed: int) -> Sequence[Arrays]:
+    """Return the datapoints of some steps to the parent process."""
+    return _received[0].points(steps, seed)
+
+
+def pickled(task: Task) -> bytes:
+    """Return the task for another process; with cloudpickle, functions of any kind can be pickled."""
+    try:
+        return pickle.dumps(task)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        try:
+            import cloudpickle  # type: ignore[import-not-found, unused-ignore]
+        except ImportError:
+            raise WrongTypeError(
+                f"mp= cannot pickle the source or a function: {error}. Define it at the top of a module, or pip "
+                "install cloudpickle, or omit mp to use threads"
+            ) from error
+        task_with_functions: bytes = cloudpickle.dumps(task)
+        return task_with_functions
 
 
 class BatchLoader(Closing):
-    """Makes batches ahead in workers.
-
-    Args:
-        task: What the workers do.
-        batch: Datapoints in a batch.
-        prefetch: Batches to make ahead.
-        workers: How many at once, at most.
-        recycle_after: Number of batches after which the arrays of a batch are used again; False: never.
-        shard_id: Which of several hosts this is.
-        num_shards: How many hosts there are. Each gets `batch` consecutive steps in turn.
-        mp: A multiprocessing context: workers are processes of it. None: they are threads.
-    """
+    """Prefetches batches in workers: threads, or processes of the multiprocessing context `mp`."""
 
     def __init__(
         self,
@@ -49,9 +155,9 @@ class BatchLoader(Closing):
     ) -> None:
         super().__init__()
         if batch < 1 or prefetch < 0 or workers < 0:
-            raise WrongUseError(f"batch={batch}, prefetch={prefetch}, workers={workers}: one of them is too small")
+            raise WrongUseError(f"batch={batch}, prefetch={prefetch}, workers={workers}: expected at least 1, 0 and 0")
         if not 0 <= shard_id < num_shards:
-            raise WrongUseError(f"shard_id={shard_id} of num_shards={num_shards}")
+            raise WrongUseError(f"shard_id must be from 0 to num_shards - 1, not {shard_id} of {num_shards}")
         self.batch, self.prefetch, self.shard_id, self.num_shards = batch, prefetch, shard_id, num_shards
         self.recycle_after = int(recycle_after)
         self.seed = 0
@@ -65,12 +171,12 @@ class BatchLoader(Closing):
         self._used: deque[Arrays] = deque()
 
     def _index(self, step: int) -> int:
-        """Which datapoint of the source a step is."""
+        """Return the index in the source of a step."""
         return step
 
     @cached_property
     def spec(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Keys to dtype and shape, as the first datapoint has them. All others must have the same."""
+        """The dtype and shape of each key in the first datapoint, which all others must have."""
         [point] = self._task.points([(0, 0)], self.seed)
         return {key: (value.dtype, value.shape) for key, value in point.items()}
 
@@ -102,13 +208,13 @@ class BatchLoader(Closing):
         return arrays
 
     def load(self, state: dict[str, int]) -> None:
-        """Go on where a loader was when it gave this state."""
+        """Continue after the batches that a loader had given when it saved this state."""
         self._drop()
         self.step = self.consumed = state["step"]
         self.seed = state.get("seed", self.seed)
 
     def close(self) -> None:
-        """Stop the workers, and wait until they have."""
+        """Stop the workers, and wait for them."""
         if self.closed:
             return
         super().close()
@@ -118,7 +224,7 @@ class BatchLoader(Closing):
         self._used.clear()
 
     def _drop(self) -> None:
-        """Give up what was made ahead."""
+        """Drop the prefetched batches."""
         self._check_process()
         parts = [part for batch in self._pending for part, _ in batch.parts]
         for part in parts:
@@ -127,7 +233,7 @@ class BatchLoader(Closing):
         self._pending.clear()
 
     def _check_process(self) -> None:
-        """Begin anew where this is a fork of the process that has the workers: what is being made comes to that one."""
+        """Start new workers after a fork; prefetched batches stay with the parent."""
         if self._process == os.getpid():
             return
         self._process = os.getpid()
@@ -138,7 +244,7 @@ class BatchLoader(Closing):
             self._finalizer.detach()
 
     def _request(self) -> None:
-        """Have the next batch made."""
+        """Start work on the next batch."""
         recycled = self.recycle_after and len(self._used) > self.recycle_after
         if recycled:
             arrays = self._used.popleft()
@@ -168,25 +274,25 @@ class BatchLoader(Closing):
 
 
 class Loader(BatchLoader):
-    """Loads a dataset in a new order each epoch, without end.
+    """Loads a dataset without end, in a new order in each epoch.
 
-    The order is that of Granular: epoch `e` of `n` datapoints is
-    `numpy.random.default_rng([seed, e]).permutation(numpy.arange(n))`, and batches go on from one epoch into the next.
+    The order is Granular's: epoch `e` of `n` datapoints is
+    `numpy.random.default_rng([seed, e]).permutation(numpy.arange(n))`, and batches continue into the next epoch.
 
     Args:
         source: A reader, or anything with `len()` and `[index]` that gives dicts.
-        batch: Datapoints in a batch.
+        batch: As in Granular.
         fns: Called one after another as `fn(datapoint, seed=[seed, step])`, with arrays for values; each gives a dict.
-            The seed is another one for each datapoint and each epoch.
-        shuffle: Whether to shuffle.
-        prefetch: Batches to make ahead.
-        workers: How many at once, at most.
-        recycle_after: Number of batches after which the arrays of a batch are used again; False: never.
-        shard_id: Which of several hosts this is.
-        num_shards: How many hosts there are.
-        mp: A multiprocessing context (`multiprocessing.get_context("spawn")`): workers are processes of it. None: they
-            are threads, which costs no start and no pickling, but lets functions in pure Python work one at a time.
-        seed: Of the order, and of `fns`.
+        shuffle: As in Granular.
+        prefetch: As in Granular.
+        workers: As in Granular.
+        recycle_after: As in Granular.
+        shard_id: As in Granular.
+        num_shards: As in Granular.
+        mp: A multiprocessing context (`multiprocessing.get_context("spawn")`), to make the workers its processes. By
+            default they are threads, which start fast and pickle nothing, but run functions in pure Python one at a
+            time.
+        seed: Seed of the order, and of `fns`.
     """
 
     def __init__(
@@ -204,7 +310,7 @@ class Loader(BatchLoader):
         seed: int = 0,
     ) -> None:
         if not hasattr(source, "__len__"):
-            raise WrongTypeError("a source has len() and [index]; for functions of a step use granular.v24.Loader")
+            raise WrongTypeError("a source needs len() and [index]; for functions of a step use granular.v24.Loader")
         if not len(source):
             raise WrongUseError("the source has no datapoints")
         task = Task(source, tuple(fns))
@@ -216,5 +322,5 @@ class Loader(BatchLoader):
         return int(permutation(self.length, self.seed, epoch)[position]) if self.shuffle else position
 
     def save(self) -> dict[str, int]:
-        """What `load` needs to go on: how many datapoints all hosts together have been given, and the seed."""
+        """Return the state for `load`: the number of datapoints given to all hosts together, and the seed."""
         return {"step": self.consumed, "seed": self.seed}

@@ -1,6 +1,6 @@
-"""Paths of other file systems, of which Granular asks little: `open`, `exists`, `mkdir`, `/`, `glob` and `name`.
+"""Paths of other file systems, of which Granular needs only `open`, `exists`, `mkdir`, `/`, `glob` and `name`.
 
-Bushel's own `AnyPath` has a few methods more. `ForeignPath` makes them from these.
+`ForeignPath` makes the other methods of Bushel's `AnyPath` from these.
 """
 
 from __future__ import annotations
@@ -14,29 +14,16 @@ from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import IO, Any, cast
 
-from bushel.compat.granular.errors import WrongTypeError
-from bushel.containers.base import Shard
-from bushel.storage import AnyPath, as_path
-from bushel.storage.whole import place_file
-
-__all__ = [
-    "ForeignPath",
-    "LocalCopy",
-    "MemoryPath",
-    "files_as_shard",
-    "folder_of",
-    "granular_path",
-    "make_folder",
-    "with_suffix",
-]
+from bushel.compat.granular.base import WrongTypeError
+from bushel.containers import Shard
+from bushel.storage import AnyPath, as_path, place_file
 
 
 class ForeignPath:
     """A path of another library, such as `elements.Path`.
 
-    Args:
-        path: Anything with `open(mode)`, `exists()`, `/`, `glob(pattern)` and `name`. Of what else it has, `is_dir` or
-            `isdir`, `is_file` or `isfile`, `stat` or `size`, `parent` and `with_suffix` are used.
+    It has `open(mode)`, `exists()`, `/`, `glob(pattern)` and `name`. If it has `is_dir` or `isdir`, `is_file` or
+    `isfile`, `stat` or `size`, `parent` and `with_suffix`, these are used too.
     """
 
     def __init__(self, path: Any) -> None:
@@ -53,38 +40,32 @@ class ForeignPath:
 
     @property
     def name(self) -> str:
-        """The last component."""
         return str(self._path.name)
 
     @property
     def parent(self) -> ForeignPath:
-        """The folder it is in, where the other library can tell."""
         return ForeignPath(self._path.parent)
 
     def open(self, mode: str, /) -> IO[Any]:
-        """Open it."""
         return cast("IO[Any]", self._path.open(mode))
 
     def exists(self) -> bool:
-        """Whether it is there."""
         return bool(self._path.exists())
 
     def is_dir(self) -> bool:
-        """Whether it is a folder; without a method that tells, whether something is in it."""
+        """Return whether it is a folder; if the other library cannot tell, whether it contains anything."""
         known = getattr(self._path, "is_dir", None) or getattr(self._path, "isdir", None)
         return bool(known()) if known else self.exists() and next(self.iterdir(), None) is not None
 
     def is_file(self) -> bool:
-        """Whether it is a file."""
         known = getattr(self._path, "is_file", None) or getattr(self._path, "isfile", None)
         return bool(known()) if known else self.exists() and not self.is_dir()
 
     def iterdir(self) -> Iterator[ForeignPath]:
-        """What is in the folder."""
         return (ForeignPath(path) for path in self._path.glob("*"))
 
     def stat(self) -> Any:
-        """At least `st_size`; found by seeking where the other library does not tell it."""
+        """Return at least `st_size`, which is found by seeking if the other library does not have it."""
         known = getattr(self._path, "stat", None)
         if known is not None and hasattr(stat := known(), "st_size"):
             return stat
@@ -96,11 +77,9 @@ class ForeignPath:
             return SimpleNamespace(st_size=handle.seek(0, os.SEEK_END))
 
     def mkdir(self) -> None:
-        """Make the folder."""
         self._path.mkdir()
 
     def with_suffix(self, suffix: str) -> ForeignPath:
-        """The file beside it that has another suffix."""
         return ForeignPath(self._path.with_suffix(suffix))
 
 
@@ -116,16 +95,14 @@ class MemoryPath:
         return f"<{len(self._content)} bytes in memory>"
 
     def open(self, mode: str, /) -> IO[Any]:
-        """A reader of the bytes."""
         return io.BytesIO(self._content)
 
     def stat(self) -> Any:
-        """Its size."""
         return SimpleNamespace(st_size=len(self._content))
 
 
 class _Files:
-    """A folder of files that lie anywhere."""
+    """A folder made of files in any places."""
 
     def __init__(self, paths: Mapping[str, AnyPath]) -> None:
         self._paths = paths
@@ -138,18 +115,18 @@ class _Files:
 
 
 def files_as_shard(*paths: AnyPath) -> Shard:
-    """A shard of these files, whatever they are called and wherever they lie: a bag, and of generation C its index."""
+    """Return a shard of files of any names and places: a bag, and its index in generation C."""
     names = ("record.bag", "record.idx")[: len(paths)]
     return Shard(_together(dict(zip(names, paths, strict=True))), names[0], names)
 
 
 def folder_of(path: AnyPath) -> AnyPath:
-    """The folder of a file, in which at least that file can be found."""
+    """Return the folder of a file, in which at least that file can be found."""
     return path.parent if isinstance(path, Path) else _together({path.name: path})
 
 
 def with_suffix(path: AnyPath, suffix: str) -> AnyPath:
-    """The file beside a file that has another suffix."""
+    """Return the path with another suffix."""
     return cast("Path", path).with_suffix(suffix)
 
 
@@ -158,11 +135,7 @@ def _together(paths: Mapping[str, AnyPath]) -> AnyPath:
 
 
 def granular_path(path: Any) -> AnyPath:
-    """A path as programs give it to Granular: text, `pathlib.Path`, or an object of another library.
-
-    Raises:
-        WrongTypeError: It is none of these.
-    """
+    """Return the path for a value that programs give to Granular: text, `pathlib.Path`, or another library's path."""
     if isinstance(path, str | PurePath):
         return as_path(path)
     if isinstance(path, os.PathLike) and "://" not in (text := os.fsdecode(path)):
@@ -174,7 +147,7 @@ def granular_path(path: Any) -> AnyPath:
 
 
 def make_folder(path: AnyPath, *, parents: bool = False) -> None:
-    """Make a folder, which may be there already. Object stores have none."""
+    """Make a folder unless it exists. Object stores do not have folders."""
     if isinstance(path, Path):
         path.mkdir(parents=parents, exist_ok=True)
     elif not path.exists() and (make := getattr(path, "mkdir", None)) is not None:
@@ -182,11 +155,7 @@ def make_folder(path: AnyPath, *, parents: bool = False) -> None:
 
 
 class LocalCopy:
-    """A local file to write to: the file itself, or, of another file system, a copy that is put there by `publish`.
-
-    Attributes:
-        path: Where to write.
-    """
+    """A local file to write to, at `path`: the file itself, or a copy that `publish` puts on another file system."""
 
     def __init__(self, target: AnyPath) -> None:
         self._target = target
@@ -201,7 +170,7 @@ class LocalCopy:
                 shutil.copyfileobj(source, copy, 1 << 22)
 
     def publish(self) -> None:
-        """Put what was written where it belongs."""
+        """Copy the file to its file system, if it is not local."""
         if self._folder is None:
             return
         place_file(self.path, self._target)

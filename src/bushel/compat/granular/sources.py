@@ -1,4 +1,4 @@
-"""Sources of Granular 0.24: functions from a step to a datapoint, which go into one another and into a `Loader`.
+"""Sources of Granular 0.24: functions from a step to a datapoint, which can be nested and given to a `Loader`.
 
 A source is anything callable with a step, or anything with `[index]`.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.compat.granular.errors import WrongTypeError, WrongUseError
+from bushel.compat.granular.base import WrongTypeError, WrongUseError
 
 __all__ = ["Epochs", "Interleave", "Mix", "Sample", "Source", "Transform", "Truncate", "convert", "permutation"]
 
@@ -21,28 +21,24 @@ Source = Callable[[int], Any]
 
 @lru_cache(maxsize=4)
 def permutation(length: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """The order of an epoch, as every version of Granular has it: int64[length]."""
+    """Return the order of an epoch, the same as in every version of Granular: int64[length]."""
     order: npt.NDArray[np.int64] = np.random.default_rng(seed=[seed, epoch]).permutation(np.arange(length))
     return order
 
 
 def convert(source: Any) -> Source:
-    """A source as a function.
-
-    Raises:
-        WrongTypeError: It is neither callable nor a sequence.
-    """
+    """Return a source as a function."""
     if callable(source):
         return source  # type: ignore[no-any-return]
     if hasattr(source, "__getitem__"):
         return source.__getitem__  # type: ignore[no-any-return]
-    raise WrongTypeError(f"a source is callable with a step, or has [index], and {type(source).__name__} does neither")
+    raise WrongTypeError(f"a source is callable with a step, or has [index]; {type(source).__name__} is neither")
 
 
 def _length(source: Any, length: int | None) -> int:
     size = len(source) if length is None else length
     if size < 1:
-        raise WrongUseError(f"a source of {size} datapoints gives none")
+        raise WrongUseError(f"a source needs at least one datapoint, not {size}")
     return size
 
 
@@ -53,48 +49,41 @@ class Transform:
         self.source, self.fn, self.seed = convert(source), fn, seed
 
     def __call__(self, step: int) -> Any:
-        """The datapoint of a step."""
         return self.fn(self.source(step), seed=[self.seed, step])
 
 
 class Sample:
-    """Draws with replacement, each step by itself."""
+    """Draws with replacement, independently for each step."""
 
     def __init__(self, source: Any, length: int | None = None, seed: int = 0) -> None:
         self.length = _length(source, length)
         self.source, self.seed = convert(source), seed
 
     def __call__(self, step: int) -> Any:
-        """The datapoint of a step."""
         rng = np.random.default_rng(seed=[self.seed, step])
         return self.source(int(rng.choice(self.length)))
 
 
 class Epochs:
-    """Goes through a source again and again, shuffled anew each time.
-
-    Granular itself up to 0.24.2 takes every seed for 0; here it is the seed that it was given.
-    """
+    """Repeats a source, in a new order in each epoch. Granular up to 0.24.2 takes every `seed` for 0."""
 
     def __init__(self, source: Any, length: int | None = None, shuffle: bool = True, seed: int = 0) -> None:
         self.length = _length(source, length)
         self.source, self.shuffle, self.seed = convert(source), shuffle, seed
 
     def __call__(self, step: int) -> Any:
-        """The datapoint of a step."""
         epoch, index = divmod(step, self.length)
         return self.source(int(permutation(self.length, self.seed, epoch)[index]) if self.shuffle else index)
 
 
 class Truncate:
-    """Goes through the first `limit` datapoints again and again."""
+    """Repeats the first `limit` datapoints of a source."""
 
     def __init__(self, source: Any, limit: int, length: int | None = None) -> None:
         self.limit = min(_length(source, length), limit)
         self.source = convert(source)
 
     def __call__(self, step: int) -> Any:
-        """The datapoint of a step."""
         return self.source(step % self.limit)
 
 
@@ -105,13 +94,12 @@ class Interleave:
         self.sources = [convert(source) for source in sources]
 
     def __call__(self, step: int) -> Any:
-        """The datapoint of a step."""
         inner, outer = divmod(step, len(self.sources))
         return self.sources[outer](inner)
 
 
 class Mix:
-    """Draws a source for each step, by weights; the source is asked for that same step."""
+    """Draws a source for each step, by weights, and returns its datapoint of the same step."""
 
     def __init__(self, sources: Sequence[Any], weights: Sequence[float], seed: int = 0) -> None:
         if len(sources) != len(weights):
@@ -122,6 +110,5 @@ class Mix:
         self.seed = seed
 
     def __call__(self, step: int) -> Any:
-        """The datapoint of a step."""
         rng = np.random.default_rng(seed=[self.seed, step])
         return self.sources[rng.choice(len(self.sources), p=self.weights)](step)

@@ -9,36 +9,23 @@ from typing import Any
 import msgpack
 
 from bushel.compat.granular.bag import MOST_RECORDS
-from bushel.compat.granular.closing import Closing
-from bushel.compat.granular.errors import ExistsError, WrongTypeError, WrongUseError
+from bushel.compat.granular.base import Closing, ExistsError, WrongTypeError, WrongUseError
 from bushel.compat.granular.formats import Codecs, bind_codecs, stored_bytes
 from bushel.compat.granular.paths import granular_path, make_folder
-from bushel.containers import get_container
-from bushel.containers.bag.writer import plan_layout
-from bushel.containers.base import Column, Layout, WriteOptions
-from bushel.core.index.table import ColumnBuilder, IndexBuilder
+from bushel.compat.granular.reader import check_shards
+from bushel.containers import ColumnBuilder, IndexBuilder, Layout, LayoutColumn, WriteOptions, get_container
+from bushel.containers.bag import plan_layout
 from bushel.spec import KEY, Field
-from bushel.storage import AnyPath, Staging
+from bushel.storage import Staging
 
 __all__ = ["DatasetWriter", "ShardedDatasetWriter", "Shards", "checked_point", "checked_spec"]
 
 
 class DatasetWriter(Closing):
-    """Writes a dataset: one folder with a bag for each key.
+    """Writes a dataset into a new folder, with a bag for each key. Any text is a type.
 
-    The files get their names when the writer is closed, all of them; until then they are in `.bushel/staging` in the
-    folder. Closing happens at the end of the `with` body too when that raised, with the datapoints so far.
-
-    Args:
-        directory: The folder, which must not be there yet. Its parent must.
-        spec: Keys to types, such as `{"image": "jpg", "words": "utf8[]"}`. Any text is a type.
-        encoders: Types to functions from a value to bytes; None for bytes.
-
-    Raises:
-        ExistsError: The folder is there already.
-        KeyError: A type has no encoder.
-        WrongUseError: A key or type does not begin with a lower-case letter or `_`.
-        SpecError: A key cannot be the name of a file.
+    The files get their names when the writer is closed, all at once; until then they are in `.bushel/staging` in the
+    folder. The end of a `with` body closes the writer, also if it raised, with the datapoints so far.
     """
 
     _generation = "B"
@@ -50,7 +37,7 @@ class DatasetWriter(Closing):
         self.encoders = bind_codecs(encoders, self._spec)
         path = granular_path(directory)
         if path.exists():
-            raise ExistsError(f"{path} is there already: choose another folder, or delete it")
+            raise ExistsError(f"{path} exists already: choose another folder, or delete it")
         options, layout = _layout(self._spec, self._generation)
         make_folder(path, parents=self._parents)
         self.directory = directory
@@ -65,7 +52,7 @@ class DatasetWriter(Closing):
 
     @property
     def spec(self) -> dict[str, str]:
-        """Keys to types, in the order of the keys."""
+        """The type of each key, sorted by key."""
         return dict(self._spec)
 
     @property
@@ -81,18 +68,11 @@ class DatasetWriter(Closing):
         return self._builder.samples
 
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
-        """Add one datapoint, or, if that fails, nothing of it.
+        """Append a datapoint and return its number. If that fails, nothing of it is stored.
 
         Args:
-            datapoint: A value for every key; of a sequence any iterable, which is taken one value at a time.
-            flush: Taken for the sake of Granular; what is not closed cannot be read in any case.
-
-        Returns:
-            Its number.
-
-        Raises:
-            WrongTypeError: It is no dict, or an encoder gives something else than bytes.
-            WrongUseError: Its keys are not those of the spec; or the writer is closed.
+            datapoint: A value for every key; for a sequence any iterable, which is read one value at a time.
+            flush: Accepted for Granular; an open dataset cannot be read in any case.
         """
         if self.closed:
             raise WrongUseError("the writer is closed")
@@ -120,11 +100,11 @@ class DatasetWriter(Closing):
         encode = self.encoders[name]
         for value in values:
             if len(self._builder.columns[name].offset) >= MOST_RECORDS:
-                raise WrongUseError(f"key {name!r} is full: a bag has less than {MOST_RECORDS} records")
+                raise WrongUseError(f"key {name!r} is full: a bag has fewer than {MOST_RECORDS} records")
             yield stored_bytes(name, kind, encode, value)
 
     def _last_refs(self) -> list[Any]:
-        """What the last datapoint's record in `refs.bag` will say."""
+        """Return the content of the last datapoint's record in `refs.bag`."""
         refs: list[Any] = []
         for name in self._spec:
             starts = None if name == KEY else self._builder.columns[name].starts
@@ -136,7 +116,7 @@ class DatasetWriter(Closing):
         return refs
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Hand buffered records to the operating system."""
         self._staging.flush()
 
     def close(self) -> None:
@@ -151,26 +131,37 @@ class DatasetWriter(Closing):
 
 
 class Shards(Closing):
-    """Writes shard after shard, each a dataset in a folder named by its number.
+    """Writes shard after shard with a `_writer`, each a dataset in a folder named by its number."""
 
-    A subclass says how a shard is begun.
-    """
+    _writer: Any
+    _parents = False
 
-    def __init__(self, shardlen: int | None, shardstart: int, shardstep: int) -> None:
+    def __init__(
+        self,
+        directory: Any,
+        spec: Mapping[str, str],
+        encoders: Codecs,
+        shardlen: int | None,
+        shardstart: int,
+        shardstep: int,
+    ) -> None:
         super().__init__()
-        if shardstart < 0 or shardstep < 1:
-            raise WrongUseError(f"shardstart is at least 0 and shardstep at least 1, not {shardstart} and {shardstep}")
+        check_shards(shardstart, shardstep)
+        self.directory, self.encoders, self._spec = directory, encoders, spec
         self.shardlength, self.shardstart, self.shardnum, self.shardstep = shardlen, shardstart, shardstart, shardstep
         self.prevshards = self.prevsize = self.prevlength = 0
         self.writer: Any = None
+        self._path = granular_path(directory)
+        make_folder(self._path, parents=self._parents)
 
-    def _begin(self, name: str) -> Any:
-        """A writer of the shard of this name."""
-        raise NotImplementedError
+    @property
+    def spec(self) -> Any:
+        """The type of each key."""
+        return dict(self._spec)
 
     @property
     def shards(self) -> int:
-        """Shards so far."""
+        """Number of shards so far."""
         return self.prevshards + (self.writer is not None)
 
     @property
@@ -182,15 +173,19 @@ class Shards(Closing):
         return int(self.prevlength + (0 if self.writer is None else len(self.writer)))
 
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
-        """Add one datapoint. Returns its number among those of this writer."""
+        """Append a datapoint and return its number in this writer."""
         if self.closed:
             raise WrongUseError("the writer is closed")
         if self.writer is None:
-            self.writer = self._begin(f"{self.shardnum:06}")
+            self._begin()
         self.writer.append(datapoint, flush)
         if self._full():
             self._next()
         return len(self) - 1
+
+    def _begin(self) -> None:
+        """Start the next shard."""
+        self.writer = self._writer(self._path / f"{self.shardnum:06}", self._spec, self.encoders)
 
     def _full(self) -> bool:
         return bool(self.shardlength) and len(self.writer) >= (self.shardlength or 0)
@@ -205,7 +200,7 @@ class Shards(Closing):
         self.shardnum += self.shardstep
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Hand buffered records to the operating system."""
         if self.writer is not None:
             self.writer.flush()
 
@@ -217,20 +212,9 @@ class Shards(Closing):
 
 
 class ShardedDatasetWriter(Shards):
-    """Writes a folder of datasets named by number, or every so-manieth of them.
+    """Writes a folder of datasets named by number, of `shardlen` datapoints each. Some 10 GB make a good shard."""
 
-    Args:
-        directory: The folder, which may be there already.
-        spec: As of `DatasetWriter`.
-        encoders: As of `DatasetWriter`.
-        shardlen: Datapoints in a shard; some 10 GB make a good shard. None: one shard.
-        shardstart: Number of the first shard.
-        shardstep: How many numbers to go from one shard to the next.
-
-    Raises:
-        WrongUseError: `shardstart` or `shardstep` is given without `shardlen`.
-        ExistsError: A shard is there already.
-    """
+    _writer: Any = DatasetWriter
 
     def __init__(
         self,
@@ -241,43 +225,23 @@ class ShardedDatasetWriter(Shards):
         shardstart: int = 0,
         shardstep: int = 1,
     ) -> None:
-        super().__init__(shardlen, shardstart, shardstep)
         if (shardstart > 0 or shardstep > 1) and not shardlen:
-            raise WrongUseError("shardstart and shardstep need a shardlen, or all would go into the first shard")
-        self._spec = checked_spec(spec)
-        bind_codecs(encoders, self._spec)
-        self.directory, self.encoders = directory, encoders
-        self._path: AnyPath = granular_path(directory)
-        make_folder(self._path)
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """Keys to types."""
-        return dict(self._spec)
-
-    def _begin(self, name: str) -> DatasetWriter:
-        return DatasetWriter(self._path / name, self._spec, self.encoders)
+            raise WrongUseError("shardstart and shardstep need a shardlen, or all datapoints go into the first shard")
+        spec = checked_spec(spec)
+        bind_codecs(encoders, spec)
+        super().__init__(directory, spec, encoders, shardlen, shardstart, shardstep)
 
 
 def checked_spec(spec: Mapping[str, str]) -> dict[str, str]:
-    """A spec, its keys sorted.
-
-    Raises:
-        WrongUseError: A key or a type does not begin with a lower-case letter or `_`.
-    """
+    """Return a spec with sorted keys, if its keys and types begin with a lower-case letter or `_`."""
     for text in (*spec.keys(), *spec.values()):
         if not isinstance(text, str) or not re.match("[a-z_]", text):
-            raise WrongUseError(f"keys and types begin with a lower-case letter or '_', and {text!r} does not")
+            raise WrongUseError(f"keys and types must begin with a lower-case letter or '_', and {text!r} does not")
     return dict(sorted(spec.items()))
 
 
 def checked_point(datapoint: Mapping[str, Any], spec: Mapping[str, str]) -> None:
-    """Make sure that a datapoint has the keys of the spec and no others.
-
-    Raises:
-        WrongTypeError: It is no dict.
-        WrongUseError: It has other keys.
-    """
+    """Raise an error unless a datapoint has exactly the keys of the spec."""
     if not isinstance(datapoint, Mapping):
         raise WrongTypeError(f"a datapoint is a dict, not {type(datapoint).__name__}")
     if datapoint.keys() != spec.keys():
@@ -285,7 +249,7 @@ def checked_point(datapoint: Mapping[str, Any], spec: Mapping[str, str]) -> None
 
 
 def _layout(spec: Mapping[str, str], generation: str) -> tuple[WriteOptions, Layout]:
-    """How the dataset is stored: as the container does it, but with any type, since values come as bytes."""
+    """Return the container's layout for the dataset, but with any type, since values are encoded already."""
     keyed = spec.get(KEY) == "utf8"
     options = WriteOptions(keyed=keyed, generation=generation, single=True)
     names = {name: kind for name, kind in spec.items() if not (keyed and name == KEY)}
@@ -293,5 +257,5 @@ def _layout(spec: Mapping[str, str], generation: str) -> tuple[WriteOptions, Lay
     columns = []
     for column in plan_layout(fields, options).columns:
         kind = names[column.field.name].removesuffix("[]")
-        columns.append(Column(Field(column.field.name, kind, column.field.sequence), kind, column.file))
+        columns.append(LayoutColumn(Field(column.field.name, kind, column.field.sequence), kind, column.file))
     return options, Layout(tuple(columns), options)

@@ -1,0 +1,55 @@
+"""Errors that are both Granular's, mostly `AssertionError`, and Python's; and `close()` at the end of a `with`."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from bushel.errors import StateError, noted_in
+
+
+class OutOfRangeError(IndexError, ValueError, AssertionError):
+    """No datapoint or record has this index. It ends a `for` over a reader, as in every sequence."""
+
+
+class UnknownKeyError(KeyError, AssertionError):
+    """The dataset does not have this key."""
+
+
+class WrongUseError(ValueError, AssertionError):
+    """An argument has an invalid value."""
+
+
+class WrongTypeError(TypeError, AssertionError):
+    """A value has the wrong type."""
+
+
+class ExistsError(FileExistsError, AssertionError):
+    """A file or folder exists already."""
+
+
+class MismatchError(StateError, AssertionError):
+    """A dataset cannot be continued, because it was written with another spec."""
+
+
+class Closing:
+    """Closes itself at the end of a `with` body, also if that raised."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        with noted_in(error):
+            self.close()
+
+    def close(self) -> None:
+        """Release all files and workers."""
+        self.closed = True

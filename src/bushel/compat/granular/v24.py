@@ -1,0 +1,265 @@
+"""Granular 0.24 on Bushel: `import bushel.compat.granular.v24 as granular`.
+
+Its writers write generation C (`.bag` and `.idx` files) and continue where an earlier writer ended or died. Its readers
+read every generation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bushel.compat.granular import bag, loader, sources
+from bushel.compat.granular.base import Closing, MismatchError, WrongUseError
+from bushel.compat.granular.formats import Codecs, bind_codecs, decoders, encoders, stored_bytes
+from bushel.compat.granular.paths import LocalCopy, granular_path, make_folder, with_suffix
+from bushel.compat.granular.reader import DatasetReader, ShardedDatasetReader
+from bushel.compat.granular.writer import ShardedDatasetWriter as NewShards
+from bushel.compat.granular.writer import checked_point, checked_spec
+from bushel.containers import WriteOptions
+from bushel.containers.bag import encode_table, plan_layout
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Field
+from bushel.storage import AnyPath, Sink, read_whole, write_whole
+
+__all__ = [
+    "BagReader",
+    "BagWriter",
+    "DatasetReader",
+    "DatasetWriter",
+    "Loader",
+    "ShardedDatasetReader",
+    "ShardedDatasetWriter",
+    "decoders",
+    "encoders",
+    "sources",
+]
+
+
+class BagWriter(Closing):
+    """Writes records to a `.bag`, and their ends to an `.idx`, or continues existing files.
+
+    Flushed records can be read, and survive the death of this process. Records that an earlier writer left unfinished
+    (without an end in the index, or with a part of one) are removed. On other file systems, files are copied when they
+    are closed.
+    """
+
+    def __init__(self, bag_path: Any, idx_path: Any = None) -> None:
+        super().__init__()
+        path = granular_path(bag_path)
+        idx = with_suffix(path, ".idx") if idx_path is None else granular_path(idx_path)
+        self.bag_path, self.idx_path = bag_path, idx
+        self._copies = [LocalCopy(path), LocalCopy(idx)]
+        ends = _committed(self._copies[1].path)
+        offset = int(ends[-1]) if len(ends) else 0
+        size = self._copies[0].path.stat().st_size if self._copies[0].path.exists() else 0
+        if size < offset:
+            hint = "run `bushel verify` on the dataset, or delete both files"
+            raise FormatError(f"the bag has {size} bytes, where {idx} expects {offset}", file=str(path), hint=hint)
+        self._length, self._ends = len(ends), list[int]()
+        self._idx = Sink(self._copies[1].path, 8 * len(ends))
+        self._bag = Sink(self._copies[0].path, offset)
+
+    @property
+    def size(self) -> int:
+        """Bytes of both files."""
+        return self._bag.position + 8 * len(self)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, record: bytes, flush: bool = True) -> int:
+        """Append a record and return its number."""
+        bag.check_record(record, self.closed, self._length)
+        self._bag.write(record)
+        self._ends.append(self._bag.position)
+        self._length += 1
+        if flush:
+            self.flush()
+        return self._length - 1
+
+    def flush(self) -> None:
+        """Hand buffered records to the operating system, and then their ends."""
+        if self._ends:
+            self._bag.flush()
+            self._idx.write(encode_table(np.array(self._ends, np.int64), "C"))
+            self._idx.flush()
+            self._ends.clear()
+
+    def cut(self, length: int) -> None:
+        """Remove all records after the first `length`, which have been flushed."""
+        if length < self._length:
+            ends = _committed(self._copies[1].path)
+            self._idx.truncate(8 * length)
+            self._bag.truncate(int(ends[length - 1]) if length else 0)
+            self._length = length
+
+    def close(self) -> None:
+        """Flush, and close the files."""
+        if self.closed:
+            return
+        self.flush()
+        for sink, copy in zip((self._bag, self._idx), self._copies, strict=True):
+            sink.close()
+            copy.publish()
+        self.closed = True
+
+
+def _committed(path: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return the whole entries of an index."""
+    if not path.exists():
+        return np.zeros(0, "<u8")
+    return np.fromfile(path, "<u8", path.stat().st_size // 8)
+
+
+class BagReader(bag.BagReader):
+    """Reads a bag of any generation: paths, or bytes. By default the `.idx` is the file beside the bag.
+
+    `cache_index` and `cache_data` keep the table and the records in memory; `single_file` is detected too.
+    """
+
+    def __init__(
+        self,
+        bag_source: Any,
+        idx_source: Any = None,
+        cache_index: bool = True,
+        cache_data: bool = False,
+        single_file: bool = False,
+    ) -> None:
+        if single_file and idx_source is not None:
+            raise WrongUseError("a single file has no idx_source")
+        if idx_source is None and not single_file and not isinstance(bag_source, bytes | bytearray | memoryview):
+            table = with_suffix(granular_path(bag_source), ".idx")
+            idx_source = table if table.exists() else None
+        super().__init__(bag_source, cache_index, cache_data, index=idx_source)
+
+
+class DatasetWriter(Closing):
+    """Writes a dataset without sequences, with a `.bag` and an `.idx` for each key, or continues an existing one.
+
+    Flushed datapoints can be read, and survive the death of this process. An existing dataset is continued after its
+    last whole datapoint; later records of single keys are removed.
+    """
+
+    def __init__(self, directory: Any, spec: Mapping[str, str], encoders: Codecs) -> None:
+        super().__init__()
+        self._spec = checked_spec(spec)
+        fields = {name: Field(name, "bytes", kind.endswith("[]")) for name, kind in self._spec.items()}
+        fields.pop("__key__", None)
+        plan_layout(fields, WriteOptions(keyed="__key__" in self._spec, generation="C", single=True))
+        self._encoders = bind_codecs(encoders, self._spec)
+        self.directory, path = directory, granular_path(directory)
+        _put_spec(path, self._spec)
+        with ExitStack() as opened:
+            self._bags = {name: opened.enter_context(BagWriter(path / f"{name}.bag")) for name in self._spec}
+            self._length = min(len(each) for each in self._bags.values())
+            for each in self._bags.values():
+                each.cut(self._length)
+            opened.pop_all()  # close() closes them
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """The type of each key, sorted by key."""
+        return dict(self._spec)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all bags and indices."""
+        return sum(each.size for each in self._bags.values())
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
+        """Append a datapoint and return its number. If it cannot be encoded, nothing of it is stored."""
+        if self.closed:
+            raise WrongUseError("the writer is closed")
+        checked_point(datapoint, self._spec)
+        records = {
+            name: stored_bytes(name, kind, self._encoders[name], datapoint[name]) for name, kind in self._spec.items()
+        }
+        for name, record in records.items():
+            self._bags[name].append(record, flush=False)
+        self._length += 1
+        if flush:
+            self.flush()
+        return self._length - 1
+
+    def flush(self) -> None:
+        """Hand buffered records to the operating system."""
+        for each in self._bags.values():
+            each.flush()
+
+    def close(self) -> None:
+        """Flush, and close the files."""
+        for each in self._bags.values():
+            each.close()
+        super().close()
+
+
+def _put_spec(path: AnyPath, spec: Mapping[str, str]) -> None:
+    """Write `spec.json`, or check that the existing one is the same."""
+    target = path / "spec.json"
+    if not target.exists():
+        make_folder(path, parents=True)
+        write_whole(target, json.dumps(spec).encode())
+        return
+    try:
+        found = json.loads(read_whole(target))
+    except ValueError as error:
+        raise SpecError(f"{target}: invalid JSON: {error}") from error
+    if found != spec:
+        raise MismatchError(f"{path} has the spec {found}: a writer with {dict(spec)} cannot continue it")
+
+
+class ShardedDatasetWriter(NewShards):
+    """Writes a folder of datasets named by number, and continues after its last datapoint."""
+
+    _writer = DatasetWriter
+
+    def __init__(
+        self,
+        directory: Any,
+        spec: Mapping[str, str],
+        encoders: Codecs,
+        shardlen: int | None = None,
+        shardstart: int = 0,
+        shardstep: int = 1,
+    ) -> None:
+        super().__init__(directory, spec, encoders, shardlen, shardstart, shardstep)
+        while (self._path / f"{self.shardnum:06}" / "spec.json").exists():
+            self._begin()
+            if not self._full():
+                break
+            self._next()
+
+
+class Loader(loader.BatchLoader):
+    """Makes batches of the steps 0, 1, 2 and so on of a source, without end.
+
+    The source is callable with a step, or has `[index]`. Workers are threads, or processes of the context `mp`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        batch: int,
+        prefetch: int = 8,
+        workers: int = 32,
+        recycle_after: int | bool = False,
+        shard_id: int = 0,
+        num_shards: int = 1,
+        mp: Any = None,
+    ) -> None:
+        task = loader.Task(sources.convert(source), by_call=True)
+        super().__init__(task, batch, prefetch, workers, recycle_after, shard_id, num_shards, mp)
+        self.source = source
+
+    def save(self) -> dict[str, int]:
+        """Return the state for `load`: the number of datapoints given to all hosts together."""
+        return {"step": self.consumed}
