@@ -65,7 +65,7 @@ class Contestant:
 
 CONTESTANTS = (
     Contestant("bushel", "bushel", "bag", environment=None),
-    Contestant("bushel, one helper process", "bushel", "bag", "process", None),
+    Contestant("bushel, one worker process", "bushel", "bag", "process", None),
     Contestant("bushel + simplejpeg + cv2", "bushel", "bag", "libraries"),
     Contestant("torch + Pillow", "torch", "files", "Pillow"),
     Contestant("torch + simplejpeg + cv2", "torch", "files", "cv2"),

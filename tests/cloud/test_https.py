@@ -86,7 +86,7 @@ def test_read(site: Site, container: str, generation: str | None) -> None:
     assert remote.position("key-17") == 17
 
 
-def test_loader_with_helpers(site: Site) -> None:
+def test_loader_with_worker_processes(site: Site) -> None:
     write(site.folder / "loaded", "tar", None, shard_samples=15)
     remote = bushel.open(f"{site.url}/loaded/shard-{{000000..000002}}.tar")
     loader = bushel.Loader(remote, batch_size=8, shuffle="blocks", seed=0, processes=2)

@@ -175,7 +175,7 @@ def test_loader_in_blocks(bucket: ObjectPath, tmp_path: Path, processes: int) ->
         assert sorted(seen) == ALL
 
 
-def test_cache_of_loaders_and_their_helpers(
+def test_cache_of_loaders_and_their_worker_processes(
     bucket: ObjectPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BUSHEL_CACHE_DIR", str(tmp_path / "cache"))

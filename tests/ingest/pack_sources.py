@@ -1,4 +1,4 @@
-"""Sources and helpers for the tests of packing; in a module, so that helper processes find them."""
+"""Sources and helpers for the tests of packing; in a module, so that worker processes find them."""
 
 from __future__ import annotations
 

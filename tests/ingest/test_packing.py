@@ -399,10 +399,10 @@ def test_processes_need_no_guard_in_the_main_script_and_say_what_they_cannot_hav
     assert "is defined in the main script" in second
 
 
-def test_a_helper_that_dies_is_named(tmp_path: Path) -> None:
+def test_a_worker_process_that_dies_is_named(tmp_path: Path) -> None:
     from tests.ingest.pack_sources import Dying
 
-    with pytest.raises(RuntimeError, match="helper process .* ended with status 9"):
+    with pytest.raises(RuntimeError, match="worker process .* ended with status 9"):
         bushel.pack(Dying(50, at=20), tmp_path / "out", container="tar", processes=1)
 
 

@@ -64,7 +64,7 @@ def same_picture(one: bytes, other: bytes) -> bool:
 
 @each
 def test_packed_in_every_container(tmp_path: Path, container: str, generation: Generation) -> None:
-    for name, workers, processes in (("one", 1, 0), ("four", 4, 0), ("helpers", None, 2)):
+    for name, workers, processes in (("one", 1, 0), ("four", 4, 0), ("processes", None, 2)):
         done = bushel.pack(
             photos(),
             tmp_path / name / "out",
@@ -81,7 +81,7 @@ def test_packed_in_every_container(tmp_path: Path, container: str, generation: G
     assert all(same_picture(one, other) for one, other in zip(found, PHOTOS, strict=True))
     assert b"a comment" not in b"".join(map(bytes, found))
     assert files_of(tmp_path / "one" / "out") == files_of(tmp_path / "four" / "out")
-    assert files_of(tmp_path / "one" / "out") == files_of(tmp_path / "helpers" / "out")
+    assert files_of(tmp_path / "one" / "out") == files_of(tmp_path / "processes" / "out")
 
 
 @each

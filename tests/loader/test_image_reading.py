@@ -122,7 +122,7 @@ class TestOrientation:
         plain = stored(tmp_path / "y", [data])
         np.testing.assert_array_equal(MapView(plain, orient=True)[0]["image"], upright(data))
 
-    def test_helper_processes(self, tmp_path: Path) -> None:
+    def test_worker_processes(self, tmp_path: Path) -> None:
         datas = [turned(orientation) for orientation in ORIENTATIONS]
         dataset = stored(tmp_path / "x", datas)
         loader = Loader(

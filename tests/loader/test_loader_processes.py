@@ -1,4 +1,4 @@
-"""Helper processes: the same batches, through shared memory that nobody has to clean up."""
+"""Worker processes: the same batches, through shared memory that nobody has to clean up."""
 
 import gc
 import os
@@ -29,7 +29,7 @@ from tests.loader.memory_dataset import (
 from bushel.errors import CorruptError, TooManyErrors
 from bushel.loader import Loader
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="helper processes need Linux's memfd")
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="worker processes need Linux's memfd")
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,7 +108,7 @@ def test_shared_memory_has_no_name() -> None:
     others = children()  # such as the tracker that `multiprocessing` started for another test
     loader = Loader(MemoryDataset(400), 4, processes=2, transforms={"vector": [widen]})
     for number, _ in enumerate(loader):
-        if number < 4:  # so that both helpers have segments
+        if number < 4:  # so that both processes have segments
             continue
         for process in {os.getpid(), *children()} - others:
             maps = Path(f"/proc/{process}/maps").read_text()
@@ -143,14 +143,14 @@ def test_segments_grow_with_the_batches() -> None:
         assert all((array == 10 * number + i).all() for i, array in enumerate(batch["vector"]))
 
 
-def test_an_exception_comes_with_its_key_and_the_traceback_of_the_helper() -> None:
+def test_an_exception_comes_with_its_key_and_the_traceback_of_the_process() -> None:
     iterator = iter(Loader(MemoryDataset(30), 5, processes=2, transforms={"number": [refuse_seven]}))
     assert next(iterator)["number"].tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(KeyError, match="seven") as caught:
         next(iterator)
     notes = "\n".join(caught.value.__notes__)
     assert "sample 'key 7' (position 7 of the dataset)" in notes
-    assert re.search(r"in helper process \d+:\nTraceback .*in refuse_seven\n", notes, re.DOTALL)
+    assert re.search(r"in worker process \d+:\nTraceback .*in refuse_seven\n", notes, re.DOTALL)
 
 
 def test_errors_of_bushel_arrive_whole() -> None:
@@ -165,7 +165,7 @@ def test_an_exception_that_cannot_be_pickled_is_quoted() -> None:
     assert "in refuse_oddly" in "\n".join(caught.value.__notes__)
 
 
-def test_bad_samples_of_all_helpers_are_reported_and_limited() -> None:
+def test_bad_samples_of_all_processes_are_reported_and_limited() -> None:
     dataset = MemoryDataset(40, unreadable=[3, 12], undecodable=[4])
     loader = Loader(dataset, 5, processes=3, on_error="replace")
     assert sum(len(batch["number"]) for batch in loader) == 40
@@ -200,19 +200,19 @@ except TypeError as error:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0] == "4"
-    assert "own is defined in the main script, which helper processes do not run: move it to a module" in done.stdout
+    assert "own is defined in the main script, which worker processes do not run: move it to a module" in done.stdout
     assert done.stderr == ""
 
 
-def test_a_job_longer_than_a_socket_holds_reaches_every_helper() -> None:
+def test_a_job_longer_than_a_socket_holds_reaches_every_process() -> None:
     table = np.arange(1 << 20)[::-1].copy()
     loader = Loader(MemoryDataset(12), 2, processes=3, transforms={"number": [partial(np.take, table)]})
     found = [batch["number"].tolist() for batch in loader]
     assert found == [[len(table) - 1 - t, len(table) - 2 - t] for t in range(0, 12, 2)]
 
 
-def test_a_helper_imports_nothing_that_only_its_parent_needs() -> None:
-    code = "import sys, bushel.loader.helper; print(*sys.modules)"
+def test_a_worker_process_imports_nothing_that_only_its_parent_needs() -> None:
+    code = "import sys, bushel.loader.processes; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "bushel.loader.run" in done.stdout.split()
     of_the_parent = {
@@ -225,7 +225,7 @@ def test_a_helper_imports_nothing_that_only_its_parent_needs() -> None:
     assert of_the_parent.isdisjoint(done.stdout.split())
 
 
-def test_break_and_garbage_collection_end_the_helpers() -> None:
+def test_break_and_garbage_collection_end_the_processes() -> None:
     before = children()
     for _ in Loader(MemoryDataset(4000), 4, processes=2, transforms={"number": [slow]}):
         assert len(children() - before) == 2
@@ -237,13 +237,13 @@ def test_break_and_garbage_collection_end_the_helpers() -> None:
     assert children() <= before
 
 
-def test_a_helper_that_is_killed_ends_the_iteration_with_an_error() -> None:
-    with pytest.raises(RuntimeError, match=r"helper process \d+ was killed by signal 9"):
+def test_a_worker_process_that_is_killed_ends_the_iteration_with_an_error() -> None:
+    with pytest.raises(RuntimeError, match=r"worker process \d+ was killed by signal 9"):
         list(Loader(MemoryDataset(30), 5, processes=2, transforms={"number": [die]}))
 
 
 @pytest.mark.parametrize("victim", [signal.SIGKILL, signal.SIGINT])
-def test_helpers_end_when_the_trainer_is_killed(victim: signal.Signals) -> None:
+def test_worker_processes_end_when_the_trainer_is_killed(victim: signal.Signals) -> None:
     program = """
 from bushel.loader import Loader
 from tests.loader.memory_dataset import MemoryDataset, slow, widen
@@ -255,13 +255,13 @@ for batch in Loader(MemoryDataset(100_000), 64, processes=2, transforms={"number
     )
     assert trainer.stdout is not None
     assert trainer.stdout.readline() == "going\n"
-    helpers = children(trainer.pid)
-    assert len(helpers) == 2
+    workers = children(trainer.pid)
+    assert len(workers) == 2
     trainer.send_signal(victim)
     _, errors = trainer.communicate(timeout=60)
     assert trainer.returncode == -victim
     assert errors.count("Traceback") == (victim == signal.SIGINT)
-    wait_until(lambda: not any(Path(f"/proc/{helper}").exists() for helper in helpers))
+    wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
 def test_a_fork_in_mid_iteration_harms_nobody() -> None:
@@ -280,7 +280,7 @@ def test_a_fork_in_mid_iteration_harms_nobody() -> None:
     assert first + [number for batch in iterator for number in batch["number"].tolist()] == list(range(40))
 
 
-def test_stats_come_from_the_helpers() -> None:
+def test_stats_come_from_the_processes() -> None:
     loader = Loader(MemoryDataset(40), 4, processes=2, transforms={"number": [slow]})
     assert sum(len(batch["number"]) for batch in loader) == 40
     stats = loader.stats()

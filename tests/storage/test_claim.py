@@ -62,7 +62,7 @@ def test_two_that_begin_at_once(tmp_path: Path) -> None:
         mine.append({"data": b"mine"}, key="b")
 
 
-def test_a_forked_helper_does_not_keep_the_claim(tmp_path: Path) -> None:
+def test_a_forked_process_does_not_keep_the_claim(tmp_path: Path) -> None:
     claim = Claim(tmp_path / "a")
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:

@@ -25,7 +25,7 @@ def command(
     ] = None,
     shuffle: Annotated[Literal["exact", "blocks", "none"], typer.Option("--shuffle", help="The order.")] = "exact",
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode.")] = None,
-    processes: Annotated[int, typer.Option("--processes", min=0, help="Helper processes.")] = 0,
+    processes: Annotated[int, typer.Option("--processes", min=0, help="Worker processes.")] = 0,
     allow_commands: Allow = False,
     as_json: Json = False,
     debug: Debug = False,

@@ -91,7 +91,7 @@ def command(
     append: Append = False,
     resume: Resume = False,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads.")] = None,
-    processes: Annotated[int, typer.Option("--processes", min=0, help="Helper processes instead of threads.")] = 0,
+    processes: Annotated[int, typer.Option("--processes", min=0, help="Worker processes instead of threads.")] = 0,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,

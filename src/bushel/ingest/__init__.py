@@ -1,7 +1,7 @@
 """Bringing data into datasets, and from one dataset into another.
 
 `packing` puts any source into any container. `packplan` decides; `prepare` makes items ready, with `steps` (transforms)
-and `tiling`, in threads (`parallel`) or helper `processes`; `part` writes them. `errorlog` and `labels` keep what lies
+and `tiling`, in threads or worker `processes`; `part` writes them. `errorlog` and `labels` keep what lies
 beside the dataset. `im2rec` and `lists` do what MXNet's im2rec does.
 
 `conversion` writes a dataset again. `batches` reads it, and `routes` decides how each field travels. `reshape` divides,

@@ -26,7 +26,7 @@ from bushel.ingest.packplan import (
 )
 from bushel.ingest.part import Crew, Limits, Part, PartDone, Places, StreamItems, write_part
 from bushel.ingest.prepare import Preparer, image_fields
-from bushel.ingest.processes import HelperPool
+from bushel.ingest.processes import WorkerPool
 from bushel.ingest.tiling import Jpeg, fields_to_tile
 from bushel.sources.base import Fetching, Foldered, Labelled, Source
 from bushel.sources.opening import open_source
@@ -117,7 +117,7 @@ def pack(
 ) -> Packed:
     """Pack samples into a dataset.
 
-    Threads (or, with `processes`, helper processes) fetch, transform and encode samples, and one writer stores them in
+    Threads (or, with `processes`, worker processes) fetch, transform and encode samples, and one writer stores them in
     order, so the files are the same for any number of workers. Where nothing changes an image, its bytes are stored as
     they are. At most 64 MiB of samples wait for the writer, beside the batch that each worker is at.
 
@@ -151,7 +151,7 @@ def pack(
         mode: `create`; `append`, to add all samples of the source to a dataset; or `resume`, to go on with what was
             interrupted, with the same arguments: the files are then those of an undisturbed run.
         workers: Threads; by default as many as there are processors, and two at least.
-        processes: Helper processes to do the work of the threads in, for sources and transforms in pure Python.
+        processes: Worker processes to do the work of the threads in, for sources and transforms in pure Python.
         sync: As for `bushel.Writer`.
         report: Called after every batch.
 
@@ -201,7 +201,7 @@ def pack(
     folders = opened.folders if kind.keeps_folders and keys is True and isinstance(opened, Foldered) else None
     tally = _Tally(started, None if None in lengths else sum(length or 0 for length in lengths), report)
     with ExitStack() as stack:
-        work = stack.enter_context(HelperPool(prepare, processes)) if processes else prepare
+        work = stack.enter_context(WorkerPool(prepare, processes)) if processes else prepare
         for number, (job, length, may_fail) in enumerate(zip(jobs, lengths, allowed, strict=True), part or 0):
             log = ErrorLog(job.log)
             with Writer(

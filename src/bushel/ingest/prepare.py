@@ -1,6 +1,6 @@
 """One item of a source on its way to the writer: fetched, transformed, encoded.
 
-A `Preparer` is a plain value that works in threads and, pickled, in helper processes. It raises nothing: an item that
+A `Preparer` is a plain value that works in threads and, pickled, in worker processes. It raises nothing: an item that
 cannot be packed is a `Bad` one.
 """
 

@@ -1,6 +1,6 @@
-"""Preparing items in helper processes, for sources and transforms in pure Python.
+"""Preparing items in worker processes, for sources and transforms in pure Python.
 
-Each helper serves one thread at a time, so the threads of a parallel map keep as many helpers busy as there are.
+Each process serves one thread at a time, so the threads of a parallel map keep as many processes busy.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from bushel.core.processes import Channel, HelperProcess, pickle_for_helper, portable
+from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
 from bushel.ingest.prepare import Bad, Item, Preparer, Ready
 
-__all__ = ["HelperPool", "serve"]
+__all__ = ["WorkerPool", "serve"]
 
 
-class HelperPool:
-    """Calls a `Preparer` in helper processes, from any number of threads.
+class WorkerPool:
+    """Worker processes that call a `Preparer`, from any number of threads.
 
     Args:
         prepare: What to do; it is pickled.
-        processes: Number of helpers.
+        processes: Number of worker processes.
 
     Raises:
-        TypeError: It cannot be pickled; says what is in the way.
+        TypeError: It cannot be pickled; the error says why.
     """
 
     def __init__(self, prepare: Preparer, processes: int) -> None:
-        job = pickle_for_helper(prepare, "the source and the transforms")
-        self._helpers: list[HelperProcess] = []
-        self._free: queue.SimpleQueue[HelperProcess] = queue.SimpleQueue()
+        job = pickle_for_worker(prepare, "the source and the transforms")
+        self._workers: list[WorkerProcess] = []
+        self._free: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
         try:
             for _ in range(processes):
-                self._helpers.append(HelperProcess("bushel.ingest.processes", "serve"))
-            for helper in self._helpers:
-                helper.tell(job)
-                self._free.put(helper)
+                self._workers.append(WorkerProcess("bushel.ingest.processes", "serve"))
+            for worker in self._workers:
+                worker.send(job)
+                self._free.put(worker)
         except BaseException:
             self.close()
             raise
@@ -52,30 +52,30 @@ class HelperPool:
         self.close()
 
     def __call__(self, batch: Sequence[Item]) -> list[Ready | Bad]:
-        """Prepare a batch in a helper.
+        """Prepare a batch in a worker process.
 
         Raises:
-            HelperDiedError: The helper died.
+            WorkerDiedError: The process died.
         """
-        helper = self._free.get()
+        worker = self._free.get()
         try:
-            helper.tell(pickle.dumps(batch, 5))
-            message, _ = helper.receive()
+            worker.send(pickle.dumps(batch, 5))
+            message, _ = worker.receive()
             results: list[Ready | Bad] = pickle.loads(message)
             return results
         finally:
-            self._free.put(helper)
+            self._free.put(worker)
 
     def close(self) -> None:
-        """End the helpers, which have nothing to do any more."""
-        for helper in self._helpers:
-            helper.close()
-        for helper in self._helpers:
-            helper.join()
+        """End the worker processes, which must be idle."""
+        for worker in self._workers:
+            worker.close()
+        for worker in self._workers:
+            worker.join()
 
 
 def serve(descriptor: int) -> None:
-    """Prepare batches for the parent at the other end of this socket until it closes it."""
+    """Run a worker process: prepare batches for the parent at the other end of this socket until it closes its end."""
     channel = Channel.of_descriptor(descriptor)
     try:
         message, _ = channel.receive()
@@ -84,12 +84,12 @@ def serve(descriptor: int) -> None:
             message, _ = channel.receive()
             results = prepare(pickle.loads(message))
             channel.send(pickle.dumps([_portable(result) for result in results], 5))
-    except (EOFError, ConnectionError):  # the parent has done
+    except (EOFError, ConnectionError):  # the parent has finished
         os._exit(0)
 
 
 def _portable(result: Ready | Bad) -> Ready | Bad:
-    """The same, with views of memory as bytes, and an error that survives the way."""
+    """Return a result that can be pickled: views of memory as bytes, and an error that survives pickling."""
     if isinstance(result, Ready):
         values = {name: _plain(value) for name, value in result.values.items()}
         return Ready(result.position, result.key, values, result.size)

@@ -58,7 +58,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import names when they are first used: helper processes begin sooner without what only their parent needs."""
+    """Import names when they are first used: worker processes begin sooner without what only their parent needs."""
     if name not in _HOME:
         raise AttributeError(f"module 'bushel.loader' has no attribute {name!r}")
     value = getattr(import_module(f"bushel.{_HOME[name]}"), name)

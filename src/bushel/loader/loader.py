@@ -57,7 +57,7 @@ class Loader:
         world_size: Number of training processes, given together with `rank`.
         workers: Threads that decode and transform; None for one per CPU that this process may use, shared among
             `processes`; 0 to do everything in the consumer's thread.
-        processes: Helper processes that the same work moves to, `workers` threads in each; 0 for none. For transforms
+        processes: Worker processes that the same work moves to, `workers` threads in each; 0 for none. For transforms
             in pure Python, or when the trainer needs its interpreter for itself. What they run is pickled, so
             functions come from modules that can be imported. Batches lie in shared memory.
         drop_last: Leave out what does not fill a batch for every rank at the end of an epoch.
@@ -259,7 +259,7 @@ class Loader:
         write_errors(path, self.errors)
 
     def stats(self) -> LoaderStats:
-        """Where the time went so far, in this process and its helpers, and what to change; print it."""
+        """Where the time went so far, in this process and its worker processes, and what to change; print it."""
         threads = self._workers * max(1, self._processes)
         return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count())
 

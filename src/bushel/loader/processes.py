@@ -1,27 +1,36 @@
-"""Running a pipeline in helper processes.
+"""Running a pipeline in worker processes: the consumer's end, and the main loop of a worker process.
 
-Batch t comes from helper t mod n, so batches keep their order without anyone to sort them.
+Worker process `i` of `n` makes batches `i`, `i + n`, … in threads, and sends them through shared memory. The consumer
+takes batch `t` from process `t mod n`, so batches keep their order.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Generator
+import select
+import threading
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
-from bushel.core.processes import HelperProcess, pickle_for_helper
-from bushel.loader.helper import Delivery, Failed, Job
+from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import Plan
 from bushel.loader.prefetch import PrefetchWindow
-from bushel.loader.report import ErrorReport
-from bushel.loader.segments import SegmentReader
+from bushel.loader.report import BadSample, ErrorReport
+from bushel.loader.run import run_threads
+from bushel.loader.segments import Packed, SegmentPool, SegmentReader
 from bushel.loader.stats import Clock
 
-__all__ = ["run_processes"]
+__all__ = ["run_processes", "serve"]
 
-_CREDIT = 2  # batches that wait in shared memory, per helper
+_CREDIT = 2  # batches that may wait in shared memory, per worker process
+_PARENT_CHECK_SECONDS = 2  # how soon a worker process notices that its parent ended while a fork keeps its socket open
 
 
 def run_processes(
@@ -37,96 +46,197 @@ def run_processes(
     workers: int,
     window: PrefetchWindow,
 ) -> Generator[Finished]:
-    """Prefetch batches in helper processes.
+    """Prefetch batches in worker processes.
 
     Args:
         pipeline: What to do; it is pickled.
         plan: How the epoch is cut into batches.
         epoch: Which epoch.
-        consumed: Positions of it that are behind.
-        report: Where bad samples are noted.
-        clock: Where times are added up.
-        output: What batches become, here in the consumer's process.
-        processes: Number of helpers.
-        workers: Threads in each.
+        consumed: Number of its positions that are consumed already.
+        report: Records bad samples.
+        clock: Adds up times.
+        output: What batches are converted to, in the consumer's process.
+        processes: Number of worker processes.
+        workers: Number of threads in each.
         window: How many batches each works on at a time.
 
     Raises:
-        TypeError: The pipeline cannot be pickled; says what is in the way.
-        RuntimeError: A helper died, or the generator was carried into another process by a fork.
+        TypeError: The pipeline cannot be pickled; the error says why.
+        RuntimeError: A worker process died, or the process was forked during the iteration.
     """
     jobs = [
-        pickle_for_helper(
-            Job(pipeline, plan, epoch, consumed, number, processes, workers, window, _CREDIT, report.max_errors),
+        pickle_for_worker(
+            _Job(pipeline, plan, epoch, consumed, number, processes, workers, window, report.max_errors),
             "the dataset, transforms and collate functions",
         )
         for number in range(processes)
     ]
-    process = os.getpid()
-    helpers: list[_Helper] = []
+    own = os.getpid()
+    started: list[_Worker] = []
     upload = Upload(output)
     try:
         for _ in jobs:
-            helpers.append(_Helper())  # noqa: PERF401 - those started before one that fails must be ended
-        for helper, job in zip(helpers, jobs, strict=True):
-            helper.begin(job)
+            started.append(_Worker())  # noqa: PERF401 - if one fails to start, the others must be ended
+        for worker, job in zip(started, jobs, strict=True):
+            worker.process.send(job)
         for turn in range(plan.reads(consumed)):
-            helper = helpers[turn % processes]
-            delivery = helper.receive()
+            worker = started[turn % processes]
+            delivery = worker.receive()
             report.merge(delivery.bad)
             clock.add(delivery.totals)
-            batch = upload.finish(upload.start(output.to_host(helper.reader.unpack(delivery.batch))))
+            batch = upload.finish(upload.start(output.to_host(worker.reader.unpack(delivery.batch))))
             finished = Finished(delivery.consumed, batch, delivery.samples, delivery.stored_bytes)
             del delivery, batch
-            helper.return_credit()
+            worker.return_credit()
             yield finished
-            del finished  # the consumer's batch is the consumer's: a reference here would keep its segment taken
-            if os.getpid() != process:
+            del finished  # a reference here would keep the segment of the consumer's batch taken
+            if os.getpid() != own:
                 raise RuntimeError(
-                    "this iteration of a Loader began before a fork, and its helpers serve the parent process: begin a "
-                    "new `for` over the loader here"
+                    "this iteration began before a fork, and its worker processes serve the parent process: begin a "
+                    "new iteration in this one"
                 )
     finally:
-        if os.getpid() == process:
-            for helper in helpers:
-                helper.close()
-            for helper in helpers:
-                helper.join()
+        if os.getpid() == own:
+            for worker in started:
+                worker.process.close()
+                worker.reader.close()
+            for worker in started:
+                worker.process.join()
 
 
-class _Helper:
-    """The consumer's end of one helper process."""
+class _Worker:
+    """The consumer's end of one worker process."""
 
     def __init__(self) -> None:
         self.reader = SegmentReader()
-        self._process = HelperProcess("bushel.loader.helper", "main")
+        self.process = WorkerProcess("bushel.loader.processes", "serve")
 
-    def begin(self, job: bytes) -> None:
-        """Say what to do."""
-        self._process.tell(job)
-
-    def receive(self) -> Delivery:
+    def receive(self) -> _Delivery:
         """Wait for the next batch."""
-        message, descriptors = self._process.receive()
+        message, descriptors = self.process.receive()
         for descriptor in descriptors:
             self.reader.add(descriptor)
-        delivery: Delivery | Failed = pickle.loads(message)
-        if isinstance(delivery, Failed):
-            for note in (*delivery.notes, f"in helper process {self._process.pid}:\n{delivery.traceback}"):
+        delivery: _Delivery | _Failed = pickle.loads(message)
+        if isinstance(delivery, _Failed):
+            for note in (*delivery.notes, f"in worker process {self.process.pid}:\n{delivery.traceback}"):
                 delivery.error.add_note(note)
             raise delivery.error
         return delivery
 
     def return_credit(self) -> None:
-        """Say that a batch was taken, and which segments are free again."""
+        """Tell the process that a batch was taken, and which segments are free again."""
         freed = [self.reader.freed.popleft() for _ in range(len(self.reader.freed))]
-        self._process.tell(pickle.dumps(freed))
+        self.process.send(pickle.dumps(freed))
 
-    def close(self) -> None:
-        """Tell the helper to end."""
-        self._process.close()
-        self.reader.close()
 
-    def join(self) -> None:
-        """Wait for its end."""
-        self._process.join()
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The work of one process: every `count`-th batch of an epoch, starting with batch `number`.
+
+    Attributes:
+        pipeline: What to do.
+        plan: How the epoch is cut; it is pure, so every process makes its own batch plans.
+        epoch: The epoch.
+        consumed: Number of its positions that are consumed already.
+        number: Which of the processes this is.
+        count: Number of processes.
+        workers: Number of threads.
+        window: How many batches to work on at a time.
+        max_errors: Number of bad samples that are tolerated.
+    """
+
+    pipeline: Pipeline
+    plan: Plan
+    epoch: int
+    consumed: int
+    number: int
+    count: int
+    workers: int
+    window: PrefetchWindow
+    max_errors: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    """A batch from a worker process: a `Finished` with its batch packed, and what else there is to report.
+
+    Attributes:
+        consumed: See `Finished`.
+        batch: The batch.
+        samples: See `Finished`.
+        stored_bytes: See `Finished`.
+        bad: Bad samples that were not reported yet.
+        totals: What the process's clock has added up since the last delivery.
+    """
+
+    consumed: int
+    batch: Packed
+    samples: int
+    stored_bytes: int
+    bad: tuple[BadSample, ...]
+    totals: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An exception from a worker process, with its traceback as text, since tracebacks cannot be pickled."""
+
+    error: BaseException
+    notes: tuple[str, ...]
+    traceback: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> _Failed:
+        """Describe an exception. One that does not survive pickling is replaced by a RuntimeError that quotes it."""
+        text = "".join(traceback.format_exception(error))
+        notes = tuple(getattr(error, "__notes__", ()))
+        return cls(portable(error), notes, text)
+
+
+def serve(descriptor: int) -> None:
+    """Run a worker process: serve the loader at the other end of this socket until it closes its end.
+
+    The process ends with this function, whatever happens: nobody else would end it.
+    """
+    channel = Channel.of_descriptor(descriptor)
+    parent = os.getppid()
+    try:
+        _send_batches(channel, parent)
+    except (EOFError, ConnectionError):  # the loader was closed
+        os._exit(0)
+    except BaseException as error:
+        with suppress(OSError):
+            channel.send(pickle.dumps(_Failed.of(error)))
+            select.select([channel], [], [])  # until the loader, which has read it, closes its end
+        os._exit(0)
+
+
+def _send_batches(channel: Channel, parent: int) -> None:
+    message, _ = channel.receive()
+    job: _Job = pickle.loads(message)
+    pool, credit = SegmentPool(), threading.Semaphore(_CREDIT)
+    threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
+    clock, report, told = Clock(), ErrorReport(job.max_errors), set[int]()
+    plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
+    batches = run_threads(job.pipeline, plans, report, clock, Output(), workers=job.workers, window=job.window)
+    for finished in batches:
+        bad = tuple(one for one in report.bad_samples() if one.sample not in told)
+        told.update(one.sample for one in bad)
+        credit.acquire()
+        packed, created = pool.pack(finished.batch)
+        counts = finished.samples, finished.stored_bytes
+        channel.send(pickle.dumps(_Delivery(finished.consumed, packed, *counts, bad, clock.drain())), created)
+        del finished  # so that its memory is free again
+    threading.Event().wait()  # until the listener ends the process: the last segments are still being read
+
+
+def _listen(channel: Channel, parent: int, release: Callable[[Any], None], credit: threading.Semaphore) -> None:
+    """Take what the consumer gives back, and end the process when the consumer has ended."""
+    try:
+        while os.getppid() == parent:
+            if select.select([channel], [], [], _PARENT_CHECK_SECONDS)[0]:
+                message, _ = channel.receive()
+                release(pickle.loads(message))
+                credit.release()
+    finally:
+        os._exit(0)

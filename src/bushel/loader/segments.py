@@ -1,8 +1,8 @@
-"""Shared memory that batches travel in from helper processes: anonymous, so nothing can be left behind.
+"""Shared memory that batches travel in from worker processes: anonymous, so nothing can be left behind.
 
-A segment is a memfd. It has no name in any file system, and its pages are the kernel's as long as some process holds
-it: whoever is killed, and in whatever moment, its memory is freed. The helper creates segments, sends each descriptor
-once, and uses a segment again when the consumer's last array in it is gone.
+A segment is a memfd. It has no name in any file system, and the kernel frees its pages when no process holds it: memory
+is freed whichever process is killed, and whenever. The worker process creates segments, sends each descriptor once, and
+uses a segment again when the consumer's last array in it is gone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Segment:
 
 
 class SegmentPool:
-    """The helper's side: puts batches into segments that are free."""
+    """The worker process's side: puts batches into segments that are free."""
 
     def __init__(self) -> None:
         if not hasattr(os, "memfd_create"):
@@ -99,7 +99,7 @@ class SegmentPool:
 
 
 class SegmentReader:
-    """The consumer's side: makes batches whose arrays lie in the segments of one helper.
+    """The consumer's side: makes batches whose arrays lie in the segments of one worker process.
 
     Attributes:
         freed: Numbers of segments whose arrays are all gone. It is filled while garbage is collected, in any thread.

@@ -17,7 +17,7 @@ _WAITING_MATTERS = 0.05  # a consumer that waits for less than this share of its
 
 
 class Clock:
-    """Adds up what stages took, and counts. Threads and helper processes add to it."""
+    """Adds up what stages took, and counts. Threads and worker processes add to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ class LoaderStats:
         waiting: Seconds that the trainer waited for a batch.
         training: Seconds that the trainer spent on its own between batches.
         ready: Mean share of the batches worked on ahead that were ready when the trainer asked for one: near 1, the
-            loader is ahead; near 0, the trainer takes what has just been finished. None with helper processes.
+            loader is ahead; near 0, the trainer takes what has just been finished. None with worker processes.
         errors: Bad samples.
         threads: Threads that decode and transform, in all processes together; 0 when the consumer does it.
         cpus: CPUs that this process may use.

@@ -17,7 +17,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 class Claim:
     """The right of this process to write in a folder, until it is released or the process ends, killed or not.
 
-    It is a record lock of POSIX: a fork does not inherit it, so helper processes that outlive a killed writer do not
+    It is a record lock of POSIX: a fork does not inherit it, so worker processes that outlive a killed writer do not
     keep the folder. On a file system without such locks nothing is claimed.
 
     Args:

@@ -24,7 +24,7 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
 
     Args:
         source: The source.
-        pickles: Whether it must work in helper processes.
+        pickles: Whether it must work in worker processes.
 
     Raises:
         ConformanceError: It does not hold what it must.

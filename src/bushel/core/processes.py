@@ -1,0 +1,204 @@
+"""Worker processes: fresh interpreters that work for this one, for the loader and for packing.
+
+They are started, not forked: locks, threads and open files of the parent do not get into them. The parent's main script
+is not run again, so it needs no `if __name__ == "__main__"`. A worker process ends when its socket closes, however the
+parent ends.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from types import FunctionType
+from typing import Any, TypeVar
+
+from bushel.errors import BushelError
+
+__all__ = ["Channel", "WorkerDiedError", "WorkerProcess", "pickle_for_worker", "portable"]
+
+_LENGTH = struct.Struct("<Q")
+_MOST_DESCRIPTORS = 1
+_PATIENCE_SECONDS = 10
+
+# NumPy's linear algebra starts a thread for every CPU when it is imported, and each of them looks for work for 2**26
+# ticks before it sleeps. That takes the CPUs from the imports of the worker processes. This is the minimum.
+_SLEEP_AT_ONCE = {"OPENBLAS_THREAD_TIMEOUT": "4"}
+
+E = TypeVar("E", bound=BaseException)
+
+
+class WorkerDiedError(RuntimeError):
+    """A worker process ended while it worked."""
+
+
+class WorkerProcess:
+    """The parent's end of a worker process.
+
+    The process starts with its imports, and reads a long message only after them: start all worker processes before you
+    send to the first.
+
+    Args:
+        module: Name of the module that does the work.
+        function: Name of a function in it, which is called with the descriptor of the worker's end of the socket.
+    """
+
+    def __init__(self, module: str, function: str) -> None:
+        own, its = socket.socketpair()
+        with its:
+            # nothing that is imported is garbage, and looking for it takes an eighth of the time until the work begins
+            imports = f"gc.disable(); from {module} import {function}; gc.freeze(); gc.enable()"
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-c",
+                    f"import gc, sys; sys.path[:] = {sys.path}; {imports}; {function}({its.fileno()})",
+                ],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[its.fileno()],
+                env={**_SLEEP_AT_ONCE, **os.environ},
+                process_group=0,  # Ctrl-C reaches the parent only, which ends its worker processes itself
+            )
+        self._channel = Channel(own)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def send(self, message: bytes) -> None:
+        """Send a message. If the process has died, `receive` says so."""
+        with suppress(ConnectionError):
+            self._channel.send(message)
+
+    def receive(self) -> tuple[memoryview, Sequence[int]]:
+        """Wait for a message, and return it with the descriptors that came with it.
+
+        Raises:
+            WorkerDiedError: The process ended.
+        """
+        try:
+            return self._channel.receive()
+        except (EOFError, ConnectionError):
+            status = self._process.wait()
+            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            raise WorkerDiedError(
+                f"worker process {self.pid} {how}; if the system was out of memory, use fewer processes or smaller "
+                f"batches"
+            ) from None
+
+    def close(self) -> None:
+        """Tell the process to end."""
+        self._channel.close()
+
+    def join(self) -> None:
+        """Wait until the process has ended, and kill it if a library in it prevents that."""
+        try:
+            self._process.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Channel:
+    """One end of a connected Unix socket, for messages with file descriptors attached.
+
+    One thread at a time may send, and one may receive.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+
+    @classmethod
+    def of_descriptor(cls, descriptor: int) -> Channel:
+        """Take over a socket given by its descriptor."""
+        return cls(socket.socket(fileno=descriptor))
+
+    def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Send one message, with duplicates of these descriptors.
+
+        Raises:
+            OSError: The other end is closed.
+        """
+        header = _LENGTH.pack(len(message))
+        sent = socket.send_fds(self._socket, [header], list(descriptors))
+        self._socket.sendall(header[sent:])
+        self._socket.sendall(message)
+
+    def receive(self) -> tuple[memoryview, list[int]]:
+        """Wait for the next message.
+
+        Raises:
+            EOFError: The other end is closed.
+        """
+        header, descriptors, _, _ = socket.recv_fds(self._socket, _LENGTH.size, _MOST_DESCRIPTORS)
+        rest = bytearray(_LENGTH.size - len(header))
+        if header:
+            self._fill(memoryview(rest))
+        if not header:
+            raise EOFError("the other end of the channel is closed")
+        message = bytearray(_LENGTH.unpack(header + rest)[0])
+        self._fill(memoryview(message))
+        return memoryview(message), descriptors
+
+    def _fill(self, buffer: memoryview) -> None:
+        filled = 0
+        while filled < len(buffer):
+            if not (count := self._socket.recv_into(buffer[filled:])):
+                raise EOFError("the other end of the channel was closed within a message")
+            filled += count
+
+    def fileno(self) -> int:
+        """Return the socket's descriptor, to wait for messages."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+
+class _Pickler(pickle.Pickler):
+    """A pickler that refuses what a fresh interpreter cannot import."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, FunctionType | type) and obj.__module__ == "__main__":
+            raise TypeError(
+                f"{obj.__qualname__} is defined in the main script, which worker processes do not run: move it to a "
+                f"module of its own and import it, or leave processes= out to use threads"
+            )
+        return NotImplemented
+
+
+def pickle_for_worker(job: Any, content: str) -> bytes:
+    """Pickle a job for a worker process.
+
+    Args:
+        job: Any object.
+        content: What the job contains of the user's, for the error: "the source and the transforms".
+
+    Raises:
+        TypeError: Something in it cannot be pickled; the error names it.
+    """
+    buffer = io.BytesIO()
+    try:
+        _Pickler(buffer, protocol=5).dump(job)
+    except BushelError:
+        raise
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(f"processes= pickles {content}, and one cannot be: {error}") from error
+    return buffer.getvalue()
+
+
+def portable(error: E) -> E | RuntimeError:
+    """Return the exception, or a RuntimeError that quotes it if it does not survive pickling."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
