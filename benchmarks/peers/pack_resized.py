@@ -23,7 +23,7 @@ EDGE, QUALITY, WORKERS = 256, 95, 2
 def bushel_into(container: str, quality: int) -> Callable[[Path, Path], None]:
     """`bushel.pack`, two threads."""
     import bushel
-    from bushel.ingest.im2rec import im2rec
+    from bushel.ingest import im2rec
     from bushel.sources import ImageFolder
 
     def pack(folder: Path, out: Path) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bushel.core.dataset.dataset import Dataset, Info
     from bushel.core.dataset.open import index, open, open_stream
     from bushel.core.dataset.stream import StreamDataset
+    from bushel.core.progress import Progress
     from bushel.core.writer.writer import Writer
     from bushel.errors import (
         BushelError,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         TooManyErrors,
         UnsupportedError,
     )
-    from bushel.ingest import convert, pack
+    from bushel.ingest import ConvertResult, PackResult, convert, pack
     from bushel.integrity import repair, verify
     from bushel.loader import Loader, mix
 
@@ -36,11 +37,14 @@ _HOME = {
     "BushelError": "errors",
     "Codec": "codecs",
     "CodecError": "errors",
+    "ConvertResult": "ingest",
     "CorruptError": "errors",
     "Dataset": "core.dataset.dataset",
     "FormatError": "errors",
     "Info": "core.dataset.dataset",
     "Loader": "loader",
+    "PackResult": "ingest",
+    "Progress": "core.progress",
     "SpecError": "errors",
     "StateError": "errors",
     "StreamDataset": "core.dataset.stream",
@@ -65,11 +69,14 @@ __all__ = [
     "BushelError",
     "Codec",
     "CodecError",
+    "ConvertResult",
     "CorruptError",
     "Dataset",
     "FormatError",
     "Info",
     "Loader",
+    "PackResult",
+    "Progress",
     "SpecError",
     "StateError",
     "StreamDataset",

@@ -86,12 +86,14 @@ def test_merge_and_split_append_and_resume(data: Path, tmp_path: Path) -> None:
     assert "0 samples written" in run("split", data, tmp_path / "parts", "a=0.5", "b=0.5", "--resume")
     run("split", tmp_path / "more", tmp_path / "parts", "a=1", "--append")
     assert len(reading(tmp_path / "parts/a")) + len(reading(tmp_path / "parts/b")) == 8
-    assert "resumed, not both" in fails("merge", tmp_path / "all", data, "--append", "--resume")
+    assert "--append and --resume exclude each other" in fails("merge", tmp_path / "all", data, "--append", "--resume")
 
 
 def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert "resumed, not both" in fails("convert", data, out, "-c", "tar", "--append", "--resume")
+    assert "--append and --resume exclude each other" in fails(
+        "convert", data, out, "-c", "tar", "--append", "--resume"
+    )
     assert "no keys to replace dots in" in fails("convert", data, out, "-c", "tar", "--no-keys", "--replace-dots", "_")
     assert "'label' should be NAME=VALUE" in fails("convert", data, out, "-c", "tar", "--rename", "label")
     assert "unknown container 'zip'" in fails("convert", data, out, "-c", "zip")

@@ -28,7 +28,7 @@ def opened(path: Path | str) -> bushel.Dataset:
 def test_pack_a_folder(tmp_path: Path) -> None:
     image_folder(tmp_path / "photos", 6)
     said = run("pack", tmp_path / "photos", tmp_path / "out", "-c", "bag")
-    assert said.startswith(f"{tmp_path / 'out'}: 6 samples written as bag, ")
+    assert said.startswith(f"{tmp_path / 'out'}: 6 samples written as bag (image: jpg, label: int), ")
     assert len(opened(tmp_path / "out")) == 6
     done = json.loads(run("pack", tmp_path / "photos", tmp_path / "x.tar", "--json"))
     assert (done["samples"], done["errors"], done["paths"]) == (6, 0, [str(tmp_path / "x.tar")])
@@ -39,14 +39,14 @@ def test_errors_are_told_and_counted(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 6)
     (photos / "class0/0000.jpg").write_bytes(b"")
     said = fails("pack", photos, tmp_path / "a.tar", code=1)
-    assert "1 of the first 1 items cannot be packed, and 0 may be" in said
+    assert "1 of the first 1 items cannot be packed, but max_errors allows 0" in said
     assert "0000.jpg" in said
     done = json.loads(run("pack", photos, tmp_path / "b.tar", "--max-errors", "20%", "--json", code=1))
     assert (done["samples"], done["errors"]) == (5, 1)
     assert json.loads(Path(done["error_logs"][0]).read_text())["path"] == str(photos / "class0/0000.jpg")
     said = fails("pack", photos, tmp_path / "c.tar", "--strict", code=1)
     assert "expected an image" in said
-    assert f"at {photos}/class0/0000.jpg; --resume goes on from here" in said
+    assert f"at {photos}/class0/0000.jpg; --resume continues from here" in said
 
 
 def test_im2rec_options(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_tiled_jpegs(tmp_path: Path) -> None:
         assert [sample["image"] for sample in dataset.read(range(4), ["image"], decode=False)] == images
     for command, source in (("pack", photos), ("convert", tmp_path / "plain.tar")):
         said = fails(command, source, tmp_path / "c.tar", "--jpeg", "png")
-        assert "jpeg is 'tile' or None, not 'png'" in said
+        assert "invalid jpeg='png': write 'tile' or None" in said
 
 
 def test_kinds_of_sources(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_photos_are_turned(tmp_path: Path) -> None:
 
 def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 7)
-    options = ("-c", "tar", "--shuffle", 3, "--parts", 2, "--workers", 2)
+    options = ("-c", "tar", "--shuffle", "--seed", 3, "--parts", 2, "--workers", 2)
     run("pack", photos, tmp_path / "out", *options, "--part", 1)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-00001"]
     run("pack", photos, tmp_path / "out", *options, "--resume")
@@ -126,26 +126,26 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--append", "--resume"], "appended or resumed, not both"),
-        (["--max-errors", "many"], "neither a number nor a share"),
-        (["--resize", "3x4x5"], "neither a number of pixels nor"),
-        (["--inter-method", "7"], "inter_method is 0 to 4, 9 or 10"),
+        (["--append", "--resume"], "--append and --resume exclude each other"),
+        (["--max-errors", "many"], "is not a number, a share"),
+        (["--resize", "3x4x5"], "is not a number of pixels or"),
+        (["--inter-method", "7"], "expected 0 to 4, 9 or 10"),
         (["--parts", "2", "--part", "2"], "the parts are 0 to 1"),
         (["--kind", "photos"], "photos"),
-        (["--root", "photos"], "this source is of kind images, and it is for list, table"),
-        (["--file", "{id}"], "it is for table"),
-        (["--columns", "id"], "it is for table"),
-        (["--clip"], "it is for videos"),
-        (["--rate", "3"], "it is for videos"),
-        (["--allow-commands"], "it is for recipe"),
-        (["--kind", "list", "--exts", ".png"], "it is for images, files, videos"),
-        (["--kind", "kinetics"], "needs the folder of its videos"),
-        (["--kind", "videos", "--color", "0"], "frames of videos are changed by"),
-        (["--kind", "videos", "--orient"], "frames of videos are changed by"),
-        (["--kind", "files", "--orient"], "is for images, and there are none among data"),
+        (["--root", "photos"], "the source is of kind images, but the option is for list, table"),
+        (["--file", "{id}"], "the option is for table"),
+        (["--columns", "id"], "the option is for table"),
+        (["--clip"], "the option is for videos"),
+        (["--rate", "3"], "the option is for videos"),
+        (["--allow-commands"], "the option is for recipe"),
+        (["--kind", "list", "--exts", ".png"], "the option is for images, files, videos"),
+        (["--kind", "kinetics"], "needs --root, the folder of its videos"),
+        (["--kind", "videos", "--color", "0"], "frames of videos take only"),
+        (["--kind", "videos", "--orient"], "frames of videos take only"),
+        (["--kind", "files", "--orient"], "needs an image field, but the fields are data"),
         (["--no-keys", "--replace-dots", "_"], "there are no keys to replace dots in"),
-        (["--kind", "videos", "--clip", "--resize", "4"], "--clip stores videos as they are"),
-        (["--kind", "files", "--resize", "4"], "no images in this source: it has data"),
+        (["--kind", "videos", "--clip", "--resize", "4"], "--clip stores videos unchanged"),
+        (["--kind", "files", "--resize", "4"], "no image field: its fields are data"),
         (["-c", "bag", "--part", "1"], "part=1 needs parts="),
     ],
 )
@@ -186,7 +186,7 @@ def test_lists(tmp_path: Path) -> None:
     assert said == f"{tmp_path}/l/set_test.lst: 2 images\n{tmp_path}/l/set_train.lst: 8 images\n"
     counts = json.loads(run("list", tmp_path / "c", tmp_path / "photos", "--recursive", "--chunks", 3, "--json"))
     assert list(counts.values()) == [4, 4, 2]
-    assert "--recursive looks into its folders" in fails("list", tmp_path / "c", tmp_path / "photos")
+    assert "--recursive descends into its subfolders" in fails("list", tmp_path / "c", tmp_path / "photos")
     run("list", tmp_path / "old", tmp_path / "photos", "--recursive", "--im2rec-order")
     indices = [int(line.split("\t")[0]) for line in (tmp_path / "old.lst").read_text().splitlines()]
     assert indices == [4, 0, 5, 9, 3, 1, 6, 8, 7, 2]
@@ -224,7 +224,7 @@ def test_split_and_merge(tmp_path: Path) -> None:
     assert (done["samples"], done["container"]) == (10, "tar")
     assert list(opened(tmp_path / "one.tar").keys) == list(opened(tmp_path / "all").keys)
     assert "add up to 1" in fails("split", tmp_path / "all", tmp_path / "x", "train=0.8")
-    assert "a share is a number" in fails("split", tmp_path / "all", tmp_path / "x", "train=most")
+    assert "a share must be a number" in fails("split", tmp_path / "all", tmp_path / "x", "train=most")
 
 
 def test_segments_in_the_index(tmp_path: Path) -> None:

@@ -151,8 +151,12 @@ def test_two_levels_and_a_palette_with_transparency() -> None:
 def test_pillow_images_encode() -> None:
     image = Image.fromarray(smooth())
     assert get_codec("png").encode(image) == get_codec("png").encode(smooth())
-    with pytest.raises(CodecError, match="image.convert makes one"):
-        get_codec("png").encode(image.convert("P"))
+    for mode in ("P", "1", "CMYK"):
+        other = image.convert(mode)
+        expected = np.asarray(other.convert("L" if mode == "1" else "RGB"))
+        np.testing.assert_array_equal(get_codec("png").decode(get_codec("png").encode(other)), expected)
+    with pytest.raises(CodecError, match="uint8"):
+        get_codec("png").encode(image.convert("F"))
     with pytest.raises(CodecError, match="HxW or HxWx3"):
         get_codec("jpg").encode(image.convert("RGBA"))
 

@@ -18,7 +18,7 @@ from tests.integrity.small import CASES, SPEC, flip, jpeg, key, reading, sample,
 import bushel
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, CorruptError, SpecError, StateError
-from bushel.ingest import Conversion
+from bushel.ingest import ConvertResult
 from bushel.ingest.batches import batch_ranges
 
 Generation = Literal["B", "C"] | None
@@ -136,7 +136,7 @@ def test_sequences_of_one_become_values_and_values_sequences(tmp_path: Path) -> 
     assert reading(tmp_path / "back").read([0], decode=False) == [{"__key__": "a", "jpg": [jpeg(1)]}]
     with bushel.Writer(tmp_path / "in", {"frames": "jpg[]"}, container="gulp", mode="append", sync=False) as writer:
         writer.append({"frames": [jpeg(1), jpeg(2)]}, key="two")
-    with pytest.raises(SpecError, match=r"sample 'two' has 2 elements in field 'frames'.*keep it a sequence, jpg\[\]"):
+    with pytest.raises(SpecError, match=r"sample 'two' has 2 elements in field 'frames'.*keep the sequence, jpg\[\]"):
         bushel.convert(tmp_path / "in", tmp_path / "no", container="tar", spec={"frames": "jpg"}, sync=False)
 
 
@@ -210,22 +210,26 @@ def test_empty_datasets(tmp_path: Path, target: str, new: Generation) -> None:
 
 
 @each_target
-def test_resume_goes_on_where_it_stopped(tmp_path: Path, target: str, new: Generation) -> None:
+def test_resume_goes_on_where_it_stopped(
+    tmp_path: Path, target: str, new: Generation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "in", "tar", count=2500, shard_samples=None)
 
-    def convert(name: str, **more: Any) -> Conversion:
+    def convert(name: str, **more: Any) -> ConvertResult:
         return bushel.convert(
             tmp_path / "in", tmp_path / name, container=target, generation=new, shard_samples=900, sync=False, **more
         )
 
-    def stop(done: int, total: int | None) -> None:
-        assert total == 2500
-        if done > 2000:
+    def stop(now: bushel.Progress) -> None:
+        assert now.total == 2500
+        if now.done > 2000:
             raise KeyboardInterrupt
+
+    monkeypatch.setattr("bushel.core.progress._INTERVAL_SECONDS", 0)
 
     threads = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
-        convert("out", report=stop)
+        convert("out", progress=stop)
     assert set(threading.enumerate()) <= threads
     assert len(reading(tmp_path / "out")) in (1800, 900)
     with pytest.raises(FileExistsError):
@@ -237,7 +241,7 @@ def test_resume_goes_on_where_it_stopped(tmp_path: Path, target: str, new: Gener
     assert without_index(tmp_path / "out") == without_index(tmp_path / "whole")
     assert bushel.verify(tmp_path / "out").problems == ()
     assert convert("out", mode="resume").samples == 0
-    with pytest.raises(StateError, match="2500 samples, and the source only 7"):
+    with pytest.raises(StateError, match="2500 samples, but the source only 7"):
         bushel.convert(
             reading(tmp_path / "in")[:7], tmp_path / "out", container=target, generation=new, mode="resume", sync=False
         )
@@ -297,9 +301,9 @@ def test_a_stream(tmp_path: Path) -> None:
     samples = [{"jpg": jpeg(number), "cls": str(number).encode()} for number in range(1500)]
     samples[700]["txt"] = b"only here"
     path = packed(tmp_path, samples)
-    seen: list[tuple[int, int | None]] = []
-    done = bushel.convert(path, tmp_path / "out", container="tar", sync=False, report=lambda *a: seen.append(a))
-    assert (done.samples, seen[-1]) == (1500, (1500, None))
+    seen: list[bushel.Progress] = []
+    done = bushel.convert(path, tmp_path / "out", container="tar", sync=False, progress=seen.append)
+    assert (done.samples, seen[-1].done, seen[-1].total) == (1500, 1500, None)
     dataset = reading(tmp_path / "out")
     stored = [{k: v for k, v in each.items() if k != "__key__"} for each in dataset.read(range(1500), decode=False)]
     assert stored == samples

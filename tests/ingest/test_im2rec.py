@@ -10,7 +10,7 @@ from PIL import Image
 from tests.sources.folders import picture
 
 from bushel.codecs import get_codec
-from bushel.ingest.im2rec import im2rec
+from bushel.ingest import im2rec
 from bushel.transforms.values import takes_rng
 
 RNG = np.random.default_rng(0)

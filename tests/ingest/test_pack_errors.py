@@ -15,8 +15,8 @@ from tests.sources.folders import image_folder, jpeg
 
 import bushel
 from bushel.codecs import get_codec
+from bushel.core.order import make_order
 from bushel.errors import CodecError, StateError, TooManyErrors
-from bushel.ingest.packplan import cut
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,7 +60,9 @@ class TestErrors:
         self, tmp_path: Path, container: str, generation: Generation, workers: int
     ) -> None:
         source = Numbered(60, bad=(5, 17, 30, 44))
-        with pytest.raises(TooManyErrors, match=r"3 of the first 31 items cannot be packed, and 2 may be") as caught:
+        with pytest.raises(
+            TooManyErrors, match=r"3 of the first 31 items cannot be packed, but max_errors allows 2"
+        ) as caught:
             bushel.pack(
                 source,
                 tmp_path / "out",
@@ -112,8 +114,8 @@ class TestErrors:
     def test_another_order_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(TooManyErrors):
             bushel.pack(Numbered(9, bad=(5,)), tmp_path / "x.tar")
-        with pytest.raises(StateError, match="begun with shuffle None, and cannot go on with 1"):
-            bushel.pack(Numbered(9), tmp_path / "x.tar", mode="resume", shuffle=1)
+        with pytest.raises(StateError, match="had shuffle=None, but this call has shuffle=exact/1 with seed 1"):
+            bushel.pack(Numbered(9), tmp_path / "x.tar", mode="resume", shuffle=True, seed=1)
 
     def test_a_kill_while_the_last_shard_is_filled(self, tmp_path: Path) -> None:
         with pytest.raises(TooManyErrors):
@@ -127,7 +129,7 @@ class TestErrors:
         assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
 
     def test_none_is_allowed_unless_said(self, tmp_path: Path) -> None:
-        with pytest.raises(TooManyErrors, match="1 of the first 3 items cannot be packed, and 0 may be"):
+        with pytest.raises(TooManyErrors, match="1 of the first 3 items cannot be packed, but max_errors allows 0"):
             bushel.pack(Numbered(9, bad=(2,)), tmp_path / "x.tar")
         assert len(opened(tmp_path / "x.tar")) == 2
 
@@ -180,17 +182,19 @@ class TestResume:
         self, tmp_path: Path, container: str, generation: Generation, shard_samples: int | None
     ) -> None:
         bad = (0, 7, 8, 33, 57)
-        options = f"container={container!r}, generation={generation!r}, shard_samples={shard_samples}, max_errors=9"
-        call = f"bushel.pack(Dying(60, 45, {bad}), {str(tmp_path / 'out')!r}, {options}, shuffle=1, workers=1)"
+        options = f"container={container!r}, generation={generation!r}, shard_samples={shard_samples}"
+        options += ", max_errors=9, shuffle=True, seed=1"
+        call = f"bushel.pack(Dying(60, 45, {bad}), {str(tmp_path / 'out')!r}, {options}, workers=1)"
         killed(call)
-        [order] = cut(60, 1, None, None)
-        reached = order.take(0, 60).tolist().index(45)
+        order = make_order(True, 60, 1)
+        reached = order.take(0, np.arange(60)).tolist().index(45)
         keywords: dict[str, Any] = {
             "container": container,
             "generation": generation,
             "shard_samples": shard_samples,
             "max_errors": 9,
-            "shuffle": 1,
+            "shuffle": True,
+            "seed": 1,
         }
         done = bushel.pack(Numbered(60, bad), tmp_path / "out", mode="resume", **keywords)
         assert done.kept + done.samples == 55
@@ -225,13 +229,15 @@ class TestResume:
         assert (tmp_path / "out/part-00000/image.bag").stat().st_mtime_ns == first
         assert [sample["label"] for sample in opened(str(tmp_path / "out/part-*"))] == list(range(30))
 
-    def test_ctrl_c_can_be_resumed(self, tmp_path: Path) -> None:
+    def test_ctrl_c_can_be_resumed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("bushel.core.progress._INTERVAL_SECONDS", 0)
+
         def interrupting(progress: Any) -> None:
             if progress.done >= 20:
                 signal.raise_signal(signal.SIGINT)
 
         with pytest.raises(KeyboardInterrupt):
-            bushel.pack(Numbered(2000), tmp_path / "x.rec", report=interrupting)
+            bushel.pack(Numbered(2000), tmp_path / "x.rec", progress=interrupting)
         done = bushel.pack(Numbered(2000), tmp_path / "x.rec", mode="resume")
         assert done.kept >= 20
         bushel.pack(Numbered(2000), tmp_path / "y.rec")
@@ -240,9 +246,9 @@ class TestResume:
 
     def test_with_other_arguments_it_is_refused(self, tmp_path: Path) -> None:
         killed(f"bushel.pack(Dying(40, 30), {str(tmp_path / 'x.tar')!r}, workers=1)")
-        with pytest.raises(StateError, match="begun with shuffle None, and cannot go on with 1"):
-            bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", shuffle=1)
-        with pytest.raises(StateError, match="begun with samples 40, and cannot go on with 41"):
+        with pytest.raises(StateError, match="had shuffle=None, but this call has shuffle=exact/1 with seed 1"):
+            bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", shuffle=True, seed=1)
+        with pytest.raises(StateError, match="had samples=40, but this call has samples=41"):
             bushel.pack(Numbered(41), tmp_path / "x.tar", mode="resume")
         with pytest.raises(StateError, match="a stream cannot be resumed"):
             bushel.pack(iter([Numbered(1)[0]]), tmp_path / "x.tar", mode="resume")
@@ -250,11 +256,11 @@ class TestResume:
 
     def test_a_target_with_more_samples_than_the_source(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(9), tmp_path / "x.tar")
-        with pytest.raises(StateError, match="the target has 9 samples of a source that has only 5"):
+        with pytest.raises(StateError, match="the target has 9 samples, but the source has only 5"):
             bushel.pack(Numbered(5), tmp_path / "x.tar", mode="resume")
 
     def test_a_log_that_was_changed(self, tmp_path: Path) -> None:
         killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, workers=1)")
         (tmp_path / "x.tar.errors.jsonl").write_text("not json\n")
-        with pytest.raises(bushel.FormatError, match="line 1 is no error that was noted"):
+        with pytest.raises(bushel.FormatError, match="line 1 is not an entry of an error log"):
             bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", max_errors=3)

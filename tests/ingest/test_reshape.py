@@ -20,16 +20,20 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def test_split_loses_nothing(dataset: Path, tmp_path: Path) -> None:
-    done = split(dataset, tmp_path / "out", {"train": 0.8, "val": 0.1, "test": 0.1})
+    done = split(dataset, tmp_path / "out", {"train": 0.8, "val": 0.1, "test": 0.1}, shuffle=True)
     assert {name: one.samples for name, one in done.items()} == {"train": 17, "val": 2, "test": 2}
     labels = {name: [sample["label"] for sample in opened(tmp_path / "out" / name)] for name in done}
     assert sorted(sum(labels.values(), [])) == list(range(21))
     assert all(order == sorted(order) for order in labels.values())
     assert labels["train"] != list(range(17))
-    split(dataset, tmp_path / "again", {"train": 0.8, "val": 0.1, "test": 0.1})
+    split(dataset, tmp_path / "again", {"train": 0.8, "val": 0.1, "test": 0.1}, shuffle=True)
     assert files_of(tmp_path / "again") == files_of(tmp_path / "out")
-    split(dataset, tmp_path / "plain", {"a": 0.5, "b": 0.5}, shuffle=None, container="bag")
-    assert [sample["label"] for sample in opened(tmp_path / "plain/a")] == list(range(10))
+    seen: list[bushel.Progress] = []
+    for shuffle in (None, False):
+        out = tmp_path / f"plain{shuffle}"
+        split(dataset, out, {"a": 0.5, "b": 0.5}, shuffle=shuffle, container="bag", progress=seen.append)
+        assert [sample["label"] for sample in opened(out / "a")] == list(range(10))
+        assert (seen[-1].done, seen[-1].total) == (21, 21)
 
 
 @given(st.integers(0, 10_000), st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any))

@@ -17,7 +17,7 @@ from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
 from bushel.errors import CodecError, TooManyErrors
-from bushel.ingest.tiling import fields_to_tile
+from bushel.ingest.images import fields_to_tile
 from bushel.jpeg import is_tiled, tile
 from bushel.kernels import jpeg_coefficients
 from bushel.sources import Samples
@@ -87,7 +87,7 @@ def test_packed_in_every_container(tmp_path: Path, container: str, generation: G
 @each
 def test_converted_to_every_container(tmp_path: Path, container: str, generation: Generation) -> None:
     source = written(tmp_path / "in")
-    heard: list[tuple[int, int | None]] = []
+    heard: list[bushel.Progress] = []
     for workers in (1, 3):
         done = bushel.convert(
             source,
@@ -97,10 +97,10 @@ def test_converted_to_every_container(tmp_path: Path, container: str, generation
             jpeg="tile",
             workers=workers,
             sync=False,
-            report=lambda done, total: heard.append((done, total)),
+            progress=heard.append,
         )
         assert done.samples == 10
-    assert heard[-1] == (10, 10)
+    assert (heard[-1].done, heard[-1].total) == (10, 10)
     found = stored(tmp_path / "1" / "out")
     assert found == [tile(data) for data in PHOTOS]
     assert [sample["label"] for sample in reading(tmp_path / "1" / "out")] == list(range(10))
@@ -156,7 +156,7 @@ def test_a_broken_jpeg_is_named_by_convert(tmp_path: Path, broken: bytes) -> Non
     with pytest.raises(CodecError) as caught:
         bushel.convert(tmp_path / "in", tmp_path / "out", container="bag", jpeg="tile", sync=False)
     assert "sample 'photo 1', field 'image': codec 'jpg' expected a whole JPEG to tile" in str(caught.value)
-    assert "max_errors=...) passes over such samples" in str(caught.value)
+    assert "max_errors=...) skips such samples" in str(caught.value)
     assert caught.value.details["field"] == "image"
     done = bushel.pack(
         tmp_path / "in", tmp_path / "packed", container="bag", jpeg="tile", max_errors=1, sync=False
@@ -194,7 +194,7 @@ def test_a_stream_is_tiled(tmp_path: Path) -> None:
 
 
 def test_wrong_treatments() -> None:
-    with pytest.raises(ValueError, match="jpeg is 'tile' or None, not 'tiled'"):
+    with pytest.raises(ValueError, match="invalid jpeg='tiled'"):
         fields_to_tile("tiled", {})  # type: ignore[arg-type]
     assert fields_to_tile(None, {"image": "jpg"}) == frozenset()
     codecs = {"a": "jpg", "b": "jpeg", "c": "image", "d": "png", "e": "bytes", "f": "jpg(90)"}

@@ -15,6 +15,7 @@ from bushel.cli.options import (
     Json,
     Keys,
     NewKind,
+    Overwrite,
     Path,
     Pickle,
     Quiet,
@@ -30,7 +31,7 @@ from bushel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bushel.ingest.tiling import Jpeg
+    from bushel.ingest.images import Jpeg
 
 __all__ = ["command"]
 
@@ -39,8 +40,12 @@ def command(
     source: Path,
     target: Target,
     container: NewKind = None,
-    fields: Annotated[str | None, typer.Option("--fields", help="Keep only these: image,label.")] = None,
-    rename: Annotated[list[str] | None, typer.Option("--rename", help="OLD=NEW; may be repeated.")] = None,
+    fields: Annotated[
+        str | None, typer.Option("--fields", help="Fields to keep, such as image,label. [default: all]")
+    ] = None,
+    rename: Annotated[
+        list[str] | None, typer.Option("--rename", help="OLD=NEW: rename a field; may be repeated.")
+    ] = None,
     spec: Annotated[
         list[str] | None, typer.Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated.")
     ] = None,
@@ -52,22 +57,23 @@ def command(
     replace_dots: ReplaceDots = None,
     append: Append = False,
     resume: Resume = False,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Threads that read ahead.")] = 2,
+    overwrite: Overwrite = False,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Number of threads.")] = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write a dataset again, in another container or another shape.
+    """Write a dataset in another container, or with other fields, types or shards.
 
-    Keys and order stay. Bytes that both containers store alike are copied as they are: no JPEG is encoded again.
+    Keys and order stay the same. Bytes that both containers store alike are copied: no JPEG is encoded again.
 
     Examples:
       bushel convert 'train-{000..146}.tar' out/ --container bag --shard-bytes 1GB
       bushel convert frames/ images.tar --fields frames --rename frames=jpg --spec frames=jpg
     """
-    mode = mode_of(append=append, resume=resume)
+    mode = mode_of(append=append, resume=resume, overwrite=overwrite)
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress, resumable, say, size
@@ -89,7 +95,7 @@ def command(
             generation=cast("Literal['B', 'C'] | None", generation),
             mode=mode,
             workers=workers,
-            report=report,
+            progress=None if report is None else lambda now: report(now.done, now.total),
         )
     if as_json:
         print_json({"target": target, **asdict(done)})

@@ -7,21 +7,22 @@ from typing import Annotated
 
 import typer
 
-from bushel.cli.options import Append, Debug, Json, Quiet, Resume, ShardBytes, ShardSamples, Target, mode_of
+from bushel.cli.options import Append, Debug, Json, Overwrite, Quiet, Resume, ShardBytes, ShardSamples, Target, mode_of
 
 __all__ = ["command"]
 
 
 def command(
     target: Target,
-    sources: Annotated[list[str], typer.Argument(help="The datasets, in order.")],
+    sources: Annotated[list[str], typer.Argument(help="Datasets to merge, in order.")],
     container: Annotated[
-        str | None, typer.Option("--container", "-c", help="Of the new dataset. [that of the first]")
+        str | None, typer.Option("--container", "-c", help="Container of the new dataset. [default: that of the first]")
     ] = None,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     append: Append = False,
     resume: Resume = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -31,13 +32,14 @@ def command(
     Example:
       bushel merge all/ part-00000/ part-00001/ --shard-bytes 1GB
     """
-    mode = mode_of(append=append, resume=resume)
+    mode = mode_of(append=append, resume=resume, overwrite=overwrite)
     from bushel.cli.output import count, print_json, print_text, resumable
-    from bushel.ingest.reshape import merge
+    from bushel.ingest import merge
 
-    sizes = {"shard_samples": shard_samples, "shard_bytes": shard_bytes}
     with resumable(target):
-        done = merge(sources, target, container=container, mode=mode, **sizes)
+        done = merge(
+            sources, target, container=container, mode=mode, shard_samples=shard_samples, shard_bytes=shard_bytes
+        )
     if as_json:
         print_json({"target": target, **asdict(done)})
     elif not quiet:

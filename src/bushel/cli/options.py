@@ -19,6 +19,7 @@ __all__ = [
     "Keys",
     "Kind",
     "NewKind",
+    "Overwrite",
     "Path",
     "Pickle",
     "Quiet",
@@ -64,8 +65,11 @@ Keys = Annotated[bool, typer.Option("--keys/--no-keys", help="Keep keys, or leav
 ReplaceDots = Annotated[
     str | None, typer.Option("--replace-dots", help="Put this for every dot in a key; a tar can hold none.")
 ]
-Append = Annotated[bool, typer.Option("--append", help="Add to a dataset that is there.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
+Append = Annotated[bool, typer.Option("--append", help="Add samples to the dataset at TARGET.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the dataset at TARGET once the new one is complete.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run with the same options.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Shards to work on at once.")]
 Allow = Annotated[bool, typer.Option("--allow-commands", help="Let 'pipe:COMMAND' as PATH run that command.")]
 Pickle = Annotated[
@@ -76,15 +80,17 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress an
 Debug = Annotated[bool, typer.Option("--debug", help="Show where in Bushel an error was raised.")]
 
 
-def mode_of(*, append: bool, resume: bool) -> Mode:
-    """How `bushel.Writer` is to open the target.
+def mode_of(*, append: bool, resume: bool, overwrite: bool = False) -> Mode:
+    """Return the mode of `bushel.Writer`.
 
     Raises:
-        BadParameter: That is asked for in two ways.
+        BadParameter: More than one of the options is given.
     """
-    if append and resume:
-        raise typer.BadParameter("a run is appended or resumed, not both", param_hint="--append")
-    return "resume" if resume else "append" if append else "create"
+    modes: dict[Mode, bool] = {"append": append, "resume": resume, "overwrite": overwrite}
+    given: list[Mode] = [mode for mode, wanted in modes.items() if wanted]
+    if len(given) > 1:
+        raise typer.BadParameter(f"--{given[0]} and --{given[1]} exclude each other", param_hint=f"--{given[0]}")
+    return given[0] if given else "create"
 
 
 def form_of_keys(*, keys: bool, replace_dots: str | None) -> bool | Callable[[str], str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -17,6 +18,7 @@ from bushel.cli.options import (
     Json,
     Keys,
     NewKind,
+    Overwrite,
     Quiet,
     ReplaceDots,
     Resume,
@@ -31,8 +33,8 @@ from bushel.cli.options import (
 from bushel.cli.packoptions import check_options, image_types
 
 if TYPE_CHECKING:
-    from bushel.ingest import Progress
-    from bushel.ingest.tiling import Jpeg
+    from bushel.core.progress import OnProgress, Progress
+    from bushel.ingest.images import Jpeg
     from bushel.transforms.values import Transform
 
 __all__ = ["command"]
@@ -40,7 +42,7 @@ __all__ = ["command"]
 
 def command(
     source: Annotated[
-        str, typer.Argument(help="A folder of images or videos, a list (.lst, .csv, .json), arrays (.npz), a dataset.")
+        str, typer.Argument(help="Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset.")
     ],
     target: Target,
     container: NewKind = None,
@@ -48,41 +50,53 @@ def command(
         str | None,
         typer.Option(
             "--kind",
-            help="images, videos, list, table, arrays, dataset: told by the looks of SOURCE. Or files, samples (files "
-            "that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg, kinetics, activitynet.",
+            help="images, videos, list, table, arrays or dataset, detected from SOURCE by default; or files, samples "
+            "(files that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg, kinetics, activitynet.",
         ),
     ] = None,
-    root: Annotated[str | None, typer.Option("--root", help="The folder that the paths of a list start from.")] = None,
+    root: Annotated[str | None, typer.Option("--root", help="Folder that the paths of a list are relative to.")] = None,
     file: Annotated[
-        str | None, typer.Option("--file", help="Of a table: a row's file, such as '{id}.webm' or '{id}/*.mp4'.")
+        str | None, typer.Option("--file", help="Pattern of the file name of each row of a table, such as '{id}.webm'.")
     ] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", help="Of a CSV file without a line of names: id,label.")
+        str | None,
+        typer.Option("--columns", help="Column names of a CSV file without a header, such as id,label."),
     ] = None,
-    exts: Annotated[list[str] | None, typer.Option("--exts", help="Suffix of files to take; may be repeated.")] = None,
+    exts: Annotated[
+        list[str] | None, typer.Option("--exts", help="Suffix of the files to pack; may be repeated.")
+    ] = None,
     spec: Annotated[
-        list[str] | None, typer.Option("--spec", help="FIELD=TYPE: another type, as image=jpg; may be repeated.")
+        list[str] | None, typer.Option("--spec", help="FIELD=TYPE: a new type, such as image=jpg; may be repeated.")
     ] = None,
     resize: Annotated[str | None, typer.Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None,
-    center_crop: Annotated[bool, typer.Option("--center-crop", help="Cut out the middle square first.")] = False,
-    quality: Annotated[int | None, typer.Option("--quality", help="Of JPEGs (95), or of PNGs: 0 to 9 (3).")] = None,
-    color: Annotated[int | None, typer.Option("--color", help="1 RGB, 0 grey, -1 as it is.")] = None,
+    center_crop: Annotated[bool, typer.Option("--center-crop", help="Crop to the middle square first.")] = False,
+    quality: Annotated[
+        int | None, typer.Option("--quality", help="JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
+    ] = None,
+    color: Annotated[int | None, typer.Option("--color", help="1 RGB, 0 grey, -1 unchanged.")] = None,
     encoding: Annotated[str | None, typer.Option("--encoding", help=".jpg or .png.")] = None,
     inter_method: Annotated[
         int | None, typer.Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
     ] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="Frames a second to take of videos.")] = None,
-    stride: Annotated[int, typer.Option("--stride", min=1, help="Of these frames, every so many-th.")] = 1,
-    clip: Annotated[bool, typer.Option("--clip", help="Keep video files as they are.")] = False,
-    allow_commands: Annotated[bool, typer.Option("--allow-commands", help="Let a recipe run commands.")] = False,
-    orient: Annotated[bool, typer.Option("--orient", help="Turn photos as their Exif orientation says.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Decode images that are kept as they are, too.")] = False,
+    rate: Annotated[float | None, typer.Option("--rate", help="Frames per second to take from videos.")] = None,
+    stride: Annotated[int, typer.Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")] = 1,
+    clip: Annotated[bool, typer.Option("--clip", help="Store video files unchanged.")] = False,
+    allow_commands: Annotated[bool, typer.Option("--allow-commands", help="Allow a recipe to run commands.")] = False,
+    orient: Annotated[bool, typer.Option("--orient", help="Rotate images as their Exif orientation says.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Decode every image, to find damaged ones.")] = False,
     jpeg: TileJpeg = None,
-    shuffle: Annotated[int | None, typer.Option("--shuffle", min=0, metavar="SEED", help="Random order.")] = None,
-    parts: Annotated[int | None, typer.Option("--parts", min=1, help="Make so many datasets, TARGET/part-*.")] = None,
-    part: Annotated[int | None, typer.Option("--part", min=0, help="Make this one of them only, from 0.")] = None,
-    max_errors: Annotated[str, typer.Option("--max-errors", help="Items that may fail: 100, or 1%.")] = "0",
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first error, and resume from there.")] = False,
+    shuffle: Annotated[bool, typer.Option("--shuffle/--no-shuffle", help="Pack in a random order.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random order.")] = 0,
+    parts: Annotated[
+        int | None, typer.Option("--parts", min=1, help="Number of datasets to write, TARGET/part-*.")
+    ] = None,
+    part: Annotated[int | None, typer.Option("--part", min=0, help="Write only this part, counted from 0.")] = None,
+    max_errors: Annotated[
+        str, typer.Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")
+    ] = "0",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first error; --resume continues there.")
+    ] = False,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     generation: Generation = None,
@@ -90,23 +104,26 @@ def command(
     replace_dots: ReplaceDots = None,
     append: Append = False,
     resume: Resume = False,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads.")] = None,
-    processes: Annotated[int, typer.Option("--processes", min=0, help="Worker processes instead of threads.")] = 0,
+    overwrite: Overwrite = False,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Number of threads.")] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", min=0, help="Number of worker processes that replace the threads.")
+    ] = 0,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Pack images, videos, lists, arrays or files into a dataset.
 
-    Images are stored as they are unless something changes them. A bad item is noted in TARGET.errors.jsonl and passed
-    over; more than --max-errors of them end the run. Ctrl-C can be resumed. The exit code is 1 when items failed.
+    Images are stored unchanged unless an option changes them. A bad item is listed in TARGET.errors.jsonl and skipped;
+    more than --max-errors bad items end the run. After Ctrl-C, --resume continues. The exit code is 1 if items failed.
 
     Examples:
       bushel pack photos/ out/ --container bag --resize 256 --max-errors 1%
       bushel pack photos/train.lst train.rec --root photos/
       bushel pack clips/ gulped/ --container gulp --rate 12 --resize 256 --shard-samples 100
     """
-    mode = mode_of(append=append, resume=resume)
+    mode = mode_of(append=append, resume=resume, overwrite=overwrite)
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
     from bushel.cli.output import count, print_json, print_text, resumable, say, size
     from bushel.ingest import pack
@@ -173,6 +190,7 @@ def command(
                 jpeg=cast("Jpeg", jpeg),
                 keys=form,
                 shuffle=shuffle,
+                seed=seed,
                 parts=parts,
                 part=part,
                 max_errors=_allowed(max_errors),
@@ -183,7 +201,7 @@ def command(
                 mode=mode,
                 workers=workers,
                 processes=processes,
-                report=report,
+                progress=report,
             )
     if as_json:
         print_json(asdict(done))
@@ -192,8 +210,9 @@ def command(
             say(f"note: {limit}", quiet=False)
         kept = f" after {done.kept:,} from before" if done.kept else ""
         written = f"{count(done.samples, 'sample')} written as {done.container}{kept}"
+        fields = ", ".join(f"{name}: {kind_}" for name, kind_ in done.spec.items())
         rate_of = f"{done.samples / max(done.seconds, 1e-9):,.0f}/s"
-        print_text(f"{target}: {written}, {size(done.bytes)} in {done.seconds:.1f} s, {rate_of}")
+        print_text(f"{target}: {written} ({fields}), {size(done.bytes)} in {done.seconds:.1f} s, {rate_of}")
     if done.errors:
         say(f"bushel: {count(done.errors, 'item')} could not be packed: see {', '.join(done.error_logs)}", quiet=False)
         raise typer.Exit(1)
@@ -211,7 +230,7 @@ def _size(resize: str | None) -> int | tuple[int, int] | None:
         return None
     numbers = resize.lower().split("x")
     if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
-        raise typer.BadParameter(f"{resize!r} is neither a number of pixels nor WIDTHxHEIGHT", param_hint="--resize")
+        raise typer.BadParameter(f"{resize!r} is not a number of pixels or WIDTHxHEIGHT", param_hint="--resize")
     return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), int(numbers[1]))
 
 
@@ -223,10 +242,10 @@ def _im2rec(
     encoding: str | None,
     inter_method: int | None,
 ) -> list[Transform] | None:
-    """The transforms that these options ask for, if any does."""
+    """Return the transforms of these options, or None if none is given."""
     if not center_crop and all(option is None for option in (resize, quality, color, encoding, inter_method)):
         return None
-    from bushel.ingest.im2rec import im2rec
+    from bushel.ingest import im2rec
 
     return im2rec(
         _size(resize),
@@ -238,20 +257,22 @@ def _im2rec(
     )
 
 
-def _allowed(text: str) -> int | float:
-    """`100`, `1%` or `0.01`."""
+def _allowed(text: str) -> int | float | None:
+    """Parse `100`, `1%`, `0.01` or `all`."""
+    if text == "all":
+        return None
     try:
         if text.endswith("%"):
             return float(text[:-1]) / 100
         return float(text) if "." in text else int(text)
     except ValueError:
-        message = f"{text!r} is neither a number nor a share such as 1%"
+        message = f"{text!r} is not a number, a share such as 1%, or all"
         raise typer.BadParameter(message, param_hint="--max-errors") from None
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar with rate, time left and errors on standard error, if that is a terminal."""
+def _progress(*, quiet: bool) -> Iterator[OnProgress | None]:
+    """Show a bar with rate, time left and errors on standard error, if it is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -263,9 +284,10 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
     columns = (TextColumn("packing"), BarColumn(), MofNCompleteColumn(), told, TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("packing", total=None, rate=0.0, errors=0)
+        started = time.monotonic()
 
         def report(now: Progress) -> None:
-            rate = now.done / max(now.seconds, 1e-9)
+            rate = now.done / max(time.monotonic() - started, 1e-9)
             bar.update(task, completed=now.done, total=now.total, rate=rate, errors=now.errors)
 
         yield report

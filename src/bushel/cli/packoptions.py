@@ -1,4 +1,4 @@
-"""Which options of `bushel pack` go with which sources: one that would do nothing is refused."""
+"""The options of `bushel pack` that go with each kind of source. An option without effect is refused."""
 
 from __future__ import annotations
 
@@ -29,42 +29,44 @@ _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--che
 
 
 def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
-    """Make sure that each of the options does something to this source.
+    """Check that every option has an effect on this source.
 
     Args:
         kind: A name of `bushel.sources.opening.KINDS`.
         given: The options, such as `--root`.
-        framed: Whether frames are taken of videos.
+        framed: Whether videos are stored as frames.
 
     Raises:
-        BadParameter: One does not.
+        BadParameter: An option has no effect.
     """
     for option in given:
         kinds = _KINDS.get(option, (kind,))
         if kind not in kinds:
             raise typer.BadParameter(
-                f"this source is of kind {kind}, and it is for {', '.join(kinds)}", param_hint=option
+                f"the source is of kind {kind}, but the option is for {', '.join(kinds)}", param_hint=option
             )
         if "--clip" in given and option in _OF_PIXELS:
-            raise typer.BadParameter("--clip stores videos as they are", param_hint=option)
+            raise typer.BadParameter("--clip stores videos unchanged", param_hint=option)
         if framed and option in _OF_IMAGES:
-            message = "frames of videos are changed by --rate, --stride, --resize and --quality only"
+            message = "frames of videos take only --rate, --stride, --resize and --quality"
             raise typer.BadParameter(message, param_hint=option)
     if kind in _LAYOUTS and "--root" not in given:
-        raise typer.BadParameter(f"a list of kind {kind} needs the folder of its videos", param_hint="--root")
+        raise typer.BadParameter(f"a list of kind {kind} needs --root, the folder of its videos", param_hint="--root")
 
 
 def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
-    """The new types of a source's fields of images, all of which are to be encoded alike.
+    """Return new types for the image fields of a source, all with the codec `encoding`.
 
     Raises:
-        BadParameter: It has none.
+        BadParameter: The source has no image field.
     """
-    from bushel.ingest.prepare import image_fields
+    from bushel.ingest.images import image_fields
     from bushel.spec import parse_spec
 
     fields = parse_spec(source.spec)
     names = [name for name in fields if name == "image" or name in image_fields(fields)]
     if not names:
-        raise typer.BadParameter(f"there are no images in this source: it has {', '.join(fields)}", param_hint="SOURCE")
+        raise typer.BadParameter(
+            f"the source has no image field: its fields are {', '.join(fields)}", param_hint="SOURCE"
+        )
     return {name: f"{encoding}[]" if fields[name].sequence else encoding for name in names}

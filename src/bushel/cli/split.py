@@ -7,49 +7,66 @@ from typing import Annotated
 
 import typer
 
-from bushel.cli.options import Append, Debug, Json, Path, Quiet, Resume, ShardBytes, ShardSamples, mode_of, pairs
+from bushel.cli.options import (
+    Append,
+    Debug,
+    Json,
+    Overwrite,
+    Path,
+    Quiet,
+    Resume,
+    ShardBytes,
+    ShardSamples,
+    mode_of,
+    pairs,
+)
 
 __all__ = ["command"]
 
 
 def command(
     source: Path,
-    target: Annotated[str, typer.Argument(help="A folder for the new datasets.")],
-    shares: Annotated[list[str], typer.Argument(help="NAME=SHARE of each; together they make 1.")],
+    target: Annotated[str, typer.Argument(help="Folder for the new datasets.")],
+    shares: Annotated[list[str], typer.Argument(help="NAME=SHARE of each new dataset. Shares add up to 1.")],
     container: Annotated[
-        str | None, typer.Option("--container", "-c", help="Of the new datasets. [that of SOURCE]")
+        str | None, typer.Option("--container", "-c", help="Container of the new datasets. [default: that of SOURCE]")
     ] = None,
     shuffle: Annotated[
-        bool, typer.Option("--shuffle/--no-shuffle", help="Choose at random, or the first samples first.")
-    ] = True,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the choice.")] = 0,
+        bool,
+        typer.Option(
+            "--shuffle/--no-shuffle", help="Choose samples at random, instead of the first ones for the first share."
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random choice.")] = 0,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     append: Append = False,
     resume: Resume = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Divide a dataset into several; every sample is in one of them.
+    """Divide a dataset into several. Every sample is in one of them.
 
     Example:
-      bushel split all/ out/ train=0.9 val=0.1
+      bushel split all/ out/ train=0.9 val=0.1 --shuffle
     """
-    mode = mode_of(append=append, resume=resume)
+    mode = mode_of(append=append, resume=resume, overwrite=overwrite)
     from bushel.cli.output import count, print_json, print_text, resumable
-    from bushel.ingest.reshape import split
+    from bushel.ingest import split
 
     try:
         parts = {name: float(share) for name, share in pairs(shares, "SHARES").items()}
     except ValueError as error:
-        raise typer.BadParameter(f"a share is a number, as in train=0.9: {error}", param_hint="SHARES") from None
+        raise typer.BadParameter(f"a share must be a number, such as train=0.9: {error}", param_hint="SHARES") from None
     with resumable(target):
         done = split(
             source,
             target,
             parts,
-            shuffle=seed if shuffle else None,
+            shuffle=shuffle,
+            seed=seed,
             container=container,
             shard_samples=shard_samples,
             shard_bytes=shard_bytes,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +25,7 @@ from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["FACTORIES", "ImageReading", "decode_image", "image_reading"]
+__all__ = ["FACTORIES", "ImageReading", "as_pixels", "decode_image", "image_reading"]
 
 _READ = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
@@ -155,13 +156,25 @@ def _found(data: Buffer, error: Exception) -> str:
     return found if isinstance(error, UnidentifiedImageError) else f"{found} ({error})"
 
 
+def as_pixels(value: Any, *, orient: bool = False) -> Any:
+    """Return the pixels of a Pillow image as an array, as decoding its file would; other values unchanged.
+
+    Args:
+        value: Any value.
+        orient: Whether to rotate and mirror a Pillow image as its Exif orientation says.
+    """
+    if "PIL.Image" not in sys.modules:  # without Pillow's module there are no Pillow images
+        return value
+    from PIL import Image, ImageOps
+
+    if not isinstance(value, Image.Image):
+        return value
+    return _pixels(ImageOps.exif_transpose(value) if orient else value)
+
+
 def _check(codec: str, target: _Format, value: Any) -> Array:
     """Return the image as an array HxW or HxWxC that the format can store."""
-    from PIL import Image
-
-    if isinstance(value, Image.Image) and value.mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
-        raise codec_error(codec, "an image of mode L, LA, RGB, RGBA or I;16 (image.convert makes one)", value.mode)
-    array = np.asarray(value)
+    array = np.asarray(as_pixels(value))
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     channels = 1 if array.ndim == 2 else array.shape[2] if array.ndim == 3 else 0
@@ -169,7 +182,7 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
     if channels not in target.channels or not (array.dtype == np.uint8 or deep) or 0 in array.shape:
         shapes = " or ".join("HxW" if count == 1 else f"HxWx{count}" for count in target.channels)
         kinds = "uint8 (or uint16 HxW)" if target.deep else "uint8"
-        raise codec_error(codec, f"a {kinds} array of shape {shapes}, or such an image of Pillow", describe(value))
+        raise codec_error(codec, f"a {kinds} array of shape {shapes}, or such a Pillow image", describe(value))
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

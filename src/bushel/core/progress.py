@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["OnProgress", "Progress"]
+__all__ = ["OnProgress", "Progress", "ProgressReporter"]
+
+_INTERVAL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +35,33 @@ class Progress:
 
 OnProgress = Callable[[Progress], None]
 """A `progress=` callback. It is called in the thread that called the function, some times per second at most."""
+
+
+class ProgressReporter:
+    """Passes progress to a callback, at most ten times per second.
+
+    Args:
+        callback: The `progress=` argument.
+    """
+
+    def __init__(self, callback: OnProgress | None) -> None:
+        self._callback = callback
+        self._next = 0.0
+        self._pending: Progress | None = None
+
+    def report(self, progress: Progress) -> None:
+        """Call the callback, unless it was called a moment ago."""
+        if self._callback is None:
+            return
+        now = time.monotonic()
+        if now < self._next:
+            self._pending = progress
+            return
+        self._next, self._pending = now + _INTERVAL_SECONDS, None
+        self._callback(progress)
+
+    def finish(self) -> None:
+        """Call the callback with the last progress, if it has not received it yet."""
+        if self._callback is not None and self._pending is not None:
+            pending, self._pending = self._pending, None
+            self._callback(pending)

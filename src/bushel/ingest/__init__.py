@@ -1,15 +1,34 @@
-"""Bringing data into datasets, and from one dataset into another.
+"""Write datasets from other data: pack, convert, split, merge.
 
-`packing` puts any source into any container. `packplan` decides; `prepare` makes items ready, with `steps` (transforms)
-and `tiling`, in threads or worker `processes`; `part` writes them. `errorlog` and `labels` keep what lies
-beside the dataset. `im2rec` and `lists` do what MXNet's im2rec does.
+`packing` writes any source into any container: `part` writes one dataset of the plan, `sample_encoder` fetches,
+transforms and encodes samples in threads or worker `processes`, and `side_files` are the files beside the dataset.
 
-`conversion` writes a dataset again. `batches` reads it, and `routes` decides how each field travels. `reshape` divides,
-joins and shards datasets by converting them.
+`conversion` writes an existing dataset in another form, reading it through `batches`. `reshape` splits, merges and
+reshards datasets by converting them. `mxnet_im2rec` makes the lists and transforms of MXNet's im2rec.
 """
 
-from bushel.ingest.conversion import Conversion, convert
-from bushel.ingest.labels import load_labels
-from bushel.ingest.packing import Packed, Progress, pack
+from bushel.ingest.conversion import ConvertResult, convert
+from bushel.ingest.mxnet_im2rec import IM2REC_SUFFIXES, ListPlan, find_images, im2rec, list_parts, write_lists
+from bushel.ingest.packing import PackResult, pack, part_path
+from bushel.ingest.reshape import merge, reshard, split
+from bushel.ingest.side_files import error_log_path, labels_path, load_labels
 
-__all__ = ["Conversion", "Packed", "Progress", "convert", "load_labels", "pack"]
+__all__ = [
+    "IM2REC_SUFFIXES",
+    "ConvertResult",
+    "ListPlan",
+    "PackResult",
+    "convert",
+    "error_log_path",
+    "find_images",
+    "im2rec",
+    "labels_path",
+    "list_parts",
+    "load_labels",
+    "merge",
+    "pack",
+    "part_path",
+    "reshard",
+    "split",
+    "write_lists",
+]

@@ -1,44 +1,44 @@
-"""Converting datasets from container to container."""
+"""Convert datasets from one container to another."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from bushel.codecs import get_codec
-from bushel.containers import Container, container_for, get_container
-from bushel.containers.base import Layout, WriteOptions
+from bushel.containers import Container, container_for, containers, get_container
+from bushel.containers.base import Column, Layout, WriteOptions
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
-from bushel.core.parallel import parallel_map
+from bushel.core.parallel import cpu_count, parallel_map
+from bushel.core.progress import OnProgress, Progress, ProgressReporter
 from bushel.core.writer.writer import Mode, Writer
-from bushel.errors import CodecError, StateError
+from bushel.errors import CodecError, SpecError, StateError
 from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
-from bushel.ingest.routes import Route, encode_value, holders, plan_routes, target_fields
-from bushel.ingest.tiling import Jpeg, fields_to_tile, tile_values
-from bushel.spec import KEY, Field, format_spec
+from bushel.ingest.images import Jpeg, fields_to_tile, tile_values
+from bushel.spec import KEY, Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, as_path
 
-__all__ = ["Conversion", "convert"]
+__all__ = ["ConvertResult", "FieldPlan", "convert", "encode_value", "plan_fields", "target_fields"]
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
-    """What a conversion did.
+class ConvertResult:
+    """The result of `convert`, `merge` and, for each dataset, `split`.
 
     Attributes:
         container: Name of the target's container.
         samples: Samples written.
-        kept: Samples that were there before: with `mode="resume"` of this source, with `mode="append"` others.
+        kept: Samples that the target had before: with `mode="resume"` of this source, with `mode="append"` others.
         bytes: Stored bytes of the fields written.
         seconds: Time taken.
-        spec: Field names to types of the target.
-        limits: What of the samples the target does not keep, in words.
+        spec: Field to type of the target.
+        limits: Properties of the samples that the target does not keep, in words.
     """
 
     container: str
@@ -48,6 +48,11 @@ class Conversion:
     seconds: float
     spec: dict[str, str]
     limits: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
+        counts = f"{self.samples:,} samples" + (f" after {self.kept:,}" if self.kept else "")
+        return f"<ConvertResult {counts} as {self.container} ({fields}), {self.bytes:,} bytes in {self.seconds:.1f} s>"
 
 
 def convert(
@@ -64,65 +69,73 @@ def convert(
     shard_bytes: int | str | None = None,
     generation: Literal["A", "B", "C"] | None = None,
     mode: Mode = "create",
-    workers: int = 2,
+    workers: int | None = None,
     sync: bool = True,
-    report: Callable[[int, int | None], None] | None = None,
-) -> Conversion:
-    """Write a dataset again, in another container or in another shape.
+    progress: OnProgress | None = None,
+) -> ConvertResult:
+    """Write a dataset in another container, or with other fields, types or shards.
 
-    Samples keep their order and their keys. Bytes that both containers store alike are copied as they are (a JPEG
-    stays that JPEG); others are decoded and encoded anew (an integer is text in a tar and binary in a bag). The result
-    is the same for any number of workers.
+    Samples keep their order and their keys. Bytes that both containers store alike are copied unchanged (a JPEG stays
+    that JPEG); others are decoded and encoded again (an integer is text in a tar and binary in a bag). The files do not
+    depend on the number of workers.
 
-    A killed conversion goes on with `mode="resume"` and the same arguments. Memory is bounded by the number of workers
-    times 16 MiB, or the largest samples where these are larger.
+    Memory is bounded by the number of workers times 16 MiB, or times the largest samples where these are larger.
 
     Args:
-        source: What `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a dataset, a view of one,
-            or a stream.
-        target: As for `bushel.Writer`.
-        container: As for `bushel.Writer`; can be left out where the suffix of `target` tells.
+        source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a
+            dataset, a view of one, or a stream.
+        target: See `bushel.Writer`. With `mode="overwrite"` it may be the source.
+        container: See `bushel.Writer`. Can be left out if the suffix of `target` tells it.
         fields: Names of the fields to keep; all by default.
-        rename: New names of fields, for containers that cannot hold the old ones.
-        spec: New types of fields, by their names in the source: `{"label": "int"}`. A field that the source only
-            knows as `bytes` is taken to be of that type; values of others are converted. A sequence of one element
-            each can become a plain field.
-        jpeg: `tile` stores JPEGs as tiled ones, so that crops of them decode faster. Pixels stay, metadata goes: see
-            `bushel.jpeg.tile`. What is tiled already keeps its bytes.
-        keys: Whether samples get keys: by default if they have some or the container needs them. With True, samples
-            without keys get their position as text. A function gives every key a new form, for containers that cannot
-            hold the old one; it is called once for every sample of a dataset, in order, with those that are skipped.
-        shard_samples: As for `bushel.Writer`.
-        shard_bytes: As for `bushel.Writer`.
-        generation: As for `bushel.Writer`.
-        mode: As for `bushel.Writer`; `resume` skips as many samples of the source as the target has.
-        workers: Threads that read and encode ahead of the one that writes.
-        sync: As for `bushel.Writer`.
-        report: Called after every batch with the number of samples done, and that of all (None for a stream).
+        rename: Old to new names of fields, for containers that cannot hold the old ones.
+        spec: New types of fields, by their names in the source: `{"label": "int"}`. The bytes of a field whose type in
+            the source is `bytes` are taken to be of the new type; values of other fields are converted. A sequence with
+            one element in each sample can become a plain field.
+        jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
+            `bushel.jpeg.tile`. JPEGs that are tiled already keep their bytes.
+        keys: Whether samples get keys; by default, if they have keys or the container needs them. With True, samples
+            without keys get their position as text. A function maps every key to the stored key, for containers that
+            cannot hold the original one. For a dataset it is called once for every sample, in order, including those
+            that `resume` skips.
+        shard_samples: See `bushel.Writer`.
+        shard_bytes: See `bushel.Writer`.
+        generation: See `bushel.Writer`; also `A` for a bag.
+        mode: See `bushel.Writer`. `resume` continues an interrupted conversion with the same arguments.
+        workers: Number of threads that read and encode; by default the number of CPUs that this process may use.
+        sync: See `bushel.Writer`.
+        progress: Called with a `bushel.Progress` some times per second.
+
+    Returns:
+        A summary: samples, bytes, and the spec that was written.
 
     Raises:
-        SpecError: The target cannot hold these samples; says why, and which containers can.
-        CodecError: A value does not decode, or does not encode as what the target stores; with `jpeg`, a JPEG is
+        SpecError: The target cannot hold these samples; the message says why, and which containers can.
+        CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with `jpeg`, a JPEG is
             damaged.
         CorruptError: Stored bytes do not match their CRC.
         KeyError: There is no such field.
-        FileExistsError, FileNotFoundError, StateError: As `bushel.Writer`.
+        FileExistsError, FileNotFoundError, StateError: See `bushel.Writer`.
     """
     started = time.monotonic()
-    if workers < 1:
-        raise ValueError(f"workers is at least 1, not {workers}")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers={workers} is too small: give 1 or more, or None for the number of CPUs")
     kind = get_container(container) if container is not None else container_for(as_path(target).name)
     opened = source if isinstance(source, Dataset | StreamDataset) else open_any(source, verify=True)
-    reading = StreamBatches(opened) if isinstance(opened, StreamDataset) else DatasetBatches(opened, workers)
+    reading: Batches
+    if isinstance(opened, StreamDataset):
+        reading = StreamBatches(opened)
+    else:
+        reading = DatasetBatches(opened, workers or cpu_count())
     targets = target_fields(reading.fields, kind.name, fields=fields, rename=rename or {}, spec=spec or {})
     keyed = reading.keyed if keys is None else bool(keys)
     change = keys if callable(keys) else str
     layout = _layout(kind, targets, keyed=keyed, generation=generation)
-    routes = plan_routes(reading.fields, reading.codecs, targets, layout.columns)
-    tiled = fields_to_tile(jpeg, {route.target.name: route.codec for route in routes})
+    plans = plan_fields(reading.fields, reading.codecs, targets, layout.columns)
+    tiled = fields_to_tile(jpeg, {plan.target.name: plan.codec for plan in plans})
     if not layout.sparse:
         reading.refuse_missing(list(targets), _advice(kind, targets, keyed=keyed))
     folders = reading.folders if kind.keeps_folders and keyed and change is str and not layout.sparse else None
+    reporter = ProgressReporter(progress)
     written = size = 0
     with Writer(
         target,
@@ -139,31 +152,31 @@ def convert(
         kept = len(writer)
         skipped = kept if mode == "resume" else 0
         if reading.samples is not None and skipped > reading.samples:
-            raise StateError(f"{target} has {skipped} samples, and the source only {reading.samples}")
+            raise StateError(f"cannot resume: {target} has {skipped} samples, but the source only {reading.samples}")
 
         if callable(keys) and isinstance(opened, Dataset):
             for key in itertools.islice(opened.keys, skipped):
                 keys(key)
 
-        def prepare(batch: range) -> list[tuple[str, dict[str, Any]]]:
-            return _transcode(reading, routes, tiled, reading.load(batch, list(targets)))
+        def load_and_transcode(batch: range) -> list[tuple[str, dict[str, Any]]]:
+            return _transcode(reading, plans, tiled, reading.load(batch, list(targets)))
 
-        ahead = parallel_map(prepare, reading.batches(list(targets), skipped), workers=reading.workers)
-        for batch in ahead:
+        results = parallel_map(load_and_transcode, reading.batches(list(targets), skipped), workers=reading.workers)
+        for batch in results:
             for key, values in batch:
                 writer.append(values, key=change(key) if keyed else None)
                 size += _size(values)
             written += len(batch)
-            if report is not None:
-                report(skipped + written, reading.samples)
+            reporter.report(Progress(skipped + written, reading.samples, "samples", skipped + written, size))
             if not batch:
-                ahead.close()
+                results.close()
         limits = layout.limits
+    reporter.finish()
     if reading.keyed and not keyed:
         limits += ("keys are left out",)
     if reading.folders and folders is None:
         limits += (f"{len(reading.folders)} empty folders are left out",)
-    return Conversion(kind.name, written, kept, size, time.monotonic() - started, writer.spec, limits)
+    return ConvertResult(kind.name, written, kept, size, time.monotonic() - started, writer.spec, limits)
 
 
 def _layout(kind: Container, targets: Mapping[str, Field], *, keyed: bool, generation: str | None) -> Layout:
@@ -174,42 +187,42 @@ def _layout(kind: Container, targets: Mapping[str, Field], *, keyed: bool, gener
 
 
 def _advice(kind: Container, targets: Mapping[str, Field], *, keyed: bool) -> str:
-    able = ", ".join(holders({field.name: field for field in targets.values()}, keyed=keyed, sparse=True))
-    other = f", or write to one of {able}, which allow that" if able else ""
+    able = ", ".join(_sparse_containers({field.name: field for field in targets.values()}, keyed=keyed))
+    other = f", or write to one of {able}, which allow missing fields" if able else ""
     return f"a {kind.name} needs every field in every sample. Leave this field out{other}"
 
 
 def _transcode(
-    source: Batches, routes: list[Route], tiled: frozenset[str], batch: Batch
+    source: Batches, plans: list[FieldPlan], tiled: frozenset[str], batch: Batch
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The keys of a batch, and what the target stores for each sample."""
-    ready = []
+    """Return the keys of a batch and the values that the target stores for each sample."""
+    transcoded = []
     for position, sample in batch:
         key = sample[KEY]
         values = {}
-        for route in routes:
-            name = route.source.name
+        for plan in plans:
+            name = plan.source.name
             if name in sample:
                 stored = sample[name]
-                decoded = None if route.copied else _decode(source, route, position, key, stored)
-                values[route.target.name] = encode_value(route, key, stored, decoded)
-        ready.append((key, _with_tiles(key, values, tiled) if tiled else values))
-    return ready
+                decoded = None if plan.copied else _decode(source, plan, position, key, stored)
+                values[plan.target.name] = encode_value(plan, key, stored, decoded)
+        transcoded.append((key, _with_tiles(key, values, tiled) if tiled else values))
+    return transcoded
 
 
 def _with_tiles(key: str, values: dict[str, Any], tiled: frozenset[str]) -> dict[str, Any]:
     try:
         return tile_values(values, tiled)
     except CodecError as error:
-        advice = "bushel.pack(source, target, jpeg='tile', max_errors=...) passes over such samples"
+        advice = "bushel.pack(source, target, jpeg='tile', max_errors=...) skips such samples"
         raise CodecError(f"sample {key!r}, {error}. {advice}", **error.details) from error
 
 
-def _decode(source: Batches, route: Route, position: int, key: str, stored: Any) -> Any:
-    name = route.source.name
-    if route.known_as is None:
+def _decode(source: Batches, plan: FieldPlan, position: int, key: str, stored: Any) -> Any:
+    name = plan.source.name
+    if plan.known_as is None:
         return source.decode(position, key, name, stored)
-    decode = get_codec(route.known_as).decode
+    decode = get_codec(plan.known_as).decode
     try:
         return [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
     except CodecError as error:
@@ -218,3 +231,125 @@ def _decode(source: Batches, route: Route, position: int, key: str, stored: Any)
 
 def _size(values: Mapping[str, Any]) -> int:
     return sum(sum(map(len, value)) if isinstance(value, list) else len(value) for value in values.values())
+
+
+# Planning the fields, without I/O
+
+_GRANULAR_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
+"""Types that Granular does not know, and the types of the same values that it knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """How one field is converted.
+
+    Attributes:
+        source: The field in the source.
+        target: The field in the target.
+        codec: Codec of the bytes that the target stores.
+        copied: Whether the stored bytes are the same in both.
+        known_as: Codec of the source's bytes if the user names it and the source does not, else None.
+    """
+
+    source: Field
+    target: Field
+    codec: str
+    copied: bool
+    known_as: str | None
+
+
+def target_fields(
+    source: Spec, container: str, *, fields: Iterable[str] | None, rename: Mapping[str, str], spec: Mapping[str, str]
+) -> dict[str, Field]:
+    """Return the fields of the target, by their names in the source.
+
+    Args:
+        source: The source's fields.
+        container: Name of the target's container.
+        fields: Names of the fields to keep; None for all.
+        rename: Old to new names.
+        spec: New types, by names in the source.
+
+    Raises:
+        KeyError: The source has no such field.
+        SpecError: Two fields get the same name, or a type is malformed.
+    """
+    wanted = list(source) if fields is None else list(dict.fromkeys(fields))
+    for name in (*wanted, *rename, *spec):
+        if name not in source:
+            raise KeyError(f"there is no field {name!r}: the fields are {', '.join(source) or 'none'}")
+    types = {}
+    taken: dict[str, str] = {}
+    for name in wanted:
+        field = source[name]
+        codec = _GRANULAR_TYPES.get(field.codec, field.codec) if container == "bag" else field.codec
+        types[name] = spec.get(name, Field(name, codec, field.sequence).type)
+        new = rename.get(name, name)
+        if taken.setdefault(new, name) != name:
+            raise SpecError(f"fields {taken[new]!r} and {name!r} would both be called {new!r}: rename one of them")
+    parsed = parse_spec({rename.get(name, name): kind for name, kind in types.items()})
+    return {name: parsed[rename.get(name, name)] for name in wanted}
+
+
+def plan_fields(
+    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], columns: Iterable[Column]
+) -> list[FieldPlan]:
+    """Plan the conversion of each field.
+
+    Args:
+        source: The source's fields.
+        codecs: Field to the codecs of its stored bytes; a field may have different codecs in different shards.
+        targets: The result of `target_fields`.
+        columns: How the target stores its fields.
+    """
+    stored = {column.field.name: column.codec for column in columns}
+    plans = []
+    for name, target in targets.items():
+        here = codecs[name]
+        known_as = None
+        if here == {"bytes"} and target.codec != "bytes":
+            known_as, here = target.codec, frozenset({target.codec})
+        codec = stored[target.name]
+        plans.append(FieldPlan(source[name], target, codec, here == {codec}, known_as))
+    return plans
+
+
+def encode_value(plan: FieldPlan, key: str, stored: Any, decoded: Any) -> Any:
+    """Return the bytes, or list of bytes, that the target stores for one sample's value of a field.
+
+    Args:
+        plan: The plan of the field.
+        key: The sample's key, for messages.
+        stored: The bytes, or list of bytes, from the source.
+        decoded: Their value, or list of values; not used if bytes are copied.
+
+    Raises:
+        SpecError: A sequence that becomes a plain field does not have exactly one element.
+        CodecError: The target's codec cannot hold a value.
+    """
+    elements = stored if plan.copied else decoded
+    if not plan.source.sequence:
+        elements = [elements]
+    elif not plan.target.sequence and len(elements) != 1:
+        raise SpecError(
+            f"sample {key!r} has {len(elements)} elements in field {plan.source.name!r}, but a plain "
+            f"{plan.target.codec} needs exactly one: keep the sequence, {plan.target.codec}[]"
+        )
+    if not plan.copied:
+        encode = get_codec(plan.codec).encode
+        try:
+            elements = [encode(element) for element in elements]
+        except CodecError as error:
+            raise CodecError(f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details) from error
+    return elements if plan.target.sequence else elements[0]
+
+
+def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:
+    """Yield the containers that can hold this spec with samples that lack fields."""
+    for candidate in containers():
+        try:
+            layout = candidate.layout(spec, WriteOptions(keyed=keyed))
+        except SpecError:
+            continue
+        if layout.sparse:
+            yield candidate.name

@@ -1,4 +1,4 @@
-"""Packing: any source into any container."""
+"""Pack any source into any container."""
 
 from __future__ import annotations
 
@@ -9,53 +9,48 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bushel.codecs import get_codec
 from bushel.containers import container_for, get_container
+from bushel.containers.base import Container, WriteOptions
+from bushel.core.order import Order, Sequential, Shuffle, make_order
 from bushel.core.parallel import cpu_count
+from bushel.core.progress import OnProgress, Progress, ProgressReporter
 from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import SpecError, UnsupportedError
-from bushel.ingest.errorlog import ErrorLog, beside
-from bushel.ingest.labels import labels_path, load_labels, save_labels
-from bushel.ingest.packplan import (
-    Transforms,
-    allowed_errors,
-    cut,
-    pack_fields,
-    part_path,
-    plan_steps,
-    stored_codecs,
-)
-from bushel.ingest.part import Crew, Limits, Part, PartDone, Places, StreamItems, write_part
-from bushel.ingest.prepare import Preparer, image_fields
+from bushel.ingest.images import Jpeg, fields_to_tile, image_fields
+from bushel.ingest.part import ErrorLimit, OrderRange, Part, PartResult, StreamItems, WorkerConfig, write_part
 from bushel.ingest.processes import WorkerPool
-from bushel.ingest.tiling import Jpeg, fields_to_tile
+from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
+from bushel.ingest.side_files import ErrorLog, error_log_path, labels_path, load_labels, save_labels
+from bushel.loader.report import error_limit
 from bushel.sources.base import Fetching, Foldered, Labelled, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
-from bushel.spec import format_spec, parse_spec
+from bushel.spec import Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, as_path, workplace
+from bushel.transforms.by_field import Transforms, transforms_by_field
 
-__all__ = ["Packed", "Progress", "pack"]
+__all__ = ["PackResult", "cut_order", "pack", "part_path"]
 
-_ERRORS = "errors.jsonl"
-_BATCH = 1 << 20
-_REMOTE_BATCH = 8 << 20  # so that many objects are on their way at once
+_BATCH_BYTES = 1 << 20
+_REMOTE_BATCH_BYTES = 8 << 20  # many objects are requested at once
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """What packing came to.
+class PackResult:
+    """The result of `pack`.
 
     Attributes:
         container: Name of the container.
-        paths: What was written: one dataset, or one for each part.
+        paths: Paths of the datasets written: one, or one for each part.
         samples: Samples written.
-        kept: Samples that were there before: with `mode="resume"` of this source, with `mode="append"` others.
+        kept: Samples that the dataset had before: with `mode="resume"` of this source, with `mode="append"` others.
         errors: Items that could not be packed.
-        error_logs: The files that tell of these, a JSON object in each line: position, key, path, error.
+        error_logs: Paths of the files that list them, with a JSON object in each line: position, key, path, error.
         bytes: Stored bytes of the fields written.
         seconds: Time taken.
-        spec: Field names to types.
-        limits: What of the samples the container does not keep, in words.
+        spec: Field to type. It tells the codec that was chosen for images without a type.
+        limits: Properties of the samples that the container does not keep, in words.
     """
 
     container: str
@@ -69,24 +64,15 @@ class Packed:
     spec: dict[str, str]
     limits: tuple[str, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far packing is.
-
-    Attributes:
-        done: Items dealt with, good and bad, with those of a run that is resumed.
-        total: All items; None for a stream.
-        errors: Items that could not be packed.
-        bytes: Stored bytes of the fields written in this run.
-        seconds: Time taken.
-    """
-
-    done: int
-    total: int | None
-    errors: int
-    bytes: int
-    seconds: float
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
+        counts = f"{self.samples:,} samples" + (f" after {self.kept:,}" if self.kept else "")
+        errors = f", {self.errors:,} errors (see {', '.join(self.error_logs)})" if self.errors else ""
+        target = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} parts"
+        return (
+            f"<PackResult {target}: {counts} as {self.container} ({fields}), {self.bytes:,} bytes "
+            f"in {self.seconds:.1f} s{errors}>"
+        )
 
 
 def pack(
@@ -100,11 +86,11 @@ def pack(
     check: bool = False,
     jpeg: Jpeg = None,
     keys: bool | Callable[[str], str] = True,
-    shuffle: int | None = None,
+    shuffle: Shuffle = False,
     seed: int = 0,
     parts: int | None = None,
     part: int | None = None,
-    max_errors: int | float = 0,
+    max_errors: float | None = 0,
     strict: bool = False,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
@@ -113,79 +99,85 @@ def pack(
     workers: int | None = None,
     processes: int = 0,
     sync: bool = True,
-    report: Callable[[Progress], None] | None = None,
-) -> Packed:
+    progress: OnProgress | None = None,
+) -> PackResult:
     """Pack samples into a dataset.
 
     Threads (or, with `processes`, worker processes) fetch, transform and encode samples, and one writer stores them in
-    order, so the files are the same for any number of workers. Where nothing changes an image, its bytes are stored as
-    they are. At most 64 MiB of samples wait for the writer, beside the batch that each worker is at.
+    order, so the files do not depend on the number of workers. The bytes of an image that nothing changes are stored as
+    they are. At most 64 MiB of encoded samples wait for the writer, besides one batch per worker.
 
     Args:
         source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a dataset, arrays,
             dicts, or any source: see `bushel.sources`.
-        target: As for `bushel.Writer`.
-        container: As for `bushel.Writer`.
-        spec: Other types for fields of the source, by name: `{"image": "jpg"}` makes a folder of PNGs JPEGs.
-        transforms: Applied in turn to every image; or a dict of field names to these. One is called as `fn(value)`, or
-            `fn(value, rng=...)` if it has a parameter of that name. What returns bytes decides the encoding itself.
-        orient: Turn and mirror images as their Exif orientation says, before everything else. One that is not
-            upright is encoded anew, without Exif; the others keep their bytes.
-        check: Whether to decode every image whose bytes are stored as they are, so that damaged ones count as errors.
-            Without, an image only has to begin like one.
-        jpeg: `tile` stores JPEGs as tiled ones, so that crops of them decode faster. Pixels stay, metadata goes: see
-            `bushel.jpeg.tile`. Damaged ones count as errors. What is tiled already keeps its bytes.
-        keys: Whether samples keep their keys. A function gives every key a new form, for containers that cannot
-            hold the old one.
-        shuffle: Seed of a random order of the samples; None for the order of the source.
-        seed: Seed of the randomness in transforms.
-        parts: Cut the samples, by position, into this many datasets of nearly the same size: `part-00000` and so on in
+        target: See `bushel.Writer`.
+        container: See `bushel.Writer`.
+        spec: Field to type, to change the types of the source: `{"image": "jpg"}` encodes a folder of PNGs as JPEGs.
+        transforms: One transform or a list of transforms for the only image field, or a mapping of field names to
+            either. A transform is called as `fn(value)`, or `fn(value, rng=...)` if it has a parameter of that name.
+            For a sequence field it is called with each element. If the last one returns bytes, they are stored.
+        orient: Rotate and mirror images as their Exif orientation says, before the transforms. An image that is not
+            upright is encoded again, without Exif; the others keep their bytes.
+        check: Decode every image whose bytes are stored unchanged, so that damaged ones count as errors. By default
+            only the first bytes of an image are checked.
+        jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
+            `bushel.jpeg.tile`. Damaged JPEGs count as errors; JPEGs that are tiled already keep their bytes.
+        keys: Whether samples keep their keys. A function maps every key to the stored key, for containers that cannot
+            hold the original one.
+        shuffle: Order of the samples: False or None for the order of the source, True or `"exact"` for a random
+            permutation, `"blocks"`, or an order object.
+        seed: Seed of the order and of the randomness in transforms.
+        parts: Split the samples, by position, into this many datasets of nearly equal size: `part-00000` and so on in
             the folder `target`, or `train-part-00000.rec` for `train.rec`. `bushel.open("target/part-*")` joins them.
-        part: Make this part only, counted from 0.
-        max_errors: Items of each part that may fail: a number, or a share between 0 and 1. A bad item is noted in
-            `TARGET.errors.jsonl` and passed over.
-        strict: Raise the first error as it is, and leave the unfinished dataset for `mode="resume"`.
-        shard_samples: As for `bushel.Writer`.
-        shard_bytes: As for `bushel.Writer`.
-        generation: As for `bushel.Writer`.
-        mode: `create`; `append`, to add all samples of the source to a dataset; or `resume`, to go on with what was
-            interrupted, with the same arguments: the files are then those of an undisturbed run.
-        workers: Threads; by default as many as there are processors, and two at least.
-        processes: Worker processes to do the work of the threads in, for sources and transforms in pure Python.
-        sync: As for `bushel.Writer`.
-        report: Called after every batch.
+        part: Write only this part, counted from 0.
+        max_errors: Number of items that may fail in the whole call: an int, a share of all items between 0 and 1
+            (float), or None for any number. A bad item is listed in `TARGET.errors.jsonl` and skipped.
+        strict: Raise the first error unchanged, and leave the unfinished dataset for `mode="resume"`.
+        shard_samples: See `bushel.Writer`.
+        shard_bytes: See `bushel.Writer`.
+        generation: See `bushel.Writer`.
+        mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an interrupted run with
+            the same arguments, and the files are the same as those of an uninterrupted run; `overwrite` replaces a
+            dataset once the new one is complete.
+        workers: Number of threads; by default the number of CPUs that this process may use.
+        processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
+        sync: See `bushel.Writer`.
+        progress: Called with a `bushel.Progress` some times per second.
 
     Returns:
-        What was done.
+        A summary: samples, errors, bytes, and the spec that was written.
 
     Raises:
-        TooManyErrors: More than `max_errors` items failed. The samples before are a whole dataset.
-        SpecError: The container cannot hold these samples; says why and which can.
-        StateError: What is to be resumed was begun with other arguments, or labels differ from those that are there.
-        FileExistsError, FileNotFoundError: As `bushel.Writer`.
+        TooManyErrors: More than `max_errors` items failed. The samples before are a complete dataset.
+        SpecError: The container cannot hold these samples; the message says why and which containers can.
+        StateError: The run to resume had other arguments, or the labels differ from those of the dataset.
+        FileExistsError, FileNotFoundError: See `bushel.Writer`.
     """
     started = time.monotonic()
     path = as_path(target)
     if workplace(path) is None:
-        raise UnsupportedError(f"{target}: packing writes to a local folder or to an object store")
+        raise UnsupportedError(f"cannot pack to {target}: expected a local path, or the URL of an object store")
     if workers is not None and workers < 1:
-        raise ValueError(f"workers is at least 1, not {workers}")
+        raise ValueError(f"workers={workers} is too small: give 1 or more, or None for the number of CPUs")
     kind = get_container(container) if container else container_for(path.name)
-    opened = open_source(source)
+    opened = open_source(source, types=spec)
     labels = labels_path(path, kind.name)
-    known = load_labels(labels) if mode != "create" else {}
+    known = load_labels(labels) if mode in ("append", "resume") else {}
     if known and isinstance(opened, Labelled):
         opened = opened.relabelled(known)
-    fields = pack_fields(opened.spec, spec or {})
+    fields = _target_fields(opened.spec, spec or {})
     if orient and not image_fields(fields):
-        raise SpecError(f"orient=True is for images, and there are none among {', '.join(fields)}")
-    codecs = stored_codecs(kind, fields, generation)
-    prepare = Preparer(
+        raise SpecError(f"orient=True needs an image field, but the fields are {', '.join(fields)}")
+    codecs = _stored_codecs(kind, fields, generation)
+    encoder = SampleEncoder(
         source=None if isinstance(opened, Stream) else opened,
         fields=fields,
         given={name: field.codec for name, field in parse_spec(opened.spec).items()},
         codecs=codecs,
-        steps=plan_steps(transforms, fields),
+        steps={
+            name: FieldSteps.of(functions)
+            for name, functions in transforms_by_field(transforms, format_spec(fields)).items()
+        },
         seed=seed,
         orient=orient,
         check=check,
@@ -193,19 +185,23 @@ def pack(
         key=keys if callable(keys) else None,
         keyed=bool(keys),
     )
-    threads = processes or workers or _threads()
-    batch = _REMOTE_BATCH if isinstance(opened, Fetching) and opened.remote else _BATCH
-    jobs = _parts(opened, path, kind.suffix, shuffle, parts, part)
-    lengths = [len(job.items) if isinstance(job.items, Places) else None for job in jobs]
-    allowed = [allowed_errors(max_errors, length) for length in lengths]
+    plans = _plan_parts(opened, path, kind.suffix, shuffle, seed, parts, part)
+    lengths = [len(plan.items) if isinstance(plan.items, OrderRange) else None for plan in plans]
+    total = None if None in lengths else sum(length or 0 for length in lengths)
     folders = opened.folders if kind.keeps_folders and keys is True and isinstance(opened, Foldered) else None
-    tally = _Tally(started, None if None in lengths else sum(length or 0 for length in lengths), report)
+    totals = _Totals(total, progress, ErrorLimit(error_limit(max_errors, total), strict))
     with ExitStack() as stack:
-        work = stack.enter_context(WorkerPool(prepare, processes)) if processes else prepare
-        for number, (job, length, may_fail) in enumerate(zip(jobs, lengths, allowed, strict=True), part or 0):
-            log = ErrorLog(job.log)
+        config = WorkerConfig(
+            encode=stack.enter_context(WorkerPool(encoder, processes)) if processes else encoder,
+            origin=encoder.origin,
+            workers=processes or workers or cpu_count(),
+            batch_bytes=_REMOTE_BATCH_BYTES if isinstance(opened, Fetching) and opened.remote else _BATCH_BYTES,
+            progress=totals.report,
+        )
+        for number, (plan, length) in enumerate(zip(plans, lengths, strict=True), part or 0):
+            log = ErrorLog(plan.log)
             with Writer(
-                job.target,
+                plan.target,
                 format_spec(fields),
                 container=kind.name,
                 mode=mode,
@@ -217,70 +213,148 @@ def pack(
                 sync=sync,
                 before_shard=log.publish,
             ) as writer:
-                crew = Crew(work, prepare.origin, threads, batch, tally.tell)
-                tally.finish(write_part(job, writer, log, mode, Limits(may_fail, strict), crew), length or 0)
+                totals.add(write_part(plan, writer, log, mode, totals.limit(), config), length or 0)
     if isinstance(opened, Labelled) and opened.label2idx:
         save_labels(labels, opened.label2idx)
-    return Packed(
+    totals.finish()
+    return PackResult(
         container=kind.name,
-        paths=tuple(str(job.target) for job in jobs),
-        samples=sum(one.samples for one in tally.parts),
-        kept=sum(one.kept for one in tally.parts),
-        errors=sum(one.errors for one in tally.parts),
-        error_logs=tuple(str(job.log) for job in jobs if job.log.exists()),
-        bytes=sum(one.bytes for one in tally.parts),
+        paths=tuple(str(plan.target) for plan in plans),
+        samples=sum(each.samples for each in totals.parts),
+        kept=sum(each.kept for each in totals.parts),
+        errors=sum(each.errors for each in totals.parts),
+        error_logs=tuple(str(plan.log) for plan in plans if plan.log.exists()),
+        bytes=sum(each.bytes for each in totals.parts),
         seconds=time.monotonic() - started,
         spec=format_spec(fields),
-        limits=tally.parts[0].limits + _left_out(opened, folders),
+        limits=totals.parts[0].limits + _empty_folders_lost(opened, folders),
     )
 
 
-class _Tally:
-    """Adds up the parts that are done, for the report."""
+class _Totals:
+    """The results of the finished parts, and the progress of the whole call."""
 
-    def __init__(self, started: float, total: int | None, report: Callable[[Progress], None] | None) -> None:
-        self.parts: list[PartDone] = []
-        self._started, self._total, self._report = started, total, report
+    def __init__(self, total: int | None, progress: OnProgress | None, limit: ErrorLimit) -> None:
+        self.parts: list[PartResult] = []
+        self._total, self._limit = total, limit
+        self._reporter = ProgressReporter(progress)
         self._items = 0
 
-    def tell(self, done: int, errors: int, size: int) -> None:
-        """Report how far the part is that is being made."""
-        if self._report is not None:
-            errors += sum(one.errors for one in self.parts)
-            size += sum(one.bytes for one in self.parts)
-            self._report(Progress(self._items + done, self._total, errors, size, time.monotonic() - self._started))
+    def limit(self) -> ErrorLimit:
+        """Return the treatment of errors in the next part."""
+        errors = sum(each.errors for each in self.parts)
+        return ErrorLimit(self._limit.allowed, self._limit.strict, errors, self._items)
 
-    def finish(self, done: PartDone, items: int) -> None:
-        """Take note of a part that is finished."""
-        self.parts.append(done)
+    def report(self, done: int, samples: int, errors: int, size: int) -> None:
+        """Report the progress of the part that is being written."""
+        samples += sum(each.samples + each.kept for each in self.parts)
+        errors += sum(each.errors for each in self.parts)
+        size += sum(each.bytes for each in self.parts)
+        self._reporter.report(Progress(self._items + done, self._total, "samples", samples, size, errors))
+
+    def add(self, result: PartResult, items: int) -> None:
+        """Add a finished part."""
+        self.parts.append(result)
         self._items += items
 
+    def finish(self) -> None:
+        """Report the end of the run."""
+        self._reporter.finish()
 
-def _left_out(source: Source | Stream, kept: Sequence[str] | None) -> tuple[str, ...]:
-    """What of the source is in no sample, and so is lost where the container does not keep it."""
+
+def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, Field]:
+    """Return the fields of the target: those of the source, with the types in `changed`.
+
+    Raises:
+        KeyError: The source has no such field.
+        SpecError: A type is malformed, or a field is a sequence in only one of the two.
+    """
+    for name in changed:
+        if name not in source:
+            raise KeyError(f"the source has no field {name!r}: the fields are {', '.join(source) or 'none'}")
+    before, fields = parse_spec(source), parse_spec({**source, **changed})
+    for name, field in fields.items():
+        get_codec(field.codec)
+        if field.sequence != before[name].sequence:
+            raise SpecError(f"field {name!r} of the source is {before[name].type}, and cannot become {field.type}")
+    return fields
+
+
+def _stored_codecs(container: Container, fields: Spec, generation: str | None) -> dict[str, str]:
+    """Return the codecs of the bytes that a container stores for these fields.
+
+    Raises:
+        SpecError: The container cannot hold them; the message says why, and which containers can.
+    """
+    layout = container.layout(fields, WriteOptions(keyed=container.needs_keys, generation=generation))
+    return {column.field.name: column.codec for column in layout.columns}
+
+
+def _empty_folders_lost(source: Source | Stream, kept: Sequence[str] | None) -> tuple[str, ...]:
+    """Return a note about empty folders of the source, which are in no sample, if the container does not keep them."""
     empty = source.folders if kept is None and isinstance(source, Foldered) else None
     return (f"empty folders left out: {', '.join(empty[:3])}{', …' * (len(empty) > 3)}",) if empty else ()
 
 
-def _threads() -> int:
-    return max(cpu_count(), 2)
-
-
-def _parts(
-    source: Source | Stream, target: AnyPath, suffix: str, shuffle: int | None, parts: int | None, part: int | None
+def _plan_parts(
+    source: Source | Stream,
+    target: AnyPath,
+    suffix: str,
+    shuffle: Shuffle,
+    seed: int,
+    parts: int | None,
+    part: int | None,
 ) -> list[Part]:
     single = bool(suffix) and target.name.endswith(suffix)
     if isinstance(source, Stream):
-        if shuffle is not None or parts is not None:
+        if shuffle not in (None, False) or parts is not None:
             raise ValueError("a stream is packed in its own order, in one part: give a list for shuffle= or parts=")
         root, name = (target.parent, target.name) if single else (target, "")
-        return [Part(target, root, name, beside(target, _ERRORS), StreamItems(iter(source)), {"stream": True})]
-    made = []
-    for number, items in enumerate(cut(len(source), shuffle, parts, part), part or 0):
+        return [Part(target, root, name, error_log_path(target), StreamItems(iter(source)), {"stream": True})]
+    plans = []
+    order = make_order(shuffle, len(source), seed)
+    shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
+    for number, items in enumerate(cut_order(order, parts, part), part or 0):
         path = target if parts is None else part_path(target, number, suffix)
         root, name = (path.parent, path.name) if single else (path, "")
-        # A part's log lies beside the folder of all parts: in it, `part-*` would take it for one of them.
-        log = beside(target, f"{path.name}.{_ERRORS}") if path.parent == target else beside(path, _ERRORS)
-        plan = {"samples": len(source), "shuffle": shuffle, "places": [items.first, items.last]}
-        made.append(Part(path, root, name, log, items, plan))
-    return made
+        # A part's log is beside the folder of all parts: inside it, `part-*` would match the log.
+        log = error_log_path(target, path.name) if path.parent == target else error_log_path(path)
+        plan = {"samples": len(source), "shuffle": shuffled, "range": [items.first, items.last]}
+        plans.append(Part(path, root, name, log, items, plan))
+    return plans
+
+
+def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
+    """Return the path of a part.
+
+    Args:
+        target: The `target` of `pack`.
+        number: Number of the part, from 0.
+        suffix: Suffix of the container's files; empty if a dataset is always a folder.
+    """
+    if suffix and target.name.endswith(suffix):
+        return target.parent / f"{target.name.removesuffix(suffix)}-part-{number:05d}{suffix}"
+    return target / f"part-{number:05d}"
+
+
+def cut_order(order: Order, parts: int | None, part: int | None) -> list[OrderRange]:
+    """Cut an order into the ranges of the parts.
+
+    Args:
+        order: The order of all samples.
+        parts: Number of parts; None for one dataset.
+        part: The only part to return, or None for all.
+
+    Raises:
+        ValueError: There is no such part.
+    """
+    if parts is None and part is not None:
+        raise ValueError(f"part={part} needs parts=, the number of all parts")
+    if parts is not None and parts < 1:
+        raise ValueError(f"parts={parts} is too small: give 1 or more")
+    count = parts or 1
+    if part is not None and not 0 <= part < count:
+        raise ValueError(f"part={part} does not exist: the parts are 0 to {count - 1}")
+    samples = order.samples
+    wanted = range(count) if part is None else [part]
+    return [OrderRange(order, samples * each // count, samples * (each + 1) // count) for each in wanted]

@@ -1,4 +1,4 @@
-"""Packing one part: threads that prepare, one writer, errors counted in the order of the items."""
+"""Pack one part: threads encode samples, one writer stores them, and errors are counted in the order of the items."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.order import Exact, Sequential
+from bushel.core.order import Order
 from bushel.core.parallel import parallel_map
 from bushel.core.writer.writer import Mode, Writer
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
-from bushel.ingest.errorlog import ErrorLog, PackState, reason
-from bushel.ingest.prepare import Bad, Item, Ready, prepared_size
+from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
+from bushel.ingest.side_files import ErrorLog, PackState, error_text
 from bushel.storage import AnyPath
 
-__all__ = ["Crew", "Limits", "Part", "PartDone", "Places", "StreamItems", "write_part"]
+__all__ = ["ErrorLimit", "OrderRange", "Part", "PartResult", "StreamItems", "WorkerConfig", "write_part"]
 
-_WAITING = 64 << 20
-_OVERHEAD = 1024
-"""Bytes of a prepared batch besides its samples."""
-_MOST = 256
-_LOOK = 1 << 14
+_QUEUED_BYTES = 64 << 20
+_BATCH_OVERHEAD = 1024
+"""Bytes of an encoded batch besides its samples."""
+_MAX_BATCH_ITEMS = 256
+_POSITIONS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The items of one part: a stretch of an order over all positions of a source.
+class OrderRange:
+    """The items of one part: a range of an order over all positions of a source.
 
     Attributes:
-        order: Place to position.
-        first: First place of the part.
-        last: Behind its last place.
+        order: The order.
+        first: Index of the part's first item in the order.
+        last: Index after its last item.
     """
 
-    order: Sequential | Exact
+    order: Order
     first: int
     last: int
 
@@ -45,11 +45,11 @@ class Places:
         return self.last - self.first
 
     def take(self, first: int, last: int) -> npt.NDArray[np.int64]:
-        """The positions at some places of the part, counted from its first."""
+        """Return the positions of the part's items from index `first` up to `last`."""
         return self.order.take(0, np.arange(self.first + first, self.first + last, dtype=np.int64))
 
-    def behind(self, samples: int, bad: Sequence[int]) -> int:
-        """The place behind so many samples, when the items at the positions `bad` were passed over.
+    def index_after(self, samples: int, bad: Sequence[int]) -> int:
+        """Return the index after the first `samples` good items, where the positions in `bad` are not good.
 
         Raises:
             StateError: The part has fewer samples.
@@ -64,7 +64,7 @@ class Places:
                 return start + int(np.searchsorted(counts, samples)) + 1
             found = int(counts[-1])
         if found < samples:
-            raise StateError(f"the target has {samples} samples of a source that has only {found}")
+            raise StateError(f"the target has {samples} samples, but the source has only {found}")
         return len(self)
 
 
@@ -77,67 +77,71 @@ class StreamItems:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one part is to be.
+    """The plan of one part.
 
     Attributes:
-        target: Where it is written.
-        root: The folder that is or holds the target.
-        name: Name of the target where it is one file, else empty.
-        log: Where its errors are noted.
-        items: What is packed.
-        plan: What decides which sample comes where, for `PackState`.
+        target: Path of the dataset.
+        root: Folder that is or contains the target.
+        name: Name of the target if it is one file, else empty.
+        log: Path of the error log.
+        items: The items to pack.
+        plan: The arguments that decide which sample is written where, for `PackState`.
     """
 
     target: AnyPath
     root: AnyPath
     name: str
     log: AnyPath
-    items: Places | StreamItems
+    items: OrderRange | StreamItems
     plan: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
-    """Who does the work, and who hears of it.
+class WorkerConfig:
+    """Workers and progress callback of a run.
 
     Attributes:
-        prepare: Makes a batch ready, in any thread.
-        origin: Where the item at a position comes from, where that is known.
-        workers: Threads that prepare.
-        batch: Bytes of samples that are prepared together.
-        report: Called with items done, errors and bytes after every batch.
+        encode: Encodes a batch, in any thread.
+        origin: Returns the path or other origin of the item at a position, if known.
+        workers: Number of threads.
+        batch_bytes: Bytes of samples that are encoded as one batch.
+        progress: Called with the numbers of items, samples, errors and bytes after every batch.
     """
 
-    prepare: Callable[[Sequence[Item]], list[Ready | Bad]]
+    encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
     origin: Callable[[int], str | None]
     workers: int
-    batch: int
-    report: Callable[[int, int, int], None]
+    batch_bytes: int
+    progress: Callable[[int, int, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What is done about errors.
+class ErrorLimit:
+    """The treatment of errors.
 
     Attributes:
-        allowed: Errors of a part to put up with.
-        strict: Raise the first one as it is.
+        allowed: Number of errors that the whole call tolerates; None for any number.
+        strict: Raise the first error unchanged.
+        errors: Number of errors in the parts before this one.
+        items: Number of items in the parts before this one.
     """
 
-    allowed: int
+    allowed: int | None
     strict: bool
+    errors: int = 0
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class PartDone:
-    """What packing a part came to.
+class PartResult:
+    """The result of packing one part.
 
     Attributes:
         samples: Samples written.
-        kept: Samples that were there before.
-        errors: Items passed over, with those of the run that was resumed.
+        kept: Samples that the dataset had before.
+        errors: Bad items, including those of the run that was resumed.
         bytes: Stored bytes of the fields written.
-        limits: What of the samples the container does not keep, in words.
+        limits: Properties of the samples that the container does not keep, in words.
     """
 
     samples: int
@@ -147,32 +151,34 @@ class PartDone:
     limits: tuple[str, ...]
 
 
-def write_part(part: Part, writer: Writer, log: ErrorLog, mode: Mode, limits: Limits, crew: Crew) -> PartDone:
-    """Pack a part into a writer, and close it.
+def write_part(
+    part: Part, writer: Writer, log: ErrorLog, mode: Mode, limit: ErrorLimit, config: WorkerConfig
+) -> PartResult:
+    """Pack a part into a writer, and close the writer.
 
     Args:
-        part: What is packed.
+        part: The plan.
         writer: Opened on the part's target in this mode.
-        log: Where errors are noted.
-        mode: As for `Writer`.
-        limits: What is done about errors.
-        crew: Who does it.
+        log: The error log.
+        mode: See `bushel.Writer`.
+        limit: The treatment of errors.
+        config: Workers and progress callback.
 
     Raises:
-        TooManyErrors: More items failed than are allowed; what was packed before is whole and can be opened.
+        TooManyErrors: More items failed than are allowed. The samples before are a complete dataset.
         StateError: `resume` found something else than the beginning of this part.
     """
     state = PackState(part.root, part.name, part.plan)
     kept = len(writer)
-    start, errors = _begin(part, writer, mode, state, log)
-    pace = _Pace(crew.batch)
-    batches = _batches(part.items, start, pace)
+    start, errors = _start(part, writer, mode, state, log)
+    sizes = _BatchSize(config.batch_bytes)
+    batches = _batches(part.items, start, sizes)
     results = parallel_map(
-        crew.prepare,
+        config.encode,
         batches,
-        workers=crew.workers,
-        limit=_WAITING,
-        size=_size,
+        workers=config.workers,
+        limit=_QUEUED_BYTES,
+        size=_queued_bytes,
         draw_in_workers=True,
         name="bushel-pack",
     )
@@ -180,48 +186,48 @@ def write_part(part: Part, writer: Writer, log: ErrorLog, mode: Mode, limits: Li
     try:
         for batch in results:
             for result in batch:
-                bad = result if isinstance(result, Bad) else _append(writer, result, crew.origin)
+                bad = result if isinstance(result, BadItem) else _append(writer, result, config.origin)
                 done += 1
                 if bad is None:
                     written += 1
-                    size += result.size if isinstance(result, Ready) else 0
+                    size += result.size if isinstance(result, EncodedSample) else 0
                     continue
                 errors += 1
                 log.add(bad)
-                if limits.strict:
+                if limit.strict:
                     log.publish()
-                    bad.error.add_note(f"at {_named(bad)}; mode='resume' goes on from here")
+                    bad.error.add_note(f"at {_item_name(bad)}; mode='resume' continues from here")
                     raise bad.error
-                if errors > limits.allowed:
+                if limit.allowed is not None and limit.errors + errors > limit.allowed:
                     writer.close()
                     log.publish()
-                    raise _too_many(part.target, bad, errors, limits.allowed, done, log) from bad.error
-            pace.observe(size, written)
-            crew.report(done, errors, size)
+                    raise _too_many(part.target, bad, limit, errors, done, log) from bad.error
+            sizes.observe(size, written)
+            config.progress(done, kept + written, errors, size)
     finally:
         results.close()
     writer.close()
     log.finish()
     state.finish()
-    return PartDone(written, kept, errors, size, writer.limits)
+    return PartResult(written, kept, errors, size, writer.limits)
 
 
-def _size(prepared: list[Ready | Bad]) -> int:
-    return _OVERHEAD + prepared_size(prepared)
+def _queued_bytes(batch: list[EncodedSample | BadItem]) -> int:
+    return _BATCH_OVERHEAD + encoded_bytes(batch)
 
 
-def _begin(part: Part, writer: Writer, mode: Mode, state: PackState, log: ErrorLog) -> tuple[int, int]:
-    """The place to begin at, and the errors before it."""
+def _start(part: Part, writer: Writer, mode: Mode, state: PackState, log: ErrorLog) -> tuple[int, int]:
+    """Return the index of the first item to pack, and the number of errors before it."""
     kept = len(writer)
     if mode != "resume":
         log.clear()
         state.begin(kept)
         return 0, 0
     if isinstance(part.items, StreamItems):
-        raise StateError("a stream cannot be resumed: it gives its samples only once")
+        raise StateError("a stream cannot be resumed, because it yields its samples only once")
     first, noted = state.first(), log.positions()
     writer.fill_last(since=first)
-    start = part.items.behind(kept - first, noted)
+    start = part.items.index_after(kept - first, noted)
     passed = set(part.items.take(0, start).tolist()) if noted else set()
     errors = sum(position in passed for position in noted)
     log.keep(errors)
@@ -229,46 +235,48 @@ def _begin(part: Part, writer: Writer, mode: Mode, state: PackState, log: ErrorL
     return start, errors
 
 
-def _append(writer: Writer, ready: Ready, origin: Callable[[int], str | None]) -> Bad | None:
+def _append(writer: Writer, sample: EncodedSample, origin: Callable[[int], str | None]) -> BadItem | None:
     try:
-        writer.append(ready.values, key=ready.key)
+        writer.append(sample.values, key=sample.key)
     except (SpecError, CodecError, ValueError, TypeError) as error:
-        return Bad(ready.position, ready.key, origin(ready.position), error)
+        return BadItem(sample.position, sample.key, origin(sample.position), error)
     return None
 
 
-def _named(bad: Bad) -> str:
+def _item_name(bad: BadItem) -> str:
     return bad.path or (f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}")
 
 
-def _too_many(target: AnyPath, bad: Bad, errors: int, allowed: int, done: int, log: ErrorLog) -> TooManyErrors:
+def _too_many(target: AnyPath, bad: BadItem, limit: ErrorLimit, errors: int, done: int, log: ErrorLog) -> TooManyErrors:
+    count = limit.errors + errors
     return TooManyErrors(
-        f"{errors} of the first {done} items cannot be packed, and {allowed} may be; the last: {_named(bad)}: "
-        f"{reason(bad.error)}. All are in {log.path}; {target} holds the samples before",
-        errors=errors,
+        f"{count} of the first {limit.items + done} items cannot be packed, but max_errors allows {limit.allowed}. "
+        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}; {target} holds the "
+        "samples before",
+        errors=count,
     )
 
 
-class _Pace:
-    """How many items make a batch: so many that they have `size` bytes, by the mean of those packed so far."""
+class _BatchSize:
+    """The number of items in a batch, such that a batch has about `size` bytes by the mean of the items so far."""
 
     def __init__(self, size: int) -> None:
         self.items = 1
         self._size = size
 
     def observe(self, size: int, samples: int) -> None:
-        """Take note of what was packed."""
+        """Update the number of items from the totals so far."""
         if samples:
-            self.items = min(max(self._size * samples // max(size, 1), 1), _MOST)
+            self.items = min(max(self._size * samples // max(size, 1), 1), _MAX_BATCH_ITEMS)
 
 
-def _batches(items: Places | StreamItems, start: int, pace: _Pace) -> Iterator[list[Item]]:
+def _batches(items: OrderRange | StreamItems, start: int, sizes: _BatchSize) -> Iterator[list[Item]]:
     if isinstance(items, StreamItems):
         numbered: Iterator[Item] = enumerate(items.samples)
-        while batch := list(itertools.islice(numbered, pace.items)):
+        while batch := list(itertools.islice(numbered, sizes.items)):
             yield batch
         return
-    for first in range(start, len(items), _LOOK):
-        positions: Iterator[Item] = iter(items.take(first, min(first + _LOOK, len(items))).tolist())
-        while batch := list(itertools.islice(positions, pace.items)):
+    for first in range(start, len(items), _POSITIONS_AT_ONCE):
+        positions: Iterator[Item] = iter(items.take(first, min(first + _POSITIONS_AT_ONCE, len(items))).tolist())
+        while batch := list(itertools.islice(positions, sizes.items)):
             yield batch

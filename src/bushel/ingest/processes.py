@@ -1,4 +1,4 @@
-"""Preparing items in worker processes, for sources and transforms in pure Python.
+"""Encode samples in worker processes, for sources and transforms in pure Python.
 
 Each process serves one thread at a time, so the threads of a parallel map keep as many processes busy.
 """
@@ -13,24 +13,24 @@ from types import TracebackType
 from typing import Any, Self
 
 from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
-from bushel.ingest.prepare import Bad, Item, Preparer, Ready
+from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 
 __all__ = ["WorkerPool", "serve"]
 
 
 class WorkerPool:
-    """Worker processes that call a `Preparer`, from any number of threads.
+    """Worker processes that call a `SampleEncoder`, from any number of threads.
 
     Args:
-        prepare: What to do; it is pickled.
+        encoder: The encoder. It is pickled.
         processes: Number of worker processes.
 
     Raises:
         TypeError: It cannot be pickled; the error says why.
     """
 
-    def __init__(self, prepare: Preparer, processes: int) -> None:
-        job = pickle_for_worker(prepare, "the source and the transforms")
+    def __init__(self, encoder: SampleEncoder, processes: int) -> None:
+        job = pickle_for_worker(encoder, "the source and the transforms")
         self._workers: list[WorkerProcess] = []
         self._free: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
         try:
@@ -51,8 +51,8 @@ class WorkerPool:
     ) -> None:
         self.close()
 
-    def __call__(self, batch: Sequence[Item]) -> list[Ready | Bad]:
-        """Prepare a batch in a worker process.
+    def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
+        """Encode a batch in a worker process.
 
         Raises:
             WorkerDiedError: The process died.
@@ -61,7 +61,7 @@ class WorkerPool:
         try:
             worker.send(pickle.dumps(batch, 5))
             message, _ = worker.receive()
-            results: list[Ready | Bad] = pickle.loads(message)
+            results: list[EncodedSample | BadItem] = pickle.loads(message)
             return results
         finally:
             self._free.put(worker)
@@ -75,25 +75,25 @@ class WorkerPool:
 
 
 def serve(descriptor: int) -> None:
-    """Run a worker process: prepare batches for the parent at the other end of this socket until it closes its end."""
+    """Run a worker process: encode batches for the parent at the other end of this socket until it closes its end."""
     channel = Channel.of_descriptor(descriptor)
     try:
         message, _ = channel.receive()
-        prepare: Preparer = pickle.loads(message)
+        encoder: SampleEncoder = pickle.loads(message)
         while True:
             message, _ = channel.receive()
-            results = prepare(pickle.loads(message))
+            results = encoder(pickle.loads(message))
             channel.send(pickle.dumps([_portable(result) for result in results], 5))
     except (EOFError, ConnectionError):  # the parent has finished
         os._exit(0)
 
 
-def _portable(result: Ready | Bad) -> Ready | Bad:
+def _portable(result: EncodedSample | BadItem) -> EncodedSample | BadItem:
     """Return a result that can be pickled: views of memory as bytes, and an error that survives pickling."""
-    if isinstance(result, Ready):
+    if isinstance(result, EncodedSample):
         values = {name: _plain(value) for name, value in result.values.items()}
-        return Ready(result.position, result.key, values, result.size)
-    return Bad(result.position, result.key, result.path, portable(result.error))
+        return EncodedSample(result.position, result.key, values, result.size)
+    return BadItem(result.position, result.key, result.path, portable(result.error))
 
 
 def _plain(value: Any) -> Any:

@@ -1,9 +1,10 @@
-"""Datasets cut apart, put together and sharded anew: `convert`, with the samples chosen."""
+"""Split, merge and reshard datasets with `convert`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,9 +14,10 @@ from bushel.core.dataset.concat import concat
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open as open_dataset
 from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order import Exact
+from bushel.core.order import Shuffle, make_order
+from bushel.core.progress import OnProgress, Progress
 from bushel.errors import UnsupportedError
-from bushel.ingest.conversion import Conversion, convert
+from bushel.ingest.conversion import ConvertResult, convert
 from bushel.storage import AnyPath, as_path
 
 __all__ = ["merge", "reshard", "share_out", "split"]
@@ -26,54 +28,70 @@ def split(
     target: str | os.PathLike[str] | AnyPath,
     shares: Mapping[str, float],
     *,
-    shuffle: int | None = 0,
+    shuffle: Shuffle = False,
+    seed: int = 0,
     container: str | None = None,
+    progress: OnProgress | None = None,
     **options: Any,
-) -> dict[str, Conversion]:
-    """Divide a dataset into several, such as one for training and one for validation, of which every sample is in one.
+) -> dict[str, ConvertResult]:
+    """Divide a dataset into several, such as one for training and one for validation. Every sample is in one of them.
 
     Args:
-        source: What `bushel.open` takes, or a dataset.
-        target: A folder; each dataset becomes a folder in it.
-        shares: Names of the datasets to shares of the samples, which add up to 1: `{"train": 0.9, "val": 0.1}`.
-        shuffle: Seed that chooses the samples; None takes them in order, the first share first. In each dataset
-            they keep their order.
-        container: Of the new datasets; by default that of the source.
-        options: As for `bushel.convert`.
+        source: A dataset, or anything that `bushel.open` takes.
+        target: A folder. Each new dataset is a folder in it.
+        shares: Name of each new dataset to its share of the samples. The shares add up to 1:
+            `{"train": 0.9, "val": 0.1}`.
+        shuffle: How samples are chosen: False or None takes them in order, the first share first; True or `"exact"`
+            chooses at random; or `"blocks"`, or an order object. Each new dataset keeps the order of the source.
+        seed: Seed of the random choice.
+        container: Container of the new datasets; by default that of the source.
+        progress: Called with a `bushel.Progress` of the whole call some times per second.
+        options: See `bushel.convert`.
 
     Returns:
-        What was done, by name.
+        Name of each new dataset to its result.
 
     Raises:
         ValueError: The shares do not add up to 1.
     """
-    dataset = _opened(source)
+    dataset = _open(source)
     counts = share_out(len(dataset), shares)
-    positions = np.arange(len(dataset), dtype=np.int64)
-    if shuffle is not None:
-        positions = Exact(len(dataset), shuffle).take(0, positions)
-    done, start = {}, 0
+    positions = make_order(shuffle, len(dataset), seed).take(0, np.arange(len(dataset), dtype=np.int64))
+    results: dict[str, ConvertResult] = {}
+    start = 0
     for name, count in counts.items():
         chosen = dataset[np.sort(positions[start : start + count])]
-        done[name] = convert(chosen, as_path(target) / name, container=container or dataset.info.container, **options)
+        results[name] = convert(
+            chosen,
+            as_path(target) / name,
+            container=container or dataset.info.container,
+            progress=_of_whole(progress, start, sum(each.bytes for each in results.values()), len(dataset)),
+            **options,
+        )
         start += count
-    return done
+    return results
 
 
 def merge(
-    sources: Iterable[Any], target: str | os.PathLike[str] | AnyPath, *, container: str | None = None, **options: Any
-) -> Conversion:
-    """Write several datasets as one, one after another. To only read them so, `bushel.concat` needs no writing.
+    sources: Iterable[Any],
+    target: str | os.PathLike[str] | AnyPath,
+    *,
+    container: str | None = None,
+    progress: OnProgress | None = None,
+    **options: Any,
+) -> ConvertResult:
+    """Write several datasets as one, one after another. `bushel.concat` reads them as one without writing.
 
     Args:
-        sources: What `bushel.open` takes, or datasets.
-        target: As for `bushel.convert`.
-        container: Of the new dataset; by default that of the first source.
-        options: As for `bushel.convert`.
+        sources: Datasets, or anything that `bushel.open` takes.
+        target: See `bushel.convert`.
+        container: Container of the new dataset; by default that of the first source.
+        progress: Called with a `bushel.Progress` some times per second.
+        options: See `bushel.convert`.
     """
-    datasets = [_opened(source) for source in sources]
-    joined = concat(datasets)
-    return convert(joined, target, container=container or _container(target, datasets[0]), **options)
+    datasets = [_open(source) for source in sources]
+    kind = container or _container(target, datasets[0])
+    return convert(concat(datasets), target, container=kind, progress=progress, **options)
 
 
 def reshard(
@@ -83,29 +101,31 @@ def reshard(
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
     **options: Any,
-) -> Conversion:
-    """Write a dataset in its own container, in shards of another size; without a size, in one.
+) -> ConvertResult:
+    """Write a dataset in the same container, in shards of another size; without a size, in one shard.
 
     Args:
-        source: What `bushel.open` takes, or a dataset.
-        target: As for `bushel.convert`.
-        shard_samples: As for `bushel.Writer`.
-        shard_bytes: As for `bushel.Writer`.
-        options: As for `bushel.convert`.
+        source: A dataset, or anything that `bushel.open` takes.
+        target: See `bushel.convert`.
+        shard_samples: See `bushel.Writer`.
+        shard_bytes: See `bushel.Writer`.
+        options: See `bushel.convert`.
     """
-    dataset = _opened(source)
+    dataset = _open(source)
     kind = dataset.info.container
     return convert(dataset, target, container=kind, shard_samples=shard_samples, shard_bytes=shard_bytes, **options)
 
 
 def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Divide a number of samples so that each share is right to within one, and none is lost.
+    """Return the number of samples of each share. Each is within one of its exact value, and all samples are used.
 
     Raises:
         ValueError: The shares do not add up to 1.
     """
     if any(share < 0 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-6:
-        raise ValueError(f"shares lie between 0 and 1 and add up to 1, not to {sum(shares.values())}: {dict(shares)}")
+        raise ValueError(
+            f"shares must lie between 0 and 1 and add up to 1, not to {sum(shares.values())}: {dict(shares)}"
+        )
     whole = sum(Fraction(share) for share in shares.values())
     counts, given, due = {}, 0, Fraction(0)
     for name, share in shares.items():
@@ -115,12 +135,24 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
     return counts
 
 
-def _opened(source: Any) -> Dataset:
+def _of_whole(callback: OnProgress | None, samples: int, size: int, total: int) -> OnProgress | None:
+    """Return a callback that adds the earlier samples and bytes of the whole call to the progress of one dataset."""
+    if callback is None:
+        return None
+
+    def report(progress: Progress) -> None:
+        done = samples + progress.done
+        callback(replace(progress, done=done, total=total, samples=done, bytes=size + progress.bytes))
+
+    return report
+
+
+def _open(source: Any) -> Dataset:
     if isinstance(source, StreamDataset):
         raise UnsupportedError("a stream cannot be split or merged: write it as a dataset first, with bushel.convert")
     return source if isinstance(source, Dataset) else open_dataset(source, verify=True)
 
 
 def _container(target: str | os.PathLike[str] | AnyPath, dataset: Dataset) -> str | None:
-    """None where the target's suffix tells."""
+    """Return the container of a merged dataset; None if the target's suffix tells it."""
     return None if as_path(target).name.endswith((".tar", ".ffr", ".rec")) else dataset.info.container

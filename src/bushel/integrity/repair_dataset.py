@@ -19,7 +19,7 @@ from bushel.core.index.sidecar import load_index
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.writer.output_paths import finds
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
-from bushel.ingest.conversion import convert
+from bushel.ingest import convert
 from bushel.integrity.check_shard import Scrutinised
 from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place, discover
@@ -133,7 +133,7 @@ def repair(
             shard_bytes=shard_bytes,
             generation=_generation(places),
             mode=mode,
-            report=report,
+            progress=None if report is None else lambda now: report(now.done, now.total),
         )
         dataset.close()
     return Repair(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bushel.errors import SpecError
 from bushel.sources.base import Sample
+from bushel.sources.samples import image_codec
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_whole
 
@@ -25,10 +26,11 @@ class Arrays:
     Args:
         arrays: Field names to arrays of shape (samples, …); or one array, whose field is then called `data`; or the
             path of an `.npz` or `.npy` file. An array `__key__` of text gives the keys.
-        spec: Types of fields that need another than the default: `{"image": "jpg"}` for uint8[n, height, width, 3].
+        spec: Types of fields that override the inferred ones, such as `{"image": "jpg"}`.
 
     Attributes:
-        spec: Integers are `int`, real numbers `float`, text `utf8`, and everything else `array`.
+        spec: Integers are `int`, real numbers `float`, text `utf8`, images in a field with such a name `png` (see
+            `bushel.sources.samples.image_codec`), and everything else `array`.
 
     Raises:
         SpecError: The arrays differ in length, or hold objects.
@@ -76,7 +78,7 @@ def _type_of(name: str, array: npt.NDArray[Any]) -> str:
     if array.dtype.hasobject:
         raise SpecError(f"the array {name!r} holds Python objects: pass numbers or text, or an iterable of dicts")
     if array.ndim > 1:
-        return "array"
+        return (image_codec(name, array[0]) if len(array) else None) or "array"
     kinds = {"b": "int", "i": "int", "u": "int", "f": "float", "U": "utf8", "S": "bytes"}
     if array.dtype.kind not in kinds:
         raise SpecError(f"the array {name!r} has the dtype {array.dtype}, which no codec can store: convert it")

@@ -49,7 +49,9 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", 
 _SIGHT = 1000
 
 
-def open_source(source: Any, kind: str | None = None, **options: Any) -> Source | Stream:
+def open_source(
+    source: Any, kind: str | None = None, *, types: Mapping[str, str] | None = None, **options: Any
+) -> Source | Stream:
     """Make a source of a path or an object.
 
     Args:
@@ -57,6 +59,7 @@ def open_source(source: Any, kind: str | None = None, **options: Any) -> Source 
             a dict of arrays; or a path: a folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy`
             file, or a dataset.
         kind: The kind of source at the path; by default it is detected. `files` packs a folder of images as files.
+        types: Types of fields, for dicts whose values have no obvious type.
         options: Options of that kind of source.
 
     Raises:
@@ -82,9 +85,9 @@ def open_source(source: Any, kind: str | None = None, **options: Any) -> Source 
     if isinstance(source, np.ndarray) or (isinstance(source, Mapping) and source):
         return Arrays(source)
     if isinstance(source, Sequence):
-        return Samples(source)
+        return Samples(source, types=types)
     if isinstance(source, Iterable):
-        return Stream(source)
+        return Stream(source, types=types)
     raise TypeError(f"{type(source).__name__} is not a source: bushel.sources describes what is")
 
 

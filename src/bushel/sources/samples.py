@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ from bushel.errors import SpecError
 from bushel.sources.base import Sample
 from bushel.spec import KEY
 
-__all__ = ["Samples", "Stream", "infer_spec"]
+__all__ = ["Samples", "Stream", "image_codec", "infer_spec"]
 
 _MAGIC = (
     (b"\xff\xd8\xff", "jpg"),
@@ -25,16 +27,23 @@ class Samples:
     Args:
         samples: The dicts, with the key under `__key__` if they have one.
         spec: Field names to types; by default they are inferred from the first sample.
+        types: Types of fields whose values have no obvious type. Not used with `spec`.
 
     Raises:
         SpecError: A type cannot be inferred from the first sample.
     """
 
-    def __init__(self, samples: Sequence[Sample], *, spec: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        *,
+        spec: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
+    ) -> None:
         if spec is None and not len(samples):
             raise SpecError("fields cannot be inferred without samples: pass spec=")
         self._samples = samples
-        self.spec: Mapping[str, str] = infer_spec(samples[0]) if spec is None else dict(spec)
+        self.spec: Mapping[str, str] = infer_spec(samples[0], types) if spec is None else dict(spec)
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -49,12 +58,19 @@ class Stream:
     Args:
         samples: The dicts, with the key under `__key__` if they have one.
         spec: Field names to types; by default they are inferred from the first sample.
+        types: Types of fields whose values have no obvious type. Not used with `spec`.
 
     Raises:
         SpecError: A type cannot be inferred from the first sample.
     """
 
-    def __init__(self, samples: Iterable[Sample], *, spec: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        samples: Iterable[Sample],
+        *,
+        spec: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
+    ) -> None:
         self._rest = iter(samples)
         self._first: list[Sample] = []
         if spec is None:
@@ -62,7 +78,7 @@ class Stream:
             if first is None:
                 raise SpecError("fields cannot be inferred without samples: pass spec=")
             self._first = [first]
-            spec = infer_spec(first)
+            spec = infer_spec(first, types)
         self.spec: Mapping[str, str] = dict(spec)
 
     def __iter__(self) -> Iterator[Sample]:
@@ -72,18 +88,65 @@ class Stream:
         yield from self._rest
 
 
-def infer_spec(sample: Sample) -> dict[str, str]:
-    """The types of a sample's values: bytes are `jpg`, `png` or `bytes` by how they begin, a list is a sequence.
+def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the types of a sample's values.
+
+    Bytes are `jpg`, `png` or `bytes` by their first bytes; a Pillow image or an array that looks like an image
+    is stored as one, see `image_codec`; a list is a sequence.
+
+    Args:
+        sample: The sample.
+        known: Types of fields whose values have no obvious type.
 
     Raises:
-        SpecError: A value has no obvious type.
+        SpecError: A value has no obvious type, and its field is not in `known`.
     """
     if not isinstance(sample, Mapping):
         raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")
-    return {name: _type_of(name, value) for name, value in sample.items() if name != KEY}
+    spec = {}
+    for name, value in sample.items():
+        if name != KEY:
+            try:
+                spec[name] = _type_of(name, value)
+            except SpecError:
+                if known is None or name not in known:
+                    raise
+                spec[name] = known[name]
+    return spec
+
+
+_IMAGE_NAMES = re.compile(r"(.*[._])?(images?|imgs?|photos?|pictures?|frames?|rgb|gr[ae]y)")
+_CODEC_NAMES = re.compile(r"(.*[._])?(jpg|jpeg|png|webp|bmp|tif|tiff|ppm|pgm|gif)")
+
+
+def image_codec(name: str, value: Any) -> str | None:
+    """Return the codec of a Pillow image, or of an array in an image field; None for other values.
+
+    A field that is named like an image codec (`jpg`, `left.png`) gets that codec. Otherwise a Pillow image that was
+    read from a JPEG gets `jpg`, and other images get `png`, which loses nothing. An array is an image if it is uint8,
+    its shape is HxW, HxWx1, HxWx3 or HxWx4, and its field is named `image`, `img`, `photo`, `picture`, `frame`, `rgb`
+    or `gray`, also in the plural and after a dot or underscore (`left_image`), or like an image codec.
+    """
+    codec = _CODEC_NAMES.fullmatch(name.lower())
+    if isinstance(value, np.ndarray):
+        channels = 1 if value.ndim == 2 else value.shape[2] if value.ndim == 3 else 0
+        if value.dtype != np.uint8 or channels not in (1, 3, 4) or 0 in value.shape:
+            return None
+        if codec is None and _IMAGE_NAMES.fullmatch(name.lower()) is None:
+            return None
+        return codec[2] if codec is not None else "png"
+    if "PIL.Image" not in sys.modules:  # without Pillow's module there are no Pillow images
+        return None
+    from PIL import Image
+
+    if not isinstance(value, Image.Image):
+        return None
+    return codec[2] if codec is not None else "jpg" if value.format in ("JPEG", "MPO") else "png"
 
 
 def _type_of(name: str, value: Any) -> str:
+    if (image := image_codec(name, value)) is not None:
+        return image
     if isinstance(value, bytes | bytearray | memoryview):
         head = bytes(memoryview(value)[:8])
         return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")

@@ -239,7 +239,7 @@ class TestErrors:
             ({"resize": (3, 0)}, "resize"),
             ({"inter_method": 7}, "7"),
             ({"parts": 0}, "parts"),
-            ({"parts": 2, "part": 2}, "part 2 of 2"),
+            ({"parts": 2, "part": 2}, "part=2 does not exist"),
             ({"labels": [1]}, "labels go with an array"),
             ({"pass_through": True}, "pass_through"),
         ],

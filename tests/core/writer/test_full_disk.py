@@ -24,8 +24,8 @@ from bushel.compat.granular import BagWriter
 from bushel.compat.mxnet.recordio import MXRecordIO
 from bushel.compat.webdataset import TarWriter
 from bushel.errors import is_out_of_room
-from bushel.ingest.errorlog import ErrorLog
-from bushel.ingest.prepare import Bad
+from bushel.ingest.sample_encoder import BadItem
+from bushel.ingest.side_files import ErrorLog
 
 FULL = Path("/dev/full")
 ADVICE = "make room there, and go on with mode='resume': what was whole before is kept"
@@ -118,7 +118,7 @@ def test_an_index_that_cannot_be_written_is_named_and_no_half_of_it_stays(tmp_pa
 
 def test_the_list_of_bad_items_is_named(tmp_path: Path) -> None:
     log = ErrorLog(tmp_path / "out.errors.jsonl")
-    bad = Bad(0, "a key", None, ValueError("x" * 500))
+    bad = BadItem(0, "a key", None, ValueError("x" * 500))
     with little_room(100), pytest.raises(OSError, match="too large") as caught:
         log.add(bad)
     assert caught.value.filename == str(log.path)

@@ -20,10 +20,10 @@ from tests.storage.objects.range_server import Server
 
 import bushel
 from bushel import sources
+from bushel.core.progress import Progress
 from bushel.errors import FormatError, TooManyErrors, UnsupportedError
-from bushel.ingest.lists import find_images, write_lists
-from bushel.ingest.packing import Progress
-from bushel.ingest.prepare import Preparer, Ready
+from bushel.ingest import find_images, write_lists
+from bushel.ingest.sample_encoder import EncodedSample, SampleEncoder
 from bushel.sources.base import Fetching, Traceable
 from bushel.sources.files import walk
 from bushel.sources.opening import kind_of, open_source
@@ -227,11 +227,13 @@ class TestFetching:
         fields = parse_spec({"image": "jpg"})
         codecs = {"image": "jpg"}
         results = [
-            Preparer(source, fields, codecs, codecs, {}, 0, False, False, frozenset(), None, True)(range(2, 40))
+            SampleEncoder(source, fields, codecs, codecs, {}, 0, False, False, frozenset(), None, True)(range(2, 40))
             for source in (sources.ImageFolder(local), sources.ImageFolder(remote))
         ]
         assert results[0] == results[1]
-        assert [result.key for result in results[1] if isinstance(result, Ready)] == [f"{n:03d}" for n in range(2, 40)]
+        assert [result.key for result in results[1] if isinstance(result, EncodedSample)] == [
+            f"{n:03d}" for n in range(2, 40)
+        ]
         assert sizes == [38]
 
     def test_a_subclass_keeps_its_way(self, buckets: Buckets, tmp_path: Path) -> None:
@@ -297,7 +299,10 @@ class TestPack:
         assert buckets.staged() == []
         assert list(buckets.scratch.glob("bushel-*/*")) == []
 
-    def test_a_killed_run_resumes_on_another_machine(self, buckets: Buckets, tmp_path: Path) -> None:
+    def test_a_killed_run_resumes_on_another_machine(
+        self, buckets: Buckets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("bushel.core.progress._INTERVAL_SECONDS", 0)
         files = {f"{number:02d}.jpg": b"nonsense" if number in (1, 6) else jpeg(number) for number in range(20)}
         local, remote = both(tmp_path, files)
         options: dict[str, Any] = {"container": "tar", "shard_samples": 4, "workers": 1, "max_errors": 2}
@@ -308,7 +313,7 @@ class TestPack:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            bushel.pack(str(remote), "s3://bucket/out", report=stop, **options)
+            bushel.pack(str(remote), "s3://bucket/out", progress=stop, **options)
         shutil.rmtree(buckets.scratch)
         buckets.scratch.mkdir()
         done = bushel.pack(str(remote), "s3://bucket/out", mode="resume", **options)

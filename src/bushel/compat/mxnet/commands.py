@@ -11,8 +11,7 @@ from pathlib import Path
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
 from bushel.containers.recordio.idx import format_idx
 from bushel.containers.recordio.scan import scan
-from bushel.ingest import Packed
-from bushel.ingest.lists import IM2REC_SUFFIXES, ListPlan, find_images, list_parts, write_lists
+from bushel.ingest import IM2REC_SUFFIXES, ListPlan, PackResult, find_images, list_parts, write_lists
 from bushel.sources.lists import ListLine
 from bushel.storage import as_path, open_file, write_whole
 
@@ -107,7 +106,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _list(options: argparse.Namespace) -> int:
-    plan = ListPlan(options.chunks, options.train_ratio, options.test_ratio, 0 if options.shuffle else None, True)
+    plan = ListPlan(options.chunks, options.train_ratio, options.test_ratio, options.shuffle, im2rec_order=True)
     lines = list(find_images(options.root, suffixes=options.exts, recursive=options.recursive))
     if not lines:
         hint = "" if options.recursive else ": --recursive looks into its folders"
@@ -166,7 +165,7 @@ def _belongs(name: str, start: str) -> bool:
     return not (len(border) == 2 and border.isalnum())
 
 
-def _told(packed: Packed) -> int:
+def _told(packed: PackResult) -> int:
     """Say what was done; what could not be packed has been logged.
 
     Returns:

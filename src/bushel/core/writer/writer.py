@@ -27,7 +27,7 @@ from bushel.storage import as_path, is_object, leave_workplace, workplace
 
 __all__ = ["Writer"]
 
-Mode = Literal["create", "append", "resume"]
+Mode = Literal["create", "append", "resume", "overwrite"]
 
 _CHECKPOINT_SECONDS = 1.0
 _NO_ROOM = "make room there, and go on with mode='resume': what was whole before is kept"

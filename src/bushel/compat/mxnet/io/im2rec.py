@@ -19,9 +19,7 @@ from bushel.compat.mxnet.ndarray import Array
 from bushel.compat.mxnet.pixels import encode
 from bushel.compat.mxnet.resampling import BILINEAR, method_for, resize
 from bushel.core.index.sidecar import FOLDER
-from bushel.ingest import Packed, pack
-from bushel.ingest.errorlog import beside
-from bushel.ingest.packplan import part_path
+from bushel.ingest import PackResult, error_log_path, pack, part_path
 from bushel.storage import AnyPath, as_path, read_text, remove
 
 __all__ = ["Im2recParams", "convert", "im2rec"]
@@ -40,8 +38,8 @@ class Im2recParams:
         pack_label: Keep all labels of a line; otherwise the first.
         parts: Cut the list, by position, into so many files.
         part: Make only this one, counted from 0.
-        max_errors: Images of each part that may be missing or damaged: a number, or a share between 0 and 1; None for
-            any. Each is logged.
+        max_errors: Number of images that may be missing or damaged, or their share between 0 and 1; None for any
+            number. Each is logged.
         shuffle: Pack in a random order.
         seed: Of that order, and of random transforms.
         root: The folder of the images; by default that of the list.
@@ -166,7 +164,7 @@ def im2rec(
 
 def convert(
     list_file: Any, target: AnyPath, params: Im2recParams, transforms: Compose | Iterable[Callable[..., Any]] = ()
-) -> Packed:
+) -> PackResult:
     """Do what `im2rec` does, into this file.
 
     Returns:
@@ -190,17 +188,17 @@ def convert(
             spec=spec,
             transforms=None if params.pass_through else {"image": [_Prepare(params, steps)]},
             check=params.check,
-            shuffle=params.seed if params.shuffle else None,
+            shuffle=params.shuffle,
             seed=params.seed,
             parts=parts,
             part=params.part,
-            max_errors=len(source) if params.max_errors is None else params.max_errors,
+            max_errors=params.max_errors,
             mode=params.mode,
             workers=params.num_workers,
         )
     finally:
         for one in targets:
-            _tell(beside(cast("Any", one), "errors.jsonl"))
+            _tell(error_log_path(cast("Any", one)))
 
 
 def _source(list_file: Any, params: Im2recParams, steps: tuple[Any, ...]) -> tuple[Any, dict[str, str]]:

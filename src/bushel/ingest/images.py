@@ -1,0 +1,100 @@
+"""Image fields while packing: which fields hold images, what kind of file an image is, and tiling JPEGs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any, Literal
+
+from bushel.codecs import holds_image
+from bushel.codecs.base import Buffer
+from bushel.errors import CodecError
+from bushel.jpeg import tile
+from bushel.spec import Field
+
+__all__ = [
+    "KINDS",
+    "Jpeg",
+    "base_codec",
+    "fields_to_tile",
+    "image_fields",
+    "image_kind",
+    "tile_values",
+]
+
+KINDS: Mapping[str, tuple[bytes, ...]] = {
+    "jpg": (b"\xff\xd8\xff",),
+    "png": (b"\x89PNG\r\n\x1a\n",),
+    "webp": (b"RIFF",),
+    "bmp": (b"BM",),
+    "gif": (b"GIF87a", b"GIF89a"),
+    "tif": (b"II*\0", b"MM\0*"),
+    "ppm": (b"P6", b"P3"),
+    "pgm": (b"P5", b"P2"),
+    "pbm": (b"P4", b"P1"),
+}
+"""The magic bytes of each image codec."""
+
+_ALIASES = {"jpeg": "jpg", "tiff": "tif"}
+_MAGIC_BYTES = 8
+
+Jpeg = Literal["tile"] | None
+"""Treatment of JPEGs: `tile` stores them as tiled JPEGs (docs/tiled-jpeg.md), None stores them unchanged."""
+
+
+def base_codec(codec: str) -> str:
+    """Return the name of a codec without parameters, the same for all of its spellings."""
+    base = codec.partition("(")[0]
+    return _ALIASES.get(base, base)
+
+
+def image_fields(fields: Mapping[str, Field]) -> list[str]:
+    """Return the names of the fields that hold still images."""
+    return [name for name, field in fields.items() if holds_image(field.codec)]
+
+
+def image_kind(data: Buffer) -> str | None:
+    """Return the kind of an image file, a name in `KINDS`, or None if the bytes are not an image.
+
+    File names are not reliable: every large collection holds a PNG that is called .jpg.
+    """
+    head = bytes(memoryview(data)[:_MAGIC_BYTES])
+    return next((kind for kind, magics in KINDS.items() if head.startswith(magics)), None)
+
+
+def fields_to_tile(jpeg: Jpeg, codecs: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of the fields whose JPEGs are to be tiled.
+
+    Args:
+        jpeg: See `bushel.pack`.
+        codecs: Field to the codec of the stored bytes.
+
+    Raises:
+        ValueError: `jpeg` is invalid.
+    """
+    if jpeg is None:
+        return frozenset()
+    if jpeg != "tile":
+        raise ValueError(f"invalid jpeg={jpeg!r}: write 'tile' or None")
+    return frozenset(name for name, codec in codecs.items() if base_codec(codec) in ("jpg", "image"))
+
+
+def tile_values(values: Mapping[str, Any], fields: Set[str]) -> dict[str, Any]:
+    """Return the stored values of a sample with the JPEGs in `fields` tiled.
+
+    Tiled JPEGs and images of other kinds stay as they are.
+
+    Raises:
+        CodecError: An image is damaged. The error names the field.
+    """
+    tiled = dict(values)
+    for name in fields & values.keys():
+        value = values[name]
+        try:
+            tiled[name] = list(map(_tiled, value)) if isinstance(value, list) else _tiled(value)
+        except CodecError as error:
+            raise CodecError(f"field {name!r}: {error}", **{**error.details, "field": name}) from error
+    return tiled
+
+
+def _tiled(data: Buffer | None) -> Buffer | None:
+    return data if data is None or image_kind(data) not in ("jpg", None) else tile(data)

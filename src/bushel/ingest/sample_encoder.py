@@ -1,0 +1,266 @@
+"""Fetch, transform and encode one sample of a source.
+
+A `SampleEncoder` is a plain value that works in threads and, pickled, in worker processes. It does not raise: an item
+that cannot be packed becomes a `BadItem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bushel import kernels
+from bushel.codecs import get_codec, holds_image
+from bushel.codecs.base import Buffer, codec_error, found_bytes
+from bushel.codecs.image import ImageReading, as_pixels, decode_image
+from bushel.errors import SpecError
+from bushel.ingest.images import KINDS, base_codec, image_kind, tile_values
+from bushel.loader.transforms import generator
+from bushel.sources.base import Fetching, Sample, Source, Traceable
+from bushel.spec import KEY, Field
+from bushel.transforms.fused import DecodePlan, decode_into, image_size, is_upright, plan_decode
+from bushel.transforms.spatial import Geometry, Image
+from bushel.transforms.values import Call, Transform
+
+__all__ = ["BadItem", "EncodedSample", "FieldSteps", "Item", "SampleEncoder", "encoded_bytes"]
+
+Item = int | tuple[int, Sample]
+"""A position of a source; for a stream, the position and the sample."""
+
+Generators = Callable[[], np.random.Generator]
+"""Return a new random generator in its initial state."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedSample:
+    """A sample as the writer stores it.
+
+    Attributes:
+        position: Position in the source.
+        key: Key, or None.
+        values: Field to stored bytes, or to a list of them.
+        size: Number of stored bytes.
+    """
+
+    position: int
+    key: str | None
+    values: dict[str, Any]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BadItem:
+    """An item that cannot be packed.
+
+    Attributes:
+        position: Position in the source.
+        key: Key, if known.
+        path: Origin of the item, if known.
+        error: The reason.
+    """
+
+    position: int
+    key: str | None
+    path: str | None
+    error: Exception
+
+
+def encoded_bytes(results: Sequence[EncodedSample | BadItem]) -> int:
+    """Return the number of bytes that encoded samples hold."""
+    return sum(result.size for result in results if isinstance(result, EncodedSample))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSteps:
+    """The transforms of one field. A crop or resize at the beginning is fused into the decoding of JPEGs.
+
+    Attributes:
+        calls: All transforms, for a decoded value.
+        plan: The transforms that are fused into decoding, or None.
+        rest: The transforms that follow the plan.
+    """
+
+    calls: tuple[Call, ...]
+    plan: DecodePlan | None
+    rest: tuple[Call, ...]
+
+    @classmethod
+    def of(cls, functions: Sequence[Transform]) -> FieldSteps:
+        """Plan the transforms of a field."""
+        calls = tuple(map(Call.of, functions))
+        plan = plan_decode(functions)
+        if not plan.spatial or plan.normalise is not None or plan.layout != "HWC":
+            return cls(calls, None, ())
+        return cls(calls, plan, tuple(map(Call.of, plan.rest)))
+
+    def on_stored(self, codec: str, data: Buffer, generators: Generators) -> Any:
+        """Transform an encoded value.
+
+        Args:
+            codec: Codec of the bytes.
+            data: The bytes.
+            generators: Makes the random generator.
+
+        Returns:
+            The result; `data` itself if no transform changed the value.
+
+        Raises:
+            CodecError: The bytes are damaged.
+            Exception: A transform raised.
+        """
+        if self.plan is None or image_kind(data) != "jpg":
+            decoded = get_codec(codec).decode(data)
+            changed = self.on_value(decoded, generators)
+            return data if changed is decoded else changed
+        rng, size = generators(), image_size(data)
+        geometry = self.plan.geometry(*size, rng)
+        if geometry != Geometry.whole(*size):
+            return _apply(self.rest, _decode_region(self.plan, data, geometry), rng)
+        decoded = get_codec(codec).decode(data)
+        changed = _apply(self.rest, decoded, rng)
+        return data if changed is decoded else changed
+
+    def on_value(self, value: Any, generators: Generators) -> Any:
+        """Transform a decoded value."""
+        return _apply(self.calls, value, generators())
+
+
+def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator) -> Any:
+    for call in calls:
+        value = call.function(value, rng=rng) if call.random else call.function(value)
+    return value
+
+
+def _decode_region(plan: DecodePlan, data: Buffer, geometry: Geometry) -> Image:
+    width, height = geometry.size
+    channels = 1 if kernels.jpeg_header(data).components == 1 else 3
+    out = np.empty((1, height, width, channels), np.uint8)
+    errors = decode_into(plan, [data], [geometry], out)
+    if errors:
+        raise errors[0]
+    return out[0, :, :, 0] if channels == 1 else out[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleEncoder:
+    """Turns items of a source into stored values.
+
+    Attributes:
+        source: The source; None for a stream, whose items contain the samples.
+        fields: The fields as the writer declares them.
+        given: Field to codec of the source's spec: the codec of bytes that the source returns.
+        codecs: Field to codec of the bytes that the container stores.
+        steps: Field to transforms.
+        seed: Seed of the transforms' randomness.
+        orient: Whether to rotate images as their Exif orientation says.
+        check: Whether to decode images that are stored unchanged, to find damaged ones.
+        tiled: Fields whose JPEGs are tiled.
+        key: Maps every key to the stored key.
+        keyed: Whether samples keep their keys.
+    """
+
+    source: Source | None
+    fields: Mapping[str, Field]
+    given: Mapping[str, str]
+    codecs: Mapping[str, str]
+    steps: Mapping[str, FieldSteps]
+    seed: int
+    orient: bool
+    check: bool
+    tiled: frozenset[str]
+    key: Callable[[str], str] | None
+    keyed: bool
+
+    def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
+        """Encode a batch."""
+        source = self.source
+        if isinstance(source, Fetching) and source.remote:
+            source = source.fetched([item for item in batch if isinstance(item, int)])
+        return [self._encode(item, source) for item in batch]
+
+    def _encode(self, item: Item, source: Source | None) -> EncodedSample | BadItem:
+        position, sample = (item, None) if isinstance(item, int) else item
+        key: str | None = None
+        try:
+            if sample is None and source is not None:
+                sample = source[position]
+            if not isinstance(sample, Mapping):
+                raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")  # noqa: TRY301
+            key = self._key(sample)
+            values = {
+                name: self._value(position, name, value) if name in self.fields else value
+                for name, value in sample.items()
+                if name != KEY
+            }
+            if self.tiled:
+                values = tile_values(values, self.tiled)
+        except Exception as error:
+            file = error.filename if isinstance(error, OSError) else None
+            return BadItem(position, key, self.origin(position) or (None if file is None else str(file)), error)
+        size = sum(
+            sum(map(len, value)) if isinstance(value, list) else 0 if value is None else len(value)
+            for value in values.values()
+        )
+        return EncodedSample(position, key if self.keyed else None, values, size)
+
+    def _key(self, sample: Sample) -> str | None:
+        key = sample.get(KEY)
+        return self.key(key) if self.key is not None and isinstance(key, str) else key
+
+    def origin(self, position: int) -> str | None:
+        """Return the path or other origin of an item, if the source knows it."""
+        if not isinstance(self.source, Traceable):
+            return None
+        try:
+            return self.source.origin(position)
+        except Exception:
+            return None
+
+    def _value(self, position: int, name: str, value: Any) -> Any:
+        field = self.fields[name]
+        if value is None:
+            return None
+        if not field.sequence:
+            return self._element(position, field, value)
+        if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
+            raise SpecError(f"field {name!r} is a sequence: expected a list of values, not {type(value).__name__}")
+        return [self._element(position, field, element) for element in value]
+
+    def _element(self, position: int, field: Field, value: Any) -> Any:
+        codec = self.codecs[field.name]
+        given = isinstance(value, bytes | bytearray | memoryview)
+        if given and self.orient and (kind := image_kind(value)) and holds_image(codec) and not is_upright(value):
+            codec = kind if codec == "image" else codec
+            value, given = decode_image(value, ImageReading(orient=True), codec), False
+        elif not given:
+            value = as_pixels(value, orient=self.orient)
+        if steps := self.steps.get(field.name):
+            generators = partial(generator, self.seed, 0, position)
+            if given:
+                changed = steps.on_stored(self.given[field.name], value, generators)
+            else:
+                changed = steps.on_value(value, generators)
+            if changed is not value:
+                if isinstance(changed, bytes | bytearray | memoryview):
+                    return changed
+                value, given = changed, False
+        return self._as_stored(self.given[field.name], codec, value) if given else get_codec(codec).encode(value)
+
+    def _as_stored(self, given: str, codec: str, value: Any) -> Any:
+        """Return encoded bytes unchanged if the container stores them so, else in the codec of the container."""
+        kind = base_codec(codec)
+        if not holds_image(codec):
+            return value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
+        found = image_kind(value)
+        if found is None:
+            raise codec_error(codec, f"an image ({', '.join(KINDS)})", found_bytes(value))
+        decode = get_codec(codec).decode
+        if kind not in ("image", found):
+            return get_codec(codec).encode(decode(value))
+        if self.check:
+            decode(value)
+        return value

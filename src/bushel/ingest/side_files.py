@@ -1,0 +1,210 @@
+"""Files beside a packed dataset: the error log, the state of an unfinished run, and the numbers of label names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bushel.core.index.sidecar import FOLDER
+from bushel.errors import FormatError, StateError, naming
+from bushel.ingest.sample_encoder import BadItem
+from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, write_whole
+
+__all__ = [
+    "ErrorLog",
+    "PackState",
+    "error_log_path",
+    "error_text",
+    "labels_path",
+    "load_labels",
+    "save_labels",
+]
+
+
+def _beside(target: AnyPath, suffix: str) -> AnyPath:
+    """Return the path of a file beside a dataset, such as `out/train.rec.errors.jsonl`.
+
+    The file is not in the dataset's folder, where some original readers take every file for a part of the dataset.
+    """
+    if isinstance(target, Path) and not target.name:
+        target = target.resolve()
+    return target.parent / f"{target.name}.{suffix}"
+
+
+def error_log_path(target: AnyPath, part: str = "") -> AnyPath:
+    """Return the path of the error log: `TARGET.errors.jsonl`, or `TARGET.PART.errors.jsonl` for a part in a folder."""
+    return _beside(target, f"{part}.errors.jsonl" if part else "errors.jsonl")
+
+
+def error_text(error: BaseException) -> str:
+    """Return an error as one line of text."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class ErrorLog:
+    """A file with one line for each item that could not be packed. Without errors, the file does not exist.
+
+    A line is handed to the system before any sample after that item, so after a kill the log lists every item that was
+    skipped among the samples that were kept. For a dataset in an object store, the log is written locally and
+    uploaded by `publish` before every shard. When a dataset is overwritten, the log is written to the staging folder
+    and `publish` replaces the old log.
+
+    Args:
+        path: Final path of the file.
+        staging: Folder for the file until it is published; by default it is written to its final path if that is local.
+    """
+
+    def __init__(self, path: AnyPath, *, staging: Path | None = None) -> None:
+        self.path = path
+        if staging is None and isinstance(path, Path):
+            self._file = path
+        else:
+            self._file = (staging or make_workplace(path)) / "errors.jsonl"
+        self._published = True
+
+    def clear(self) -> None:
+        """Remove the log of an earlier run."""
+        self._file.unlink(missing_ok=True)
+        self._changed()
+        self.publish()
+
+    def add(self, bad: BadItem) -> None:
+        """Add a bad item."""
+        line = {"position": bad.position, "key": bad.key, "path": bad.path, "error": error_text(bad.error)}
+        with naming(self._file), open(self._file, "a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        self._changed()
+
+    def _changed(self) -> None:
+        self._published = self._file is self.path
+
+    def publish(self) -> None:
+        """Write the log to its final path, unless it is there already."""
+        if self._published:
+            return
+        if self._file.exists():
+            write_whole(self.path, self._file.read_bytes())
+        else:
+            remove(self.path)
+        self._published = True
+
+    def finish(self) -> None:
+        """Publish the log and remove the local copy."""
+        self.publish()
+        if self._file is not self.path:
+            self._file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._file.parent.rmdir()
+
+    def positions(self) -> list[int]:
+        """Return the positions of the listed items, in the order in which they were met.
+
+        Raises:
+            FormatError: A line is invalid. The last line may be truncated by a kill.
+        """
+        try:
+            lines = read_text(self._file if self._file.exists() else self.path).split("\n")
+        except FileNotFoundError:
+            return []
+        found = []
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                found.append(int(json.loads(line)["position"]))
+            except (ValueError, KeyError, TypeError) as error:
+                raise FormatError(
+                    f"line {number} is not an entry of an error log: {line[:80]!r}",
+                    file=str(self.path),
+                    hint="mode='resume' needs this file unchanged: pack to another target, or use mode='overwrite'",
+                ) from error
+        return found
+
+    def keep(self, count: int) -> None:
+        """Keep only the first `count` lines. The items of the others will be packed again."""
+        try:
+            text = read_text(self._file if self._file.exists() else self.path)
+        except FileNotFoundError:
+            return
+        if lines := text.splitlines(keepends=True)[:count]:
+            write_whole(self._file, "".join(lines).encode("utf-8", "surrogateescape"))
+        else:
+            self._file.unlink(missing_ok=True)
+        self._changed()
+
+
+class PackState:
+    """A small file beside an unfinished dataset that describes the run. `finish` removes it.
+
+    Args:
+        root: The dataset's folder, or the folder that contains its file.
+        name: Name of the file, or empty.
+        plan: The arguments that decide which sample is written where.
+    """
+
+    def __init__(self, root: AnyPath, name: str, plan: Mapping[str, Any]) -> None:
+        self._path = root / FOLDER / f"{name or 'dataset'}.pack.json"
+        self._plan = dict(plan)
+
+    def begin(self, first: int) -> None:
+        """Record that the samples of this run start at position `first` of the dataset."""
+        write_whole(self._path, json.dumps({"first": first, **self._plan}).encode())
+
+    def first(self) -> int:
+        """Return the position in the dataset of the first sample of this run.
+
+        Raises:
+            StateError: The file describes another run.
+        """
+        try:
+            noted = json.loads(read_whole(self._path))
+        except FileNotFoundError:  # finished, or never begun
+            return 0
+        except ValueError as error:
+            raise StateError(f"{self._path} is damaged: pack to another target, or use mode='overwrite'") from error
+        first = noted.pop("first")
+        for name, value in self._plan.items():
+            if noted.get(name) != value:
+                raise StateError(
+                    f"the interrupted run had {name}={noted.get(name)}, but this call has {name}={value}. Resume with "
+                    "the same arguments, or use mode='overwrite'"
+                )
+        return int(first)
+
+    def finish(self) -> None:
+        """Remove the file."""
+        remove(self._path)
+        if isinstance(self._path, Path):
+            with suppress(OSError):  # the folder holds sidecars, or another dataset is being written
+                self._path.parent.rmdir()
+
+
+def labels_path(target: AnyPath, container: str) -> AnyPath:
+    """Return the path of `label2idx.json`: in the folder of gulp chunks, as in GulpIO; else beside the dataset."""
+    if container == "gulp" and not target.name.endswith(".gulp"):
+        return target / "label2idx.json"
+    return _beside(target, "label2idx.json")
+
+
+def load_labels(path: AnyPath) -> dict[str, int]:
+    """Return the numbers of label names in a file; empty if the file does not exist.
+
+    Raises:
+        FormatError: The file is malformed.
+    """
+    try:
+        labels = json.loads(read_whole(path))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise FormatError(f"invalid JSON: {error}", file=str(path)) from error
+    if not isinstance(labels, dict) or not all(type(number) is int for number in labels.values()):
+        raise FormatError("expected a map of label names to whole numbers", file=str(path))
+    return labels
+
+
+def save_labels(path: AnyPath, labels: Mapping[str, int]) -> None:
+    """Write the numbers of label names, atomically."""
+    write_whole(path, json.dumps(labels, ensure_ascii=False).encode())
