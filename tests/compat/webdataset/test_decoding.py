@@ -14,7 +14,7 @@ from tests.compat.webdataset.shards import jpeg, png
 import bushel.compat.webdataset as wds
 from bushel.compat.webdataset.autodecode import Decoder, ImageHandler, basichandlers, default_decoder
 from bushel.compat.webdataset.encoders import default_handlers
-from bushel.compat.webdataset.inorder import map_ahead
+from bushel.compat.webdataset.stages import map_ahead
 
 
 def test_fields_decode_by_their_last_extension() -> None:
@@ -169,7 +169,7 @@ class Slow:
 
 
 def test_threads_keep_the_order_and_errors_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bushel.compat.webdataset.inorder._threads", lambda: 4)
+    monkeypatch.setattr("bushel.compat.webdataset.stages._threads", lambda: 4)
     found: list[int] = []
     with pytest.raises(ValueError, match="13"):
         found.extend(map_ahead(range(20), Slow()))

@@ -216,7 +216,7 @@ def test_what_is_no_archive_is_not_kept(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="exit status 1"):
         cache.get_file("pipe:echo page; false")
     assert list((tmp_path / "cache").iterdir()) == []
-    with pytest.raises(ValueError, match="cannot be the name"):
+    with pytest.raises(ValueError, match="cannot be the file name"):
         FileCache(str(tmp_path), url_to_name=lambda url: "../x", allow_commands=True).get_file("pipe:true")
     assert cache.get_file(str(tmp_path)) == str(tmp_path)
     assert [list(cache(["pipe:false"])) for cache in [FileCache(str(tmp_path), handler=wds.ignore_and_stop)]] == [[]]

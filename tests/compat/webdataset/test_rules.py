@@ -46,7 +46,7 @@ def test_rename_changes_the_matching_portion(rule: Any) -> None:
 
 
 def test_two_fields_with_one_name_are_an_error() -> None:
-    with pytest.raises(ValueError, match=r"sample 'k' become '.img', '.png' the second"):
+    with pytest.raises(ValueError, match=r"sample 'k' become '.img': '.png' is the second"):
         map_by_rules({"__key__": "k", ".jpg": 1, ".png": 2}, [(Rename(re.compile(r"\.(jpg|png)$"), ".img"), double)])
 
 

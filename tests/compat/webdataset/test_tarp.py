@@ -37,7 +37,7 @@ def test_create_follows_a_recipe(folder: Path) -> None:
     assert main(["create", "r", "-o", "few.tar", "--count", "2"]) == 0
     assert files_of(folder / "few.tar") == wanted[:2]
     (folder / "r").write_text("a.jpg\n")
-    with pytest.raises(FormatError, match="line 1 is no name and source"):
+    with pytest.raises(FormatError, match="line 1 needs a name and a source"):
         main(["create", "r", "-o", "out.tar"])
     assert files_of(folder / "out.tar") == wanted  # a command that fails changes nothing
 

@@ -123,7 +123,7 @@ def test_urls_are_split_and_variables_put_in(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("WDS_ROOT", "/data/${SUB}")
     monkeypatch.setenv("WDS_SUB", "x")
     assert expand_urls("${ROOT}/{0..1}.tar::b.tar") == ["/data/x/0.tar", "/data/x/1.tar", "b.tar"]
-    with pytest.raises(KeyError, match="missing environment variable WDS_NOTHING"):
+    with pytest.raises(KeyError, match="environment variable WDS_NOTHING is not set"):
         expand_urls("${NOTHING}")
     assert expand_source(iter(["a", "b"]), 1) == ["a"]
     with pytest.raises(ValueError, match="cannot handle"):
@@ -272,5 +272,5 @@ def test_without_pytorch(tmp_path: Path) -> None:
     )
     assert done.stdout.splitlines() == [
         "[[0, 1, 2, 3], [4, 5]]",
-        "a WebLoader is PyTorch's DataLoader: `pip install torch`",
+        "WebLoader needs PyTorch: run `pip install torch`",
     ]

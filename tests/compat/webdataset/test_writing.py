@@ -110,7 +110,7 @@ def test_compressed_archives(tmp_path: Path, suffix: str) -> None:
         ({"__key__": "a", "what": object()}, "no handler found for what"),
         ({"__key__": "a", "_meta": 3}, "metadata must be of string type"),
         ({"__key__": "a", "jpg": np.full((2, 2), 1.5)}, "image values out of range"),
-        ({"__key__": "a", "jpg": np.zeros((2, 2, 4), np.uint8)}, "HxWx3, not of shape"),
+        ({"__key__": "a", "jpg": np.zeros((2, 2, 4), np.uint8)}, "HxWx3, not \\("),
         ({"__key__": "a", "npz": [1]}, "dict of arrays"),
     ],
 )
@@ -133,7 +133,7 @@ def test_encoders_of_ones_own() -> None:
     with pytest.raises(ValueError, match="doesn't map to a bytes"):
         wds.TarWriter(io.BytesIO(), encoder=False).write({"__key__": "a", "n": "text"})
     for wrong in ({"format": "ZIP"}, {"compress": "zip"}):
-        with pytest.raises(ValueError, match="is none of"):
+        with pytest.raises(ValueError, match="unknown"):
             wds.TarWriter(io.BytesIO(), **wrong)  # type: ignore[arg-type]
 
 
@@ -233,7 +233,7 @@ def test_shards_have_a_largest_size(tmp_path: Path) -> None:
     assert [len(files_of(tmp_path / f"{i}.tar")) for i in range(3)] == [2, 2, 2]
     assert len(list(tmp_path.iterdir())) == 3
     for pattern in ("x.tar", "%d-%d.tar"):
-        with pytest.raises(TypeError, match="one place for the number"):
+        with pytest.raises(TypeError, match="no single place for the number"):
             wds.ShardWriter(pattern)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -11,14 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from bushel.codecs import get_codec
-from bushel.compat.webdataset.currying import pipelinefilter
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.images import IMAGE_EXTENSIONS, ImageHandler, imagehandler, imagespecs
-from bushel.compat.webdataset.inorder import map_ahead
 from bushel.compat.webdataset.permission import NotAllowedError, check_pickle
+from bushel.compat.webdataset.stages import map_ahead, pipelinefilter
 from bushel.errors import CodecError
 
 __all__ = [
@@ -44,33 +44,21 @@ __all__ = [
 ]
 
 FieldDecoder = Callable[[str, Any], Any]
-"""From an extension with its dot and data to a value, None for "not mine", or a `Continue`."""
+"""A function of extension (with its dot) and data. Returns a value, None for other extensions, or a `Continue`."""
 
 pytorch_weights_only = os.environ.get("WDS_PYTORCH_WEIGHTS_ONLY", "1") != "0"
-"""Whether `.pth` is only read as tensors. The original's default is to run what is in the file."""
+"""Whether `.pth` files may hold only tensors. The original runs what is in the file by default."""
 
 
 class Continue:
-    """What a decoder returns to have the next ones go on with other data.
-
-    Args:
-        key: The extension from now on.
-        data: The data from now on.
-    """
+    """The result of a decoder after which the next decoders continue with another extension and other data."""
 
     def __init__(self, key: str, data: Any) -> None:
         self.key, self.data = key, data
 
 
 class DecodingError(Exception):
-    """A field could not be decoded; `__cause__` says why.
-
-    Attributes:
-        url: Of the shard.
-        key: Of the sample.
-        k: The field.
-        sample: The sample.
-    """
+    """A field could not be decoded: field `k` of the sample `key` in the shard `url`; `__cause__` says why."""
 
     def __init__(
         self, url: str | None = None, key: str | None = None, k: str | None = None, sample: dict[str, Any] | None = None
@@ -84,9 +72,7 @@ class DecodingError(Exception):
 
 
 def torch_loads(data: bytes, weights_only: bool | None = None) -> Any:
-    """What `torch.save` wrote. Anything but tensors is a pickle, and refused unless that is allowed."""
-    import io
-
+    """Load what `torch.save` wrote. Anything except tensors is a pickle, and refused unless pickles are allowed."""
     import torch
 
     only = pytorch_weights_only if weights_only is None else weights_only
@@ -98,13 +84,13 @@ def torch_loads(data: bytes, weights_only: bool | None = None) -> Any:
         if not only:
             raise
         raise NotAllowedError(
-            "'.pth' holds more than tensors, or something else: if you trust where the data come from, set the "
-            "environment variables BUSHEL_ALLOW_PICKLE=1 and WDS_PYTORCH_WEIGHTS_ONLY=0, or pass a decoder of your own"
+            "'.pth' holds more than tensors, or other data: if you trust where the data come from, set the "
+            "environment variables BUSHEL_ALLOW_PICKLE=1 and WDS_PYTORCH_WEIGHTS_ONLY=0, or pass your own decoder"
         ) from error
 
 
 def unpickle_loads(data: bytes) -> Any:
-    """A pickle, if that is allowed."""
+    """Load a pickle, if pickles are allowed."""
     check_pickle(".pyd")
     return pickle.loads(data)
 
@@ -129,17 +115,17 @@ decoders: dict[str, Callable[[bytes], Any]] = {
     "npz": get_codec("npz").decode,
     "cbor": _cbor,
 }
-"""What `basichandlers` knows. Programs add their own."""
+"""Decoders of `basichandlers`, by the last part of the extension. Programs add their own."""
 
 
 def basichandlers(key: str, data: bytes) -> Any:
-    """Decode text, numbers, JSON, arrays and so on, by the last part of the extension; None if it is none of these."""
+    """Decode by the last part of the extension. Return None for unknown extensions."""
     decoder = decoders.get(re.sub(r".*[.]", "", key))
     return None if decoder is None else decoder(data)
 
 
 def call_extension_handler(key: str, data: Any, f: Callable[[Any], Any], extensions: Iterable[str]) -> Any:
-    """`f(data)` if the key ends in one of the extensions, part by part; else None."""
+    """Return `f(data)` if the key ends in one of the extensions, part by part, else None."""
     parts = key.lower().split(".")
     for extension in extensions:
         target = extension.split(".")
@@ -149,61 +135,47 @@ def call_extension_handler(key: str, data: Any, f: Callable[[Any], Any], extensi
 
 
 def handle_extension(extensions: str, f: Callable[[Any], Any]) -> FieldDecoder:
-    """A decoder for extensions such as `"jpg jpeg"` or `"seg.jpg"`, in any case."""
+    """Return a decoder for extensions such as `"jpg jpeg"` or `"seg.jpg"`; case does not matter."""
     return partial(call_extension_handler, f=f, extensions=extensions.lower().split())
 
 
 def gzfilter(key: str, data: bytes) -> Continue | None:
-    """Unpack what is called `.gz`, and go on with what is in it.
+    """Decompress `.gz`, and continue with the content.
 
     Raises:
-        CodecError: It is no whole gzip file, or expands to more than a GiB.
+        CodecError: The gzip data are damaged or truncated, or expand to more than 1 GiB.
     """
-    if not key.endswith(".gz"):
-        return None
-    return Continue(key[:-3], get_codec("gzip(bytes)").decode(data))
+    return Continue(key[:-3], get_codec("gzip(bytes)").decode(data)) if key.endswith(".gz") else None
 
 
-def _in_a_file(key: str, data: bytes, extensions: str, load: Callable[[str], Any]) -> Any:
+def _by_file(key: str, data: bytes, module: str, function: str, extensions: str, **options: Any) -> Any:
+    """Write the data of these extensions into a temporary file, and call a function of an optional package."""
     extension = re.sub(r".*[.]", "", key)
     if extension not in extensions.split():
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"file.{extension}"
         path.write_bytes(data)
-        return load(str(path))
+        return getattr(import_module(module), function)(str(path), **options)
 
 
-def torch_video(key: str, data: bytes) -> Any:
-    """Videos, by torchvision."""
-    return _in_a_file(key, data, "mp4 ogv mjpeg avi mov h264 mpg webm wmv", _read_video)
-
-
-def _read_video(path: str) -> Any:
-    return import_module("torchvision.io").read_video(path, pts_unit="sec")
-
-
-def torch_audio(key: str, data: bytes) -> Any:
-    """Sound, by torchaudio."""
-    return _in_a_file(key, data, "flac mp3 sox wav m4a ogg wma", _read_audio)
-
-
-def _read_audio(path: str) -> Any:
-    return import_module("torchaudio").load(path)
+_VIDEOS, _SOUNDS = "mp4 ogv mjpeg avi mov h264 mpg webm wmv", "flac mp3 sox wav m4a ogg wma"
+torch_video = partial(_by_file, module="torchvision.io", function="read_video", extensions=_VIDEOS, pts_unit="sec")
+torch_audio = partial(_by_file, module="torchaudio", function="load", extensions=_SOUNDS)
 
 
 class Decoder:
-    """Decodes samples: for each field the first handler counts that returns something else than None.
+    """A decoder of samples: each field is the result of the first handler that does not return None.
 
     Args:
         handlers: Functions of extension (with its dot) and data.
-        pre: Handlers before these; `[gzfilter]` if not given.
-        post: Handlers behind these; `[basichandlers]` if not given.
-        only: Fields to decode: a list, or text with spaces; None for all.
-        partial: Whether fields that are no bytes are left as they are, and not refused.
+        pre: Handlers before these. Default: `[gzfilter]`.
+        post: Handlers after these. Default: `[basichandlers]`.
+        only: Fields to decode: a list, or text with spaces. Default: all.
+        partial: Whether fields that are not bytes are left as they are; else they are refused.
 
     Raises:
-        TypeError: Handlers are no list of functions.
+        TypeError: `handlers` is not a list of functions.
     """
 
     def __init__(
@@ -220,18 +192,18 @@ class Decoder:
         self.handlers = [*([gzfilter] if pre is None else pre), *handlers, *([basichandlers] if post is None else post)]
         for handler in self.handlers:
             if not callable(handler):
-                raise TypeError(f"{handler!r} is no function of extension and data")
+                raise TypeError(f"{handler!r} is not a function of extension and data")
         self.partial = partial
 
     @property
     def concurrent(self) -> bool:
-        """Whether samples gain from being decoded by several threads at once, and may be: all handlers are ours."""
+        """Whether several threads may and should decode samples: all handlers are built in, and one decodes images."""
         own = (gzfilter, basichandlers)
         images = [handler for handler in self.handlers if type(handler) is ImageHandler]
         return bool(images) and len(images) + sum(handler in own for handler in self.handlers) == len(self.handlers)
 
     def decode1(self, key: str, data: Any) -> Any:
-        """One field: what the handlers make of it, or the data."""
+        """Decode one field. Return the data if no handler does."""
         key = "." + key
         for handler in self.handlers:
             result = handler(key, data)
@@ -242,7 +214,7 @@ class Decoder:
         return data
 
     def decode(self, sample: dict[str, Any]) -> dict[str, Any]:
-        """A sample.
+        """Decode a sample.
 
         Raises:
             DecodingError: A field could not be decoded.
@@ -259,26 +231,25 @@ class Decoder:
                 elif self.partial and value is not None:
                     result[field] = value
                 else:
-                    _raise_not_bytes(field, value)
+                    kind = type(value).__name__
+                    raise CodecError(  # noqa: TRY301
+                        f"{field!r} is a {kind} and not bytes: decode once, or pass partial=True"
+                    )
             except Exception as error:
                 key, url = sample.get("__key__"), sample.get("__url__")
                 raise DecodingError(url=url, key=key, k=field, sample=sample) from error
         return result
 
     def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
-        """A sample.
+        """Decode a sample.
 
         Raises:
             DecodingError: A field could not be decoded.
-            TypeError: That is no sample.
+            TypeError: The sample is not a dict.
         """
         if not isinstance(sample, dict):
             raise TypeError(f"a Decoder takes dicts, not a {type(sample).__name__}: decode before to_tuple")
         return self.decode(sample)
-
-
-def _raise_not_bytes(field: str, value: object) -> NoReturn:
-    raise CodecError(f"{field!r} is a {type(value).__name__} and not bytes: decode once, or pass partial=True")
 
 
 default_decoder = Decoder([])
@@ -287,14 +258,7 @@ default_decoder = Decoder([])
 def _decode(
     data: Iterable[dict[str, Any]], *args: str | FieldDecoder, handler: Handler = reraise_exception, **kw: Any
 ) -> Iterator[dict[str, Any]]:
-    """Decode samples.
-
-    Args:
-        data: The source.
-        *args: Kinds of images, or decoders of fields.
-        handler: What to do about a sample that cannot be decoded.
-        **kw: As for `Decoder`.
-    """
+    """Decode samples. Arguments are image specifications and decoders of fields; the others are as for `Decoder`."""
     handlers: list[FieldDecoder] = [ImageHandler(x) if isinstance(x, str) else x for x in args]
     return map_ahead(data, Decoder(handlers, **kw), handler)
 

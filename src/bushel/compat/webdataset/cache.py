@@ -1,4 +1,4 @@
-"""Copies of remote shards in a folder."""
+"""Local copies of remote shards."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from urllib.parse import urlparse
 
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
+from bushel.compat.webdataset.stages import handled
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.errors import FormatError
 from bushel.storage import is_compressed
@@ -33,19 +34,19 @@ _LONGEST = 128
 
 
 def islocal(url: str) -> bool:
-    """Whether a URL is that of a local file."""
+    """Return whether a URL names a local file."""
     return urlparse(url).scheme in ("", "file")
 
 
 def check_tar_format(fname: str) -> bool:
-    """Whether a file begins as a tar archive does, or a compressed one."""
+    """Return whether a file starts like a tar archive, or like a compressed file."""
     with open(fname, "rb") as stream:
         head = stream.read(512)
     return is_compressed(head) or head[257:262] == b"ustar" or (len(head) == 512 and not any(head))
 
 
 def pipe_cleaner(spec: str) -> str:
-    """The URL that a `pipe:` command seems to be about; another text as it is."""
+    """Return the URL in a `pipe:` command, if there is one; else `spec` as it is."""
     if spec.startswith("pipe:"):
         for word in spec.removeprefix("pipe:").split(" "):
             if re.match(r"(https?|hdfs|gs|ais|s3):", word):
@@ -54,7 +55,7 @@ def pipe_cleaner(spec: str) -> str:
 
 
 def url_to_cache_name(url: str, ndir: int = 0) -> str:
-    """The name of the copy: the last part of a URL's path, and as many before it as asked for; commands are quoted."""
+    """Return the file name of a copy: the last `ndir + 1` parts of a URL's path; commands are quoted."""
     parsed = urlparse(url)
     if parsed.scheme in _PATHS:
         return "/".join(parsed.path.lstrip("/").split("/")[-1 - ndir :])
@@ -62,14 +63,14 @@ def url_to_cache_name(url: str, ndir: int = 0) -> str:
 
 
 class LRUCleanup:
-    """Removes the oldest files of a folder when they are too large together.
+    """Removal of the oldest files of a folder, down to `cache_size` bytes.
 
     Args:
         cache_dir: The folder.
         cache_size: Bytes that may stay.
-        keyfn: From a path to its age; what is smallest goes first.
-        verbose: Whether to say what is removed.
-        interval: Seconds between two looks; None: look each time.
+        keyfn: Age of a path; the smallest is removed first.
+        verbose: Whether to print what is removed.
+        interval: Seconds between two clean-ups; None: clean up at each call.
     """
 
     def __init__(
@@ -84,11 +85,11 @@ class LRUCleanup:
         self.verbose, self.interval, self.last_run = verbose, interval, 0.0
 
     def set_cache_dir(self, cache_dir: str) -> None:
-        """Use another folder."""
+        """Set the folder."""
         self.cache_dir = cache_dir
 
     def cleanup(self) -> None:
-        """Remove what is too much. Files that other processes remove meanwhile are passed over."""
+        """Remove the oldest files until the rest fits. Files that other processes remove meanwhile are skipped."""
         if self.cache_dir is None or not os.path.exists(self.cache_dir):
             return
         if self.interval is not None and time.time() - self.last_run < self.interval:
@@ -116,7 +117,7 @@ class LRUCleanup:
 
 
 def download(url: str, dest: str, chunk_size: int = 1 << 20, *, allow_commands: bool | None = None) -> None:
-    """Copy what a URL names into a file, which has its name only when it is whole."""
+    """Download a URL into a file, which gets its name when it is complete."""
     part = f"{dest}.temp{os.getpid()}"
     try:
         with gopen(url, allow_commands=allow_commands) as stream, open(part, "wb") as sink:
@@ -133,7 +134,7 @@ def _url_of(url: str | dict[str, Any]) -> str:
 
 
 class StreamingOpen:
-    """A stage that opens shards: from URLs, or `{"url": …}`, to `{"url", "stream"}` and perhaps `local_path`."""
+    """A stage that opens shards: URLs, or `{"url": …}`, become `{"url", "stream"}`, with `local_path` if local."""
 
     def __init__(
         self, verbose: bool = False, handler: Handler = reraise_exception, *, allow_commands: bool | None = None
@@ -141,32 +142,27 @@ class StreamingOpen:
         self.verbose, self.handler, self.allow_commands = verbose, handler, allow_commands
 
     def __call__(self, urls: Iterable[str | dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The open shards."""
-        for url in map(_url_of, urls):
-            try:
-                path = local_path_of(url)
-                if path is not None:
-                    opened = {"url": url, "stream": open(path, "rb"), "local_path": path}  # noqa: SIM115
-                else:
-                    opened = {"url": url, "stream": gopen(url, allow_commands=self.allow_commands)}
-            except Exception as error:  # the handler decides
-                if not self.handler(error):
-                    return
-                continue
-            yield opened
+        """Yield the open shards."""
+        return handled(map(_url_of, urls), self._open, self.handler)
+
+    def _open(self, url: str) -> dict[str, Any]:
+        path = local_path_of(url)
+        if path is None:
+            return {"url": url, "stream": gopen(url, allow_commands=self.allow_commands)}
+        return {"url": url, "stream": open(path, "rb"), "local_path": path}
 
 
 class FileCache:
-    """A stage that copies remote shards into a folder, once: from `{"url": …}` to the same with a `local_path`.
+    """A stage that downloads remote shards into a folder, once: `{"url": …}` gets a `local_path`.
 
     Args:
         cache_dir: The folder.
-        url_to_name: From a URL to the name of its copy.
-        verbose: Whether to say what is copied.
-        validator: Says whether a copy is what it should be; None: not asked.
-        handler: What to do about a shard that cannot be copied.
-        cache_size: Bytes of the folder, or -1 for as many as there are.
-        cache_cleanup_interval: Seconds between two looks at its size.
+        url_to_name: A function from a URL to the file name of its copy.
+        verbose: Whether to print what is downloaded.
+        validator: Returns whether a copy is valid; None: copies are not checked.
+        handler: What to do about a shard that cannot be downloaded.
+        cache_size: Bytes of the folder; -1 for no limit.
+        cache_cleanup_interval: Seconds between two checks of its size.
         allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
     """
 
@@ -193,18 +189,18 @@ class FileCache:
         )
 
     def get_file(self, url: str) -> str:
-        """The path of a local file, or of the copy of a remote one, made if it is not there.
+        """Return the path of a local file, or of the copy of a remote one, which is downloaded first if necessary.
 
         Raises:
-            FormatError: What came is no tar archive.
-            ValueError: The URL has no name for a copy.
+            FormatError: The downloaded file is not a tar archive.
+            ValueError: `url_to_name` returned an unusable file name.
         """
         path = local_path_of(url)
         if path is not None:
             return path
         name = self.url_to_name(url)
         if not name or os.path.isabs(name) or ".." in name.split("/"):
-            raise ValueError(f"{name!r} cannot be the name of a copy of {url}: pass another url_to_name=")
+            raise ValueError(f"{name!r} cannot be the file name of a copy of {url}: pass another url_to_name=")
         dest = os.path.join(self.cache_dir, name)
         if not os.path.exists(dest):
             os.makedirs(os.path.dirname(dest), exist_ok=True)
@@ -217,16 +213,9 @@ class FileCache:
                 with open(dest, "rb") as stream:
                     head = stream.read(200)
                 os.remove(dest)
-                raise FormatError(f"what came is not a tar archive, but contains {head!r}", file=url)
+                raise FormatError(f"the download is not a tar archive, but contains {head!r}", file=url)
         return dest
 
     def __call__(self, urls: Iterable[str | dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The shards with the paths of their copies."""
-        for url in map(_url_of, urls):
-            try:
-                path = self.get_file(url)
-            except Exception as error:  # the handler decides
-                if not self.handler(error):
-                    return
-                continue
-            yield {"url": url, "local_path": path}
+        """Yield the shards with the paths of their copies."""
+        return handled(map(_url_of, urls), lambda url: {"url": url, "local_path": self.get_file(url)}, self.handler)

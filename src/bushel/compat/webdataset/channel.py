@@ -1,4 +1,4 @@
-"""Channels: what tasks in threads put, one consumer takes."""
+"""Channels: values that tasks in threads put, and that one consumer takes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ T = TypeVar("T")
 
 
 class Channel(Iterator[Any]):
-    """An iterator with `take` and `close`, and for use in `with`.
-
-    Args:
-        values: Where the values come from.
-    """
+    """An iterator over `values` with `take` and `close`, which can be used in `with`."""
 
     def __init__(self, values: Iterator[Any]) -> None:
         self._values = values
@@ -29,14 +25,14 @@ class Channel(Iterator[Any]):
     def fed_by(
         cls, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Sequence[T], *, tasks: int, size: int
     ) -> Self:
-        """A channel that several threads feed.
+        """Return a channel that several threads feed.
 
         Args:
-            task: Called by each thread with an iterator over the sources, which all share, and with the function that
-                takes a value, which waits for room and returns False when no more are wanted.
-            sources: Shared among the tasks.
-            tasks: Threads.
-            size: Values that wait at most.
+            task: Called by each thread with an iterator over the sources, which all threads share, and with a function
+                that puts a value: it waits for room, and returns False when no more values are wanted.
+            sources: The sources.
+            tasks: Number of threads.
+            size: Maximum number of waiting values.
 
         Raises:
             ValueError: A number is less than 1.
@@ -52,10 +48,10 @@ class Channel(Iterator[Any]):
         return next(self._values)
 
     def take(self) -> Any:
-        """The next value.
+        """Return the next value.
 
         Raises:
-            EOFError: There is none any more.
+            EOFError: There are no more values.
         """
         try:
             return next(self._values)
@@ -103,11 +99,11 @@ class _Buffer:
         return self._wanted
 
     def run(self, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Iterator[T]) -> None:
-        """Run a task. If it fails, the others are to end too."""
+        """Run a task. If it fails, the other tasks end too."""
         ended = Result[None]()
         try:
             task(sources, self.put)
-        except BaseException as error:  # raised again where the values are taken
+        except BaseException as error:  # raised again in the consumer
             ended.fail(error)
             self.stop()
         else:
@@ -115,7 +111,7 @@ class _Buffer:
         self._values.put((None, ended))
 
     def stop(self) -> None:
-        """Want no more values."""
+        """Refuse more values."""
         self._wanted = False
         self._room.release()
 

@@ -1,15 +1,17 @@
-"""`WebDataset`: shards in, samples out, and stages by the names of methods."""
+"""`WebDataset`: shards in, samples out, and stages as methods."""
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar, cast
 from urllib.parse import urlparse
 
 from bushel.compat.webdataset import filters, shardlists
+from bushel.compat.webdataset.autodecode import Decoder, ImageHandler
 from bushel.compat.webdataset.cache import FileCache, pipe_cleaner, url_to_cache_name
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.pipeline import DataPipeline
@@ -19,48 +21,56 @@ from bushel.compat.webdataset.utils import is_iterable
 
 __all__ = ["FluidInterface", "FluidWrapper", "WebDataset", "WebLoader", "check_empty"]
 
-_MANY = 100
+_SHARDS_IN_BUFFER = 100
+T = TypeVar("T", bound="FluidInterface")
+
+
+class _Method(Protocol):
+    def __get__(self, pipeline: T, owner: type[T]) -> Callable[..., T]: ...
+
+
+def _adds(make: Callable[..., Any]) -> _Method:
+    """Return a method that returns a copy of the pipeline with the stage `make(…)` added."""
+
+    @functools.wraps(make)
+    def method(self: FluidInterface, *args: Any, **kw: Any) -> FluidInterface:
+        return self.compose(make(*args, **kw))
+
+    return cast("_Method", method)
 
 
 class FluidInterface:
-    """Methods that give a copy of the pipeline with one more stage. The stages are documented where they are."""
+    """Methods that return a copy of the pipeline with one more stage; the stages are those of `filters`."""
 
     def compose(self, *args: Any) -> Self:
-        """A copy with more stages; `DataPipeline` has it."""
+        """Return a copy with more stages; `DataPipeline` implements it."""
         raise NotImplementedError
 
-    def batched(
-        self,
-        batchsize: int,
-        collation_fn: Callable[[list[Any]], Any] | None = filters.default_collation_fn,
-        partial: bool = True,
-    ) -> Self:
-        """Batches of so many samples."""
-        return self.compose(filters.batched(batchsize, collation_fn=collation_fn, partial=partial))
-
-    def unbatched(self) -> Self:
-        """The samples of batches."""
-        return self.compose(filters.unbatched())
+    batched = _adds(filters.batched)
+    unbatched = _adds(filters.unbatched)
+    unlisted = _adds(filters.unlisted)
+    log_keys = _adds(filters.log_keys)
+    map = _adds(filters.map)
+    map_dict = _adds(filters.map_dict)
+    select = _adds(filters.select)
+    to_tuple = _adds(filters.to_tuple)
+    map_tuple = _adds(filters.map_tuple)
+    slice = _adds(filters.slice)
+    rename = _adds(filters.rename)
+    rsample = _adds(filters.rsample)
+    rename_keys = _adds(filters.rename_keys)
+    extract_keys = _adds(filters.extract_keys)
+    xdecode = _adds(filters.xdecode)
+    mcached = _adds(filters.Cached)
+    lmdb_cached = _adds(filters.LMDBCached)
 
     def listed(self, batchsize: int, partial: bool = True) -> Self:
-        """Lists of so many samples."""
+        """Make lists of `batchsize` samples."""
         return self.compose(filters.batched(batchsize, collation_fn=None, partial=partial))
 
-    def unlisted(self) -> Self:
-        """The samples of lists."""
-        return self.compose(filters.unlisted())
-
-    def log_keys(self, logfile: str | None = None) -> Self:
-        """Append the keys of samples to a file."""
-        return self.compose(filters.log_keys(logfile))
-
     def shuffle(self, size: int, **kw: Any) -> Self:
-        """Shuffle in a buffer of so many samples; not at all if there is none."""
+        """Shuffle in a buffer of `size` samples; a size below 1 keeps the order."""
         return self if size < 1 else self.compose(filters.shuffle(size, **kw))
-
-    def map(self, f: Callable[[Any], Any], handler: Handler = reraise_exception) -> Self:
-        """Lead samples through a function."""
-        return self.compose(filters.map(f, handler=handler))
 
     def decode(
         self,
@@ -71,66 +81,16 @@ class FluidInterface:
         partial: bool = False,
         handler: Handler = reraise_exception,
     ) -> Self:
-        """Decode fields: kinds of images (`"rgb8"`) and decoders, as for `Decoder`."""
-        from bushel.compat.webdataset.autodecode import Decoder, ImageHandler
-
+        """Decode fields. Arguments are image specifications (`"rgb8"`) and decoders, as for `Decoder`."""
         handlers = [ImageHandler(x) if isinstance(x, str) else x for x in args]
         return self.map(Decoder(handlers, pre=pre, post=post, only=only, partial=partial), handler=handler)
 
-    def map_dict(self, handler: Handler = reraise_exception, **kw: Callable[[Any], Any]) -> Self:
-        """Apply functions to fields."""
-        return self.compose(filters.map_dict(handler=handler, **kw))
-
-    def select(self, predicate: Callable[[Any], Any], **kw: Any) -> Self:
-        """Only samples of which the predicate is true."""
-        return self.compose(filters.select(predicate, **kw))
-
-    def to_tuple(self, *args: Any, **kw: Any) -> Self:
-        """Tuples of these fields."""
-        return self.compose(filters.to_tuple(*args, **kw))
-
-    def map_tuple(self, *args: Any, handler: Handler = reraise_exception) -> Self:
-        """Apply functions to the values of tuples."""
-        return self.compose(filters.map_tuple(*args, handler=handler))
-
-    def slice(self, *args: int | None) -> Self:
-        """Some of the samples, as `itertools.islice`."""
-        return self.compose(filters.slice(*args))
-
-    def rename(self, **kw: Any) -> Self:
-        """Give fields new names."""
-        return self.compose(filters.rename(**kw))
-
-    def rsample(self, p: float = 0.5) -> Self:
-        """Every sample with this probability."""
-        return self.compose(filters.rsample(p))
-
-    def rename_keys(self, *args: tuple[str, str], **kw: Any) -> Self:
-        """Give new names to fields that match patterns."""
-        return self.compose(filters.rename_keys(*args, **kw))
-
-    def extract_keys(self, *args: Any, **kw: Any) -> Self:
-        """Tuples of the fields that match patterns."""
-        return self.compose(filters.extract_keys(*args, **kw))
-
-    def xdecode(self, *args: Any, **kw: Any) -> Self:
-        """Decode fields by patterns."""
-        return self.compose(filters.xdecode(*args, **kw))
-
-    def mcached(self) -> Self:
-        """Keep all samples in memory."""
-        return self.compose(filters.Cached())
-
-    def lmdb_cached(self, *args: Any, **kw: Any) -> Self:
-        """Keep all samples in an LMDB database."""
-        return self.compose(filters.LMDBCached(*args, **kw))
-
 
 def check_empty(source: Iterable[Any]) -> Iterator[Any]:
-    """All samples.
+    """Yield all samples.
 
     Raises:
-        ValueError: There are none.
+        ValueError: The source has no samples.
     """
     count = 0
     for count, sample in enumerate(source, 1):  # noqa: B007
@@ -148,28 +108,17 @@ class WebDataset(DataPipeline, FluidInterface):
     Args:
         urls: Text with braces and `::`, a list, a folder (with a slash at its end, see `DirectoryShardList`), or a
             specification for `MultiShardSample`: a `.yaml` file or a dict.
-        handler: What to do about shards that cannot be read.
-        mode: `"resampled"`, or how a folder's shards are treated.
-        resampled: Whether shards are chosen at random, without end. With `seed` the choice follows from it.
-        repeat: Not used, as in the original: call `repeat()`.
-        shardshuffle: Size of the buffer that shards are shuffled in; False for none.
-        cache_size: Bytes of the cache; 0 for none.
-        cache_dir: Where remote shards are kept.
-        url_to_name: From a URL to the name of its copy there.
-        detshuffle: Whether the order of shards follows from seed and epoch.
-        nodesplitter: Shares shards among ranks: `split_by_node`.
-        workersplitter: Shares shards among the workers of a loader.
-        select_files: Which files to read, by their names.
-        rename_files: What to call them.
-        empty_check: Whether no samples at all are an error.
-        verbose: Whether the cache says what it does.
-        seed: Of the order of shards, which with `shardshuffle` is the same in each epoch, and with `detshuffle` is not.
-            `WDS_SEED` if not given; with neither, a number from Python's global generator.
+        mode: `"resampled"`, or a mode of `DirectoryShardList`.
+        repeat: Ignored, as in the original: call `repeat()`.
+        seed: Seed of the order of shards, which with `shardshuffle` is the same in each epoch, and with `detshuffle`
+            is not. Default: `WDS_SEED`, else a number from Python's global generator.
         allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+
+    The other arguments are those of the original.
 
     Raises:
         ValueError: There are no shards, or the folder of the cache does not exist.
-        TypeError: `urls` is nothing of these.
+        TypeError: `urls` has another type.
     """
 
     def __init__(
@@ -206,24 +155,16 @@ class WebDataset(DataPipeline, FluidInterface):
             self.append(filters.detshuffle(shardshuffle, seed=int(str(self.seed))))
         elif shardshuffle is not None:
             self.append(filters.shuffle(shardshuffle, seed=self.seed))
+        options: dict[str, Any] = {"handler": handler, "allow_commands": allow_commands}
         cache_size = int(os.environ.get("WDS_CACHE_SIZE", cache_size))
         cache_dir = os.environ.get("WDS_CACHE", cache_dir)
         if cache_dir is not None and cache_size != 0:
-            self.append(
-                FileCache(
-                    _existing(cache_dir),
-                    url_to_name=url_to_cache_name if url_to_name is pipe_cleaner else url_to_name,
-                    verbose=verbose,
-                    handler=handler,
-                    cache_size=cache_size,
-                    allow_commands=allow_commands,
-                )
-            )
-        self.append(
-            tarfile_to_samples(
-                handler=handler, select_files=select_files, rename_files=rename_files, allow_commands=allow_commands
-            )
-        )
+            folder = os.path.expanduser(cache_dir)
+            if not os.path.exists(folder):
+                raise ValueError(f"cache directory {folder} does not exist")
+            to_name = url_to_cache_name if url_to_name is pipe_cleaner else url_to_name
+            self.append(FileCache(folder, url_to_name=to_name, verbose=verbose, cache_size=cache_size, **options))
+        self.append(tarfile_to_samples(select_files=select_files, rename_files=rename_files, **options))
         if empty_check:
             self.append(check_empty)
 
@@ -242,22 +183,15 @@ def _shards_in_buffer(asked: int | bool | None, mode: str | None) -> int | None:
         warnings.warn("WebDataset(shardshuffle=...) is None; set explicitly to False or a number", stacklevel=3)
     if asked is True:
         warnings.warn("set WebDataset(shardshuffle=...) to a positive integer or 0 or False", stacklevel=3)
-        return _MANY
+        return _SHARDS_IN_BUFFER
     return int(asked) if asked else None
-
-
-def _existing(cache_dir: str) -> str:
-    folder = os.path.expanduser(cache_dir)
-    if not os.path.exists(folder):
-        raise ValueError(f"cache directory {folder} does not exist")
-    return folder
 
 
 def _shards_of(urls: Any, mode: str | None, seed: Any) -> Any:
     if isinstance(urls, Mapping) or (isinstance(urls, str) and urls.endswith((".yaml", ".yml"))):
         return shardlists.MultiShardSample(urls)
     if isinstance(urls, str) and urls.endswith(".json"):
-        raise ValueError(f"{urls}: an index of wids is opened by bushel.compat.webdataset.wids.ShardListDataset")
+        raise ValueError(f"{urls} is an index of wids: open it with bushel.compat.webdataset.wids.ShardListDataset")
     if isinstance(urls, str) and urlparse(urls).path.endswith("/"):
         return shardlists.DirectoryShardList(urls, mode=mode)
     if not isinstance(urls, str) and not is_iterable(urls):
@@ -270,15 +204,14 @@ def _shards_of(urls: Any, mode: str | None, seed: Any) -> Any:
 
 
 class FluidWrapper(DataPipeline, FluidInterface):
-    """A pipeline with the methods, from any source."""
+    """A pipeline with the methods of `FluidInterface`, from any source."""
 
     def __init__(self, initial: Any) -> None:
-        super().__init__()
-        self.append(initial)
+        super().__init__([initial])
 
 
 class WebLoader(DataPipeline, FluidInterface):
-    """PyTorch's `DataLoader` with the methods. Takes what that takes."""
+    """PyTorch's `DataLoader` with the methods of `FluidInterface`, and with PyTorch's arguments."""
 
     def __init__(self, *args: Any, **kw: Any) -> None:
         super().__init__(DataLoader(*args, **kw))

@@ -1,4 +1,4 @@
-"""Values to bytes, by the extensions of fields."""
+"""Encode values by the extensions of their fields."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import pickle
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -32,28 +33,24 @@ _LOWEST, _HIGHEST = -0.001, 1.001
 
 
 def imageencoder(image: Any, format: str = "PNG") -> bytes:
-    """An image as a file, by Pillow.
-
-    Args:
-        image: One of Pillow's; or an array HxW, HxWx1 or HxWx3, uint8 or real numbers from 0 to 1.
-        format: `jpg` (quality 100), `png`, `ppm`, `tiff` and so on.
+    """Encode a Pillow image, or an array (HxW, HxWx1 or HxWx3; uint8, or floats from 0 to 1), with Pillow.
 
     Raises:
-        ValueError: The array is of another shape or type, or numbers are out of range.
+        ValueError: The array has another shape or type, or values are out of range.
     """
     from PIL import Image
 
     if isinstance(image, np.ndarray):
-        image = Image.fromarray(_bytes_of(image))
+        image = Image.fromarray(_as_uint8(image))
     elif not isinstance(image, Image.Image):
-        raise ValueError(f"an image is an array or one of Pillow's, not a {type(image).__name__}")  # noqa: TRY004
+        raise ValueError(f"an image is an array or a Pillow image, not a {type(image).__name__}")  # noqa: TRY004
     name = {"JPG": "JPEG", "IMG": "PPM", "IMAGE": "PPM"}.get(format.upper(), format)
     result = io.BytesIO()
     image.save(result, format=name, **({"quality": 100} if name in ("JPEG", "tiff") else {}))
     return result.getvalue()
 
 
-def _bytes_of(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _as_uint8(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if image.dtype in (np.dtype("f"), np.dtype("d")):
         if image.size and (np.amin(image) <= _LOWEST or np.amax(image) >= _HIGHEST):
             raise ValueError(f"image values out of range {np.amin(image)} {np.amax(image)}")
@@ -61,17 +58,17 @@ def _bytes_of(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if image.ndim == 3 and image.shape[2] == 1:
         image = image[:, :, 0]
     if image.ndim != 2 and (image.ndim != 3 or image.shape[2] != 3):
-        raise ValueError(f"an image is HxW, HxWx1 or HxWx3, not of shape {image.shape}")
+        raise ValueError(f"an image has shape HxW, HxWx1 or HxWx3, not {image.shape}")
     return image
 
 
 def bytestr(data: Any) -> bytes:
-    """Bytes as they are; anything else as its text, which must be ASCII."""
+    """Return bytes as they are, and other values as their text, which must be ASCII."""
     return data if isinstance(data, bytes) else str(data).encode("ascii")
 
 
 def torch_dumps(data: Any) -> bytes:
-    """What `torch.save` writes."""
+    """Encode with `torch.save`."""
     import torch
 
     stream = io.BytesIO()
@@ -80,17 +77,17 @@ def torch_dumps(data: Any) -> bytes:
 
 
 def numpy_dumps(data: np.ndarray[Any, Any]) -> bytes:
-    """An array as `.npy`."""
+    """Encode an array as `.npy`."""
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.asanyarray(data))
     return stream.getvalue()
 
 
 def numpy_npz_dumps(data: dict[str, np.ndarray[Any, Any]]) -> bytes:
-    """A dict of arrays as a compressed `.npz`.
+    """Encode a dict of arrays as a compressed `.npz`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: `data` is not a dict of arrays.
     """
     if not isinstance(data, dict) or not all(isinstance(value, np.ndarray) for value in data.values()):
         raise ValueError("an npz field takes a dict of arrays")
@@ -111,19 +108,8 @@ def _json(value: Any) -> bytes:
     return json.dumps(value).encode("utf-8")
 
 
-def _msgpack(value: Any) -> Any:
-    return import_module("msgpack").packb(value)
-
-
-def _cbor(value: Any) -> Any:
-    return import_module("cbor").dumps(value)
-
-
-def _image(format: str) -> Encode:
-    def encode(image: Any) -> bytes:
-        return imageencoder(image, format)
-
-    return encode
+def _by_package(value: Any, module: str, function: str) -> Any:
+    return getattr(import_module(module), function)(value)
 
 
 default_handlers: dict[str, Encode] = {
@@ -137,25 +123,24 @@ default_handlers: dict[str, Encode] = {
         ("npz", numpy_npz_dumps),
         ("ten tenbin tb", get_codec("tenbin").encode),
         ("json jsn", _json),
-        ("mp msgpack msg", _msgpack),
-        ("cbor", _cbor),
-        ("jpg jpeg img image", _image("jpg")),
-        ("png", _image("png")),
+        ("mp msgpack msg", partial(_by_package, module="msgpack", function="packb")),
+        ("cbor", partial(_by_package, module="cbor", function="dumps")),
+        ("jpg jpeg img image", partial(imageencoder, format="jpg")),
+        ("png", imageencoder),
         ("pbm", get_codec("pbm").encode),
-        ("pgm", _image("ppm")),
-        ("ppm", _image("ppm")),
-        ("tiff tif", _image("tiff")),
+        ("pgm ppm", partial(imageencoder, format="ppm")),
+        ("tiff tif", partial(imageencoder, format="tiff")),
     )
     for extension in extensions.split()
 }
-"""From the last part of an extension to an encoder. Programs add their own."""
+"""Encoders by the last part of the extension. Programs add their own."""
 
 
 def encode_based_on_extension1(data: Any, tname: str, handlers: Mapping[str, Encode]) -> Any:
-    """One field's bytes. Bytes and text are written as they are; `.gz` packs.
+    """Encode one field. Bytes and text are written as they are; `.gz` compresses.
 
     Raises:
-        ValueError: There is no encoder for the extension, or metadata is no text.
+        ValueError: There is no encoder for the extension, or metadata is not text.
     """
     if tname.startswith("_"):
         if not isinstance(data, str):
@@ -173,15 +158,15 @@ def encode_based_on_extension1(data: Any, tname: str, handlers: Mapping[str, Enc
 
 
 def encode_based_on_extension(sample: Mapping[str, Any], handlers: Mapping[str, Encode]) -> dict[str, Any]:
-    """All fields' bytes."""
+    """Encode all fields."""
     return {field: encode_based_on_extension1(value, field, handlers) for field, value in sample.items()}
 
 
 def make_encoder(spec: Any) -> Callable[[Any], Any]:
-    """An encoder of samples: for True the usual one, for False or None none, for a dict one by extensions.
+    """Return an encoder of samples: True: by extension; False or None: no encoding; a dict: encoders by extension.
 
     Raises:
-        ValueError: It is nothing of these, and no function.
+        ValueError: `spec` is not one of these, nor a function.
     """
     if spec is False or spec is None:
         return lambda sample: sample

@@ -1,4 +1,4 @@
-"""Datasets for tests, and datasets with another length."""
+"""A dataset for tests, and datasets with another length."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ __all__ = ["MockDataset", "repeatedly", "with_epoch", "with_length"]
 
 
 class MockDataset(IterableDataset):
-    """The same sample so many times."""
+    """The same sample, `length` times."""
 
     def __init__(self, sample: Any, length: int) -> None:
         self.sample, self.length = sample, length
 
     def __iter__(self) -> Iterator[Any]:
-        """The samples."""
-        for _ in range(self.length):
-            yield self.sample
+        """Yield the samples."""
+        return (self.sample for _ in range(self.length))
 
 
 class repeatedly(IterableDataset, PipelineStage):
-    """A dataset again and again: so many epochs, up to so many batches."""
+    """A dataset repeated for up to `nepochs` epochs or `nbatches` batches."""
 
     def __init__(
         self,
@@ -37,21 +36,16 @@ class repeatedly(IterableDataset, PipelineStage):
         self.source, self.nepochs, self.nbatches, self.length = source, nepochs, nbatches, length
 
     def invoke(self, source: Iterable[Any]) -> Iterator[Any]:
-        """As a stage: over another source."""
+        """Repeat another source, as a stage."""
         return utils.repeatedly(source, nepochs=self.nepochs, nbatches=self.nbatches)
 
     def __iter__(self) -> Iterator[Any]:
-        """The samples."""
+        """Yield the samples."""
         return self.invoke(self.source)
 
 
 class with_epoch(IterableDataset):
-    """A dataset in epochs of another length: each goes on where the one before has ended.
-
-    Args:
-        dataset: What to iterate over.
-        length: Samples of an epoch.
-    """
+    """A dataset in epochs of `length` samples; each epoch continues where the one before ended."""
 
     def __init__(self, dataset: Iterable[Any], length: int) -> None:
         super().__init__()
@@ -62,7 +56,7 @@ class with_epoch(IterableDataset):
         return {**self.__dict__, "source": None}
 
     def invoke(self, dataset: Iterable[Any]) -> Iterator[Any]:
-        """As a stage: over another source."""
+        """Yield an epoch of another source, as a stage."""
         for _ in range(self.length):
             fresh = self.source is None
             self.source = iter(dataset) if self.source is None else self.source
@@ -76,7 +70,7 @@ class with_epoch(IterableDataset):
             yield sample
 
     def __iter__(self) -> Iterator[Any]:
-        """The samples of an epoch."""
+        """Yield the samples of an epoch."""
         return self.invoke(self.dataset)
 
 
@@ -84,18 +78,18 @@ _END = object()
 
 
 class with_length(IterableDataset, PipelineStage):
-    """A dataset that says it has another length."""
+    """A dataset whose `len` is `length`; what is iterated over stays."""
 
     def __init__(self, dataset: Iterable[Any], length: int) -> None:
         super().__init__()
         self.dataset, self.length = dataset, length
 
     def invoke(self, dataset: Iterable[Any]) -> Iterator[Any]:
-        """As a stage: over another source."""
+        """Iterate over another source, as a stage."""
         return iter(dataset)
 
     def __iter__(self) -> Iterator[Any]:
-        """The samples."""
+        """Yield the samples."""
         return iter(self.dataset)
 
     def __len__(self) -> int:

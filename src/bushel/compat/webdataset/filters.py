@@ -1,83 +1,28 @@
-"""All stages by their names, and by those of the functions behind them, which take the source first."""
+"""All stages by their names, and the functions that they are made from, which take the source first."""
 
 from __future__ import annotations
 
+import fcntl
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from io import BytesIO
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
+from bushel.compat.webdataset import flow, stages
 from bushel.compat.webdataset.autodecode import _decode, decode
-from bushel.compat.webdataset.caching import Cached, LMDBCached
-from bushel.compat.webdataset.collation import (
-    _batched,
-    _unbatched,
-    _unlisted,
-    batched,
-    combine_values,
-    default_collation_fn,
-    dict2tuple,
-    tuple2dict,
-    unbatched,
-    unlisted,
-)
-from bushel.compat.webdataset.currying import (
-    FilterFunction,
-    RestCurried,
-    compose,
-    compose2,
-    pipeline,
-    pipelinefilter,
-)
-from bushel.compat.webdataset.fields import (
-    _associate,
-    _extract_keys,
-    _info,
-    _log_keys,
-    _map_dict,
-    _map_tuple,
-    _rename,
-    _rename_keys,
-    _to_tuple,
-    associate,
-    extract_keys,
-    getfirst,
-    info,
-    log_keys,
-    map_dict,
-    map_tuple,
-    parse_field_spec,
-    rename,
-    rename_keys,
-    to_tuple,
-    transform_with,
-)
-from bushel.compat.webdataset.handlers import reraise_exception
-from bushel.compat.webdataset.inorder import _map, map
+from bushel.compat.webdataset.flow import *  # noqa: F403
+from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.permission import check_pickle
-from bushel.compat.webdataset.shuffling import (
-    _rsample,
-    _select,
-    _shuffle,
-    detshuffle,
-    pick,
-    rsample,
-    select,
-    shuffle,
-    slice,
-)
+from bushel.compat.webdataset.stages import *  # noqa: F403
+from bushel.compat.webdataset.stages import handled, map_ahead, pipelinefilter
 from bushel.compat.webdataset.utils import PipelineStage, identity
 
 __all__ = [
-    "Cached",
-    "FilterFunction",
-    "LMDBCached",
     "PipelineStage",
-    "RestCurried",
     "_associate",
-    "_batched",
     "_decode",
     "_extract_keys",
     "_info",
@@ -87,22 +32,10 @@ __all__ = [
     "_map_tuple",
     "_rename",
     "_rename_keys",
-    "_rsample",
-    "_select",
-    "_shuffle",
     "_to_tuple",
-    "_unbatched",
-    "_unlisted",
     "associate",
-    "batched",
-    "combine_values",
-    "compose",
-    "compose2",
     "decode",
-    "default_collation_fn",
     "default_decoders",
-    "detshuffle",
-    "dict2tuple",
     "extract_keys",
     "find_decoder",
     "getfirst",
@@ -113,47 +46,301 @@ __all__ = [
     "map_dict",
     "map_tuple",
     "parse_field_spec",
-    "pick",
-    "pipeline",
-    "pipelinefilter",
     "rename",
     "rename_keys",
     "reraise_exception",
-    "rsample",
-    "select",
-    "shuffle",
-    "slice",
     "to_tuple",
     "transform_with",
-    "tuple2dict",
-    "unbatched",
-    "unlisted",
     "xdecode",
 ]
+__all__ += flow.__all__
+__all__ += stages.__all__
 
+Sample = dict[str, Any]
+Transform = Callable[[Any], Any]
 StreamDecoder = Callable[[Any], Any]
 Rules = Sequence[tuple[str, StreamDecoder | Literal[False]]]
 
 
-def _bin(stream: BytesIO) -> bytes:
+def getfirst(
+    a: Mapping[str, Any], keys: str | Iterable[str], default: Any = None, missing_is_error: bool = True
+) -> Any:
+    """Return the value of the first of several keys (a list, or text like `jpg;png`) that a sample has.
+
+    Raises:
+        ValueError: The sample has none of them, or text has spaces.
+    """
+    if isinstance(keys, str):
+        if " " in keys:
+            raise ValueError(f"{keys!r}: alternatives are separated by ';'")
+        keys = keys.split(";")
+    keys = list(keys)
+    for key in keys:
+        if key in a:
+            return a[key]
+    if missing_is_error:
+        raise ValueError(f"didn't find {keys} in {list(a.keys())}")
+    return default
+
+
+def parse_field_spec(fields: str | Iterable[str]) -> list[list[str]]:
+    """Turn `"jpg;png cls"` into `[["jpg", "png"], ["cls"]]`."""
+    return [field.split(";") for field in (fields.split() if isinstance(fields, str) else fields)]
+
+
+def transform_with(sample: Sequence[Any], transformers: Sequence[Transform | None] | None) -> Sequence[Any]:
+    """Apply one function to each of the first values; None leaves a value as it is.
+
+    Raises:
+        ValueError: There are more functions than values.
+    """
+    if not transformers:
+        return sample
+    if len(transformers) > len(sample):
+        raise ValueError(f"{len(transformers)} functions for {len(sample)} values")
+    result = list(sample)
+    for i, f in enumerate(transformers):
+        if f is not None:
+            result[i] = f(sample[i])
+    return result
+
+
+def _map(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = reraise_exception) -> Iterator[Any]:
+    """Apply a function to samples. A sample for which it returns None is left out; a dict keeps its `__key__`.
+
+    Several threads call a function whose attribute `concurrent` is true, some samples ahead; the order stays.
+    """
+    return (result for result in map_ahead(data, _Keyed(f), handler) if result is not None)
+
+
+class _Keyed:
+    """A function of samples that keeps `__key__`."""
+
+    def __init__(self, f: Callable[[Any], Any]) -> None:
+        self._f = f
+        self.concurrent = getattr(f, "concurrent", False)
+
+    def __call__(self, sample: Any) -> Any:
+        result = self._f(sample)
+        if isinstance(sample, dict) and isinstance(result, dict):
+            result["__key__"] = sample.get("__key__")
+        return result
+
+
+def _info(
+    data: Iterable[Sample],
+    fmt: str | None = None,
+    n: int = 3,
+    every: int = -1,
+    width: int = 50,
+    stream: IO[str] | None = None,
+    name: str = "",
+) -> Iterator[Sample]:
+    """Print the first `n` samples and then each `every`-th, to standard error by default."""
+    for i, sample in enumerate(data):
+        if i < n or (every > 0 and (i + 1) % every == 0):
+            out = sys.stderr if stream is None else stream
+            if fmt is not None:
+                print(fmt.format(**sample), file=out)
+            else:
+                print("---", name, file=out)
+                for key, value in sample.items():
+                    print(key, repr(value)[:width], file=out)
+        yield sample
+
+
+def _log_keys(data: Iterable[Sample], logfile: str | None = None) -> Iterator[Sample]:
+    """Append number, worker, rank and key of each sample to a file, which several processes may share."""
+    if not logfile:
+        yield from data
+        return
+    with open(logfile, "a", encoding="utf-8") as stream:
+        for i, sample in enumerate(data):
+            who = [str(sample.get(name)) for name in ("__worker__", "__rank__", "__key__")]
+            fcntl.flock(stream.fileno(), fcntl.LOCK_EX)
+            try:
+                stream.write("\t".join([str(i), *who]) + "\n")
+                stream.flush()
+            finally:
+                fcntl.flock(stream.fileno(), fcntl.LOCK_UN)
+            yield sample
+
+
+def _rename(
+    data: Iterable[Sample], handler: Handler = reraise_exception, keep: bool = True, **kw: str | Sequence[str]
+) -> Iterator[Sample]:
+    """Rename fields: `new=old`, or `new="old;other"` for the first that a sample has; `keep` keeps other fields."""
+    old = {name for value in kw.values() for name in (value.split(";") if isinstance(value, str) else value)}
+
+    def renamed(sample: Sample) -> Sample:
+        result = {key: value for key, value in sample.items() if key not in old} if keep else {}
+        result.update({new: getfirst(sample, value) for new, value in kw.items()})
+        return result
+
+    return handled(data, renamed, handler)
+
+
+def _associate(
+    data: Iterable[Sample], associator: Callable[[str], Mapping[str, Any]] | Mapping[str, Mapping[str, Any]], **kw: Any
+) -> Iterator[Sample]:
+    """Add to each sample what a function, or a dict, returns for its key."""
+    for sample in data:
+        key = sample["__key__"]
+        sample.update(associator(key) if callable(associator) else associator.get(key, {}))
+        yield sample
+
+
+def _map_dict(data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Transform) -> Iterator[Sample]:
+    """Apply functions to fields: `field=function`.
+
+    Raises:
+        ValueError: There is no function.
+        TypeError: An argument is not a function, or a sample is not a dict.
+    """
+    if not kw:
+        raise ValueError("map_dict takes at least one field=function")
+    for key, f in kw.items():
+        if not callable(f):
+            raise TypeError(f"map_dict({key}=…) takes a function, not {f!r}")
+
+    def mapped(sample: Sample) -> Sample:
+        for key, f in kw.items():
+            sample[key] = f(sample[key])
+        return sample
+
+    yield from handled(_only(data, dict, "map_dict takes dicts, not a {}"), mapped, handler)
+
+
+def _only(data: Iterable[Any], kind: Any, problem: str) -> Iterator[Any]:
+    for sample in data:
+        if not isinstance(sample, kind):
+            raise TypeError(problem.format(type(sample).__name__))
+        yield sample
+
+
+def _to_tuple(
+    data: Iterable[Sample],
+    *args: str | Sequence[str],
+    handler: Handler = reraise_exception,
+    missing_is_error: bool = True,
+    none_is_error: bool | None = None,
+) -> Iterator[tuple[Any, ...]]:
+    """Turn dicts into tuples of these fields, with alternatives (`jpg;png`); or all fields in one text with spaces."""
+    none_is_error = missing_is_error if none_is_error is None else none_is_error
+    if len(args) == 1 and isinstance(args[0], str) and " " in args[0]:
+        args = tuple(args[0].split())
+
+    def chosen(sample: Sample) -> tuple[Any, ...]:
+        result = tuple([getfirst(sample, f, missing_is_error=missing_is_error) for f in args])
+        if none_is_error and any(value is None for value in result):
+            raise ValueError(f"to_tuple {args} got {sample.keys()}: one of the values is None")
+        return result
+
+    return handled(data, chosen, handler)
+
+
+def _map_tuple(
+    data: Iterable[Sequence[Any]], *args: Transform | None, handler: Handler = reraise_exception
+) -> Iterator[tuple[Any, ...]]:
+    """Apply one function to each of the first values of tuples; None leaves a value as it is.
+
+    Raises:
+        TypeError: An argument is not a function, or a sample is not a tuple.
+    """
+    functions = [identity if f is None else f for f in args]
+    for f in functions:
+        if not callable(f):
+            raise TypeError(f"map_tuple takes functions, not {f!r}")
+
+    def mapped(sample: Sequence[Any]) -> tuple[Any, ...]:
+        values = list(sample)
+        for i, f in enumerate(functions[: len(values)]):
+            values[i] = f(values[i])
+        return tuple(values)
+
+    tuples = _only(data, (list, tuple), "map_tuple takes tuples, not a {}: call to_tuple before it")
+    yield from handled(tuples, mapped, handler)
+
+
+def _extract_keys(
+    source: Iterable[Sample],
+    *patterns: str | Sequence[str],
+    duplicate_is_error: bool = True,
+    ignore_missing: bool = False,
+) -> Iterator[tuple[Any, ...]]:
+    """Turn dicts into tuples of the fields that match patterns like `*.jpg;*.png`.
+
+    Raises:
+        ValueError: No field matches a pattern, or several fields do.
+    """
+    alternatives = [pattern.split(";") if isinstance(pattern, str) else pattern for pattern in patterns]
+    for sample in source:
+        result = []
+        for pattern in alternatives:
+            matches = [x for x in sample if any(fnmatch("." + x, p) or fnmatch(x, p) for p in pattern)]
+            if not matches and not ignore_missing:
+                raise ValueError(f"Cannot find {pattern} in sample keys {sample.keys()}.")
+            if len(matches) > 1 and duplicate_is_error:
+                raise ValueError(f"Multiple sample keys {sample.keys()} match {pattern}.")
+            result += [sample[match] for match in matches[:1]]
+        yield tuple(result)
+
+
+def _rename_keys(
+    source: Iterable[Sample],
+    *args: tuple[str, str],
+    keep_unselected: bool = False,
+    must_match: bool = True,
+    duplicate_is_error: bool = True,
+    **kw: str,
+) -> Iterator[Sample]:
+    """Rename the fields that match patterns: `("new", "*.jpg")` or `new="*.jpg"`; the last matching pattern wins.
+
+    With `duplicate_is_error=False` the first of two fields of one new name is kept.
+
+    Raises:
+        ValueError: A pattern matches nothing, or two fields get the same name.
+    """
+    renamings = [(pattern, new) for new, pattern in (*args, *kw.items())]
+    for sample in source:
+        result: Sample = {}
+        matched = {pattern: False for pattern, _ in renamings}
+        for path, value in sample.items():
+            fname = re.sub(r".*/", "", path).lower()
+            found = next(((pattern, new) for pattern, new in reversed(renamings) if fnmatch(fname, pattern)), None)
+            if found is None:
+                if keep_unselected:
+                    result[path] = value
+                continue
+            matched[found[0]] = True
+            if found[1] not in result:
+                result[found[1]] = value
+            elif duplicate_is_error:
+                raise ValueError(f"Duplicate value in sample {sample.keys()} after rename.")
+        if must_match and not all(matched.values()):
+            raise ValueError(f"Not all patterns ({matched}) matched sample keys ({sample.keys()}).")
+        yield result
+
+
+def _read_bytes(stream: BytesIO) -> bytes:
     return stream.read()
 
 
-def _text(stream: BytesIO) -> str:
+def _read_text(stream: BytesIO) -> str:
     return stream.read().decode("utf-8")
 
 
-def _pickle(stream: BytesIO) -> Any:
+def _read_pickle(stream: BytesIO) -> Any:
     check_pickle(".pyd")
     return pickle.load(stream)
 
 
-default_decoders: Rules = [("*.bin", _bin), ("*.txt", _text), ("*.pyd", _pickle)]
-"""Patterns and decoders of streams that `xdecode` begins with."""
+default_decoders: Rules = [("*.bin", _read_bytes), ("*.txt", _read_text), ("*.pyd", _read_pickle)]
+"""Patterns and decoders of streams that `xdecode` starts with."""
 
 
 def find_decoder(decoders: Rules, path: str) -> StreamDecoder | Literal[False] | None:
-    """The decoder of the last pattern that matches a field; False: leave it as it is; None: there is none."""
+    """Return the decoder of the last pattern that matches a field; False leaves the field; None if none matches."""
     fname = re.sub(r".*/", "", path)
     if fname.startswith("__"):
         return identity
@@ -164,27 +351,22 @@ def find_decoder(decoders: Rules, path: str) -> StreamDecoder | Literal[False] |
 
 
 def _xdecode(
-    source: Iterable[dict[str, Any]],
+    source: Iterable[Sample],
     *args: tuple[str, StreamDecoder | Literal[False]],
     must_decode: bool = True,
     defaults: Rules = default_decoders,
     **kw: StreamDecoder | Literal[False],
-) -> Iterator[dict[str, Any]]:
-    """Decode fields by patterns: `("*.jpg", decoder)` or `jpg=decoder`, of which the last that matches counts.
+) -> Iterator[Sample]:
+    """Decode fields by patterns: `("*.jpg", decoder)` or `jpg=decoder`; the last one that matches counts.
 
-    Args:
-        source: The source.
-        *args: Patterns, and decoders that take a stream; False leaves a field as it is.
-        must_decode: Whether there must be a decoder for each field.
-        defaults: What comes before these.
-        **kw: Extensions and decoders.
+    A decoder takes a stream; False leaves a field as it is.
 
     Raises:
-        ValueError: There is no decoder for a field.
+        ValueError: `must_decode`, and there is no decoder for a field.
     """
     rules = [*defaults, *args, *(("*." + extension, decoder) for extension, decoder in kw.items())]
     for sample in source:
-        decoded: dict[str, Any] = {}
+        decoded: Sample = {}
         for path, data in sample.items():
             decoder = False if path.startswith("__") else find_decoder(rules, path)
             if decoder is None and must_decode:
@@ -193,4 +375,14 @@ def _xdecode(
         yield decoded
 
 
+map = pipelinefilter(_map)
+info = pipelinefilter(_info)
+log_keys = pipelinefilter(_log_keys)
+rename = pipelinefilter(_rename)
+associate = pipelinefilter(_associate)
+map_dict = pipelinefilter(_map_dict)
+to_tuple = pipelinefilter(_to_tuple)
+map_tuple = pipelinefilter(_map_tuple)
+extract_keys = pipelinefilter(_extract_keys)
+rename_keys = pipelinefilter(_rename_keys)
 xdecode = pipelinefilter(_xdecode)

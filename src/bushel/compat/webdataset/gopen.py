@@ -1,4 +1,4 @@
-"""Open what a URL names, for reading or writing: files, standard input and output, programs that transfer data."""
+"""Open a URL for reading or writing: files, standard input and output, and programs that transfer data."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _SECRET = re.compile(
     r"(\bBearer |://(?=[^/\s]*@)|[?&][^=&\s]*(?:sig|token|key|credential|secret|password)[^=&\s]*=)[^&@\s'\"]+",
     re.IGNORECASE,
 )
-"""What follows the first group does not belong into a message: passwords and signatures of URLs, tokens."""
+"""Secrets in commands (after the first group), which messages leave out: passwords, signatures, tokens."""
 _CURL_STOPPED, _CURL_NOT_READ = 23, 26
-"""Exit codes of curl whose reader, or whose input, went away."""
+"""Exit codes of curl if its reader, or its input, was closed."""
 
 
 class Pipe:
-    """A program's output to read from, or its input to write into.
+    """A running program: its output to read from, or its input to write to.
 
     Args:
         command: The program and its arguments, or a line for the shell.
         mode: `rb` or `wb`.
-        ignore_status: Exit codes besides 0 that mean nothing bad.
-        ignore_errors: Whether a failing program is no error.
-        fed: What a program that is read gets as its input.
+        ignore_status: Exit codes besides 0 that are not errors.
+        ignore_errors: Whether all exit codes are accepted.
+        fed: Input of a program whose output is read.
 
     Raises:
-        ValueError: Another mode.
-        OSError: There is no such program.
+        ValueError: `mode` is unknown.
+        OSError: The program does not exist.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class Pipe:
 
     @property
     def name(self) -> str:
-        """The command, for messages."""
+        """The command, for error messages."""
         return self.command if isinstance(self.command, str) else " ".join(self.command)
 
     def read(self, size: int = -1, /) -> bytes:
-        """Up to `size` bytes.
+        """Read up to `size` bytes.
 
         Raises:
-            OSError: The output is over and the program has failed.
+            OSError: The output has ended, and the program has failed.
         """
         data = self.stream.read(size)
         if size != 0 and (not data or (size > 0 and len(data) < size) or size < 0):
@@ -90,18 +90,18 @@ class Pipe:
         return data
 
     def readline(self, size: int = -1, /) -> bytes:
-        """A line; as `read`."""
+        """Read a line; raises as `read`."""
         line = self.stream.readline(size)
         if not line:
             self._check()
         return line
 
     def write(self, data: Any, /) -> int:
-        """Give data to the program."""
+        """Write to the program's input."""
         return self.stream.write(data)
 
     def flush(self) -> None:
-        """Give the program what has been written so far."""
+        """Flush the program's input."""
         self.stream.flush()
 
     def _check(self) -> None:
@@ -115,7 +115,7 @@ class Pipe:
             raise OSError(f"the command {line!r} failed with exit status {status}")
 
     def close(self) -> None:
-        """Wait for a program that was written to; end one that was not read to its end.
+        """Wait for a program that was written to; end a program that was read, if it still runs.
 
         Raises:
             OSError: The program that was written to has failed.
@@ -145,52 +145,51 @@ def _open_file(url: str, mode: str) -> IO[bytes]:
 
 
 def gopen_pipe(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bool | None = None) -> Pipe:
-    """`pipe:COMMAND`, run by the shell, if that is allowed."""
+    """Run `pipe:COMMAND` in the shell, if commands are allowed."""
     check_commands(url, allow_commands)
     return Pipe(url.removeprefix("pipe:"), mode)
 
 
 def _program(reading: Sequence[str], writing: Sequence[str] | None, ignored: int = _CURL_STOPPED) -> _Opener:
-    """An opener that runs a fixed program, to which the URL is one argument."""
+    """Return an opener that runs a fixed program, which gets the URL as one argument."""
 
     def opener(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
         if mode == "rb":
             return Pipe([word if word != "URL" else url for word in reading], mode, (_BROKEN_PIPE, ignored))
         if writing is None:
-            raise ValueError(f"{url}: cannot be written")
+            raise ValueError(f"{url} cannot be written")
         return Pipe([word if word != "URL" else url for word in writing], mode, (_BROKEN_PIPE, _CURL_NOT_READ))
 
     return opener
 
 
-def _htgs(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
+def _htgs(url: str, mode: str = "rb", bufsize: int = 8192) -> Any:
     if mode != "rb":
-        raise ValueError(f"{url}: cannot be written")
-    return cast("Pipe", gopen_curl(re.sub(r"(?i)^htgs://", "gs://", url), mode))
+        raise ValueError(f"{url} cannot be written")
+    return gopen_curl(re.sub(r"(?i)^htgs://", "gs://", url), mode)
 
 
 def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
     if mode != "rb":
-        raise ValueError(f"{url}: cannot be written")
+        raise ValueError(f"{url} cannot be written")
     try:
         hub: Any = import_module("huggingface_hub")
     except ModuleNotFoundError as error:
         raise UnsupportedError(f"{url}: hf needs a package: pip install huggingface_hub") from error
-    place = hub.HfFileSystem().resolve_path(url)
+    found = hub.HfFileSystem().resolve_path(url)
     address = hub.hf_hub_url(
-        repo_id=place.repo_id, filename=place.path_in_repo, repo_type=place.repo_type, revision=place.revision
+        repo_id=found.repo_id, filename=found.path_in_repo, repo_type=found.repo_type, revision=found.revision
     )
     token = hub.get_token()
-    if token is None:
-        return Pipe([*_CURL, "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED))
-    header = f'header = "Authorization: Bearer {token}"\n'.encode()  # arguments could be seen by all users
-    return Pipe([*_CURL, "--config", "-", "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED), fed=header)
+    header = b"" if token is None else f'header = "Authorization: Bearer {token}"\n'.encode()
+    options = [] if token is None else ["--config", "-"]  # all users could see arguments
+    return Pipe([*_CURL, *options, "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED), fed=header)
 
 
 def _unknown(url: str, mode: str = "rb", bufsize: int = 8192) -> Any:
     raise ValueError(
-        f"{url}: no gopen handler defined: there are {', '.join(sorted(set(gopen_schemes) - {'__default__'}))}, and "
-        "`gopen_schemes` takes more; pipe: runs any program, if that is allowed"
+        f"{url}: no gopen handler defined. Known schemes: {', '.join(sorted(set(gopen_schemes) - {'__default__'}))}; "
+        "add others to `gopen_schemes`, or use pipe:, which runs any program if commands are allowed"
     )
 
 
@@ -210,14 +209,14 @@ gopen_schemes: dict[str, _Opener] = {
     "hf": _hf,
     **dict.fromkeys(filter(None, os.environ.get("USE_AIS_FOR", "").split(":")), gopen_ais),
 }
-"""From the scheme of a URL to the function that opens it. Programs add their own."""
+"""Openers by the scheme of a URL. Programs add their own."""
 
 
 def rewrite_url(url: str) -> str:
     """Apply the first rule of `GOPEN_REWRITE` (`PATTERN=REPLACEMENT;…`) that changes the URL.
 
     Raises:
-        ValueError: `WDS_SECURE` is set too.
+        NotAllowedError: `WDS_SECURE` is set too.
     """
     if "GOPEN_REWRITE" not in os.environ:
         return url
@@ -238,22 +237,19 @@ def _verbose() -> bool:
 
 
 def gopen(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bool | None = None, **kw: Any) -> Any:
-    """Open a URL.
+    """Open a URL and return a binary file object.
 
     Args:
         url: A path, `file:`, `-` (standard input or output), `pipe:COMMAND`, or a URL whose scheme is in
             `gopen_schemes`: http(s), sftp, ftps and scp go through curl, gs through gsutil.
         mode: `rb` or `wb`.
-        bufsize: Passed on to openers.
+        bufsize: Passed to the opener.
         allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
-        **kw: Passed on to openers.
-
-    Returns:
-        What can be read from or written to, closed, and used in `with`.
+        **kw: Passed to the opener.
 
     Raises:
-        ValueError: Another mode, an unknown scheme, or a command that is not allowed.
-        OSError: It cannot be opened.
+        ValueError: `mode` or the scheme is unknown, or the command is not allowed.
+        OSError: The URL cannot be opened.
     """
     if mode not in ("rb", "wb"):
         raise ValueError(f"{mode}: unknown mode (rb and wb are known)")
@@ -276,7 +272,7 @@ def reader(url: str, **kw: Any) -> Any:
 
 
 class _Callable(ModuleType):
-    """This module, which is called as the function too: in the original, `webdataset.gopen` is one or the other."""
+    """This module, which can be called like the function: in the original, `webdataset.gopen` is one or the other."""
 
     def __call__(self, url: str, mode: str = "rb", bufsize: int = 8192, **kw: Any) -> Any:
         return gopen(url, mode, bufsize, **kw)

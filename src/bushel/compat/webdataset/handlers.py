@@ -1,4 +1,4 @@
-"""What to do about an exception: return True to go on, False to stop, or raise it."""
+"""What to do about an exception: a handler returns True to continue, False to stop, or raises it."""
 
 from __future__ import annotations
 
@@ -19,23 +19,16 @@ __all__ = [
 Handler: TypeAlias = Callable[[Exception], bool]
 
 _PAUSE = 0.5
-"""Seconds for a warning to be seen before others push it off the screen."""
+"""Seconds that a warning stays on the screen before the next one, as in the original."""
 
 
 def reraise_exception(exn: Exception) -> NoReturn:
-    """Raise it."""
+    """Raise the exception."""
     raise exn
 
 
 def ignore_and_continue(exn: Exception) -> bool:
-    """Go on."""
-    return True
-
-
-def warn_and_continue(exn: Exception) -> bool:
-    """Warn and go on."""
-    warnings.warn(repr(exn), stacklevel=2)
-    time.sleep(_PAUSE)
+    """Continue."""
     return True
 
 
@@ -44,8 +37,18 @@ def ignore_and_stop(exn: Exception) -> bool:
     return False
 
 
+def _warn(exn: Exception) -> None:
+    warnings.warn(repr(exn), stacklevel=3)
+    time.sleep(_PAUSE)
+
+
+def warn_and_continue(exn: Exception) -> bool:
+    """Warn and continue."""
+    _warn(exn)
+    return True
+
+
 def warn_and_stop(exn: Exception) -> bool:
     """Warn and stop."""
-    warnings.warn(repr(exn), stacklevel=2)
-    time.sleep(_PAUSE)
+    _warn(exn)
     return False

@@ -1,4 +1,4 @@
-"""Images as arrays, tensors or Pillow's. JPEGs are decoded by Bushel's kernel, all else by Pillow."""
+"""Images as arrays, tensors or Pillow images. Bushel decodes JPEGs, Pillow everything else."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ imagespecs: dict[str, tuple[str, str | None, str]] = {
     "pilrgb": ("pil", None, "rgb"),
     "pilrgba": ("pil", None, "rgba"),
 }
-"""Names of kinds of images: what they are (numpy, torch, pil), of which numbers, in which colours."""
+"""Image specifications: the type (numpy, torch, pil), the dtype and the mode of each."""
 
 _JPEG_MAGIC = b"\xff\xd8"
 _CMYK = 4
 
 
 class ImageHandler:
-    """Decodes the fields that are images, by their extensions.
+    """A decoder of the fields whose extensions are those of images.
 
     Args:
-        imagespec: Kind of image: `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `rgba8`, `torchrgb8`
-            (3xHxW), `torchrgb`, `pil` and so on; `imagespecs` has all.
-        extensions: Extensions that are images.
+        imagespec: `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `rgba8`, `torchrgb8` (3xHxW),
+            `torchrgb`, `pil` and so on; `imagespecs` has all.
+        extensions: Extensions of images.
 
     Raises:
-        ValueError: There is no such kind.
+        ValueError: `imagespec` is unknown.
     """
 
     concurrent = True
-    """That several threads may use it at once."""
+    """Several threads may use it at once."""
 
     def __init__(self, imagespec: str, extensions: Iterable[str] = IMAGE_EXTENSIONS) -> None:
         if imagespec not in imagespecs:
@@ -61,10 +61,10 @@ class ImageHandler:
         self.extensions = set(extensions)
 
     def __call__(self, key: str, data: bytes) -> Any:
-        """The image, or None if the extension is none of an image.
+        """Return the image, or None if the extension is not that of an image.
 
         Raises:
-            OSError: Pillow finds no image, or a damaged one.
+            OSError: The data are not an image, or a damaged one.
         """
         if re.sub(r".*[.]", "", key).lower() not in self.extensions:
             return None
@@ -99,7 +99,7 @@ def _pillow(data: bytes, mode: str) -> Any:
 
 
 def _jpeg(data: bytes) -> np.ndarray[Any, Any] | None:
-    """A JPEG's pixels; None for anything else, and for one that Pillow may know better what to do about."""
+    """Return the pixels of a JPEG; None for other data, and for JPEGs that only Pillow may be able to decode."""
     if data[:2] != _JPEG_MAGIC:
         return None
     try:
@@ -109,5 +109,5 @@ def _jpeg(data: bytes) -> np.ndarray[Any, Any] | None:
 
 
 def imagehandler(imagespec: str, extensions: Iterable[str] = IMAGE_EXTENSIONS) -> ImageHandler:
-    """An `ImageHandler`."""
+    """Return an `ImageHandler`."""
     return ImageHandler(imagespec, extensions)

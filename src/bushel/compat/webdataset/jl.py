@@ -1,7 +1,7 @@
-"""WebDataset.jl in Python: a dataset descriptor, its stages as iterators, and loaders of several threads.
+"""WebDataset.jl in Python: a dataset descriptor, its stages as iterators, and loaders with several threads.
 
-Names and defaults are those of the Julia package. A Julia pair `rule => function` is a tuple `(rule, function)`, a
-Julia `take!(channel)` is `channel.take()`. `docs/compat-webdataset.md` lists the differences.
+Names and defaults are those of the Julia package. A Julia pair `rule => function` is a tuple `(rule, function)`, and
+`take!(channel)` is `channel.take()`. `docs/compat-webdataset.md` lists the differences.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from bushel.codecs import get_codec
 from bushel.compat.webdataset.channel import Channel
 from bushel.compat.webdataset.gopen import Pipe
 from bushel.compat.webdataset.permission import check_commands
-from bushel.compat.webdataset.rules import Continue, Rename, Rule, Rules, map_by_rules
 from bushel.compat.webdataset.tariterators import member_contents
 from bushel.containers.tar import split_name
 from bushel.errors import FormatError, TooManyErrors
+from bushel.loader import in_batches, shuffle_buffer
 from bushel.storage import expand_braces
 
 __all__ = [
@@ -63,19 +63,19 @@ Source: TypeAlias = str | Sequence[str]
 Handle: TypeAlias = Literal["ignore", "raise"]
 
 max_exceptions = 999999999
-"""Exceptions of transforms after which there is an error. Programs set it."""
+"""Number of failed transforms that are tolerated. Programs set it."""
 
 num_exceptions: int
-"""Exceptions of transforms in this process so far."""
+"""Number of failed transforms in this process so far."""
 
 last_exception: Exception | None
-"""The last of them."""
+"""The exception of the last failed transform."""
 
 _CLASSES = 999999
 
 
 class _Exceptions:
-    """What has gone wrong in the transforms of all threads."""
+    """Failed transforms of all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,10 +83,9 @@ class _Exceptions:
         self.last: Exception | None = None
 
     def add(self, error: Exception) -> int:
-        """Count one."""
+        """Count an exception and return the number so far."""
         with self._lock:
-            self.count += 1
-            self.last = error
+            self.count, self.last = self.count + 1, error
             return self.count
 
 
@@ -94,11 +93,87 @@ _exceptions = _Exceptions()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "num_exceptions":
-        return _exceptions.count
-    if name == "last_exception":
-        return _exceptions.last
+    if name in ("num_exceptions", "last_exception"):
+        return _exceptions.count if name == "num_exceptions" else _exceptions.last
     raise AttributeError(f"module 'bushel.compat.webdataset.jl' has no attribute {name!r}")
+
+
+# rules
+
+
+Match: TypeAlias = str | re.Pattern[str] | type
+"""The end of a field's name (`""` matches every field), a regular expression, or the type of a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A rule whose result is renamed: `new` replaces the matching portion of the field's name in lower case.
+
+    `Rename(".jpg", ".img")` makes `.left.img` of `.left.jpg`.
+    """
+
+    rule: Match
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """A rule after which the next rules are tried too, with the same value; `new=None` keeps the field's name."""
+
+    rule: Match
+    new: str | None = None
+
+
+Rule: TypeAlias = Match | Rename | Continue
+Rules: TypeAlias = Iterable[tuple[Rule, Callable[[Any], Any]]] | Mapping[Any, Callable[[Any], Any]]
+"""Pairs of a rule and a function; the first rule that matches counts."""
+
+
+def _span(rule: Match, field: str, value: Any) -> tuple[int, int] | None:
+    """Return start and end of the match in a field's name, or None."""
+    name = field.lower()
+    if isinstance(rule, type):
+        return (0, len(name)) if isinstance(value, rule) else None
+    if isinstance(rule, str):
+        return (len(name) - len(rule), len(name)) if name.endswith(rule.lower()) else None
+    found = rule.search(name)
+    return None if found is None else found.span()
+
+
+def map_by_rules(sample: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
+    """Apply rules to the fields of a sample.
+
+    Args:
+        sample: The fields. Names that start with `_` are copied as they are.
+        rules: Tried in order for each field. A field without a matching rule is left out.
+
+    Raises:
+        ValueError: Two fields get the same name.
+    """
+    pairs = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
+    result: dict[str, Any] = {}
+    for name, value in sample.items():
+        if name.startswith("_"):
+            result[name] = value
+            continue
+        for rule, function in pairs:
+            match = rule.rule if isinstance(rule, Rename | Continue) else rule
+            span = _span(match, name, value)
+            if span is None:
+                continue
+            new = rule.new if isinstance(rule, Rename | Continue) else None
+            renamed = name if new is None else name[: span[0]] + new + name[span[1] :]
+            if renamed in result:
+                raise ValueError(
+                    f"two fields of sample {sample.get('__key__')!r} become {renamed!r}: {name!r} is the second"
+                )
+            result[renamed] = function(value)
+            if not isinstance(rule, Continue):
+                break
+    return result
+
+
+# the descriptor
 
 
 def _identity(value: Any) -> Any:
@@ -111,20 +186,20 @@ def _everything() -> list[tuple[Rule, Callable[[Any], Any]]]:
 
 @dataclass
 class DatasetDescriptor:
-    """All that a loader needs to know.
+    """A description of a dataset and of how to load it.
 
     Attributes:
         sources: The shards: paths, `pipe:` and a command, or the words of a command.
         shuffle: Samples in the shuffle buffer; 0 for none.
         batchsize: Samples in a batch; 0 for single samples. Batches do not span shards.
-        decoding: Rules that take the bytes of files.
-        augmenting: Rules that take what became of them.
-        mapping: A function of whole samples behind these.
-        collating: Rules that take the lists of a batch.
-        csize: Batches that are made ahead.
+        decoding: Rules for the bytes of files.
+        augmenting: Rules for decoded values.
+        mapping: A function of whole samples, applied after these.
+        collating: Rules for the lists of a batch.
+        csize: Batches to prefetch.
         ntasks: Threads, each of which reads one shard at a time.
-        verbose: Whether to say which shards are read.
-        debug: Whether to say which samples are, too.
+        verbose: Whether to print the names of shards.
+        debug: Whether to print the keys of samples too.
     """
 
     sources: Sequence[Source] = field(default_factory=list)
@@ -144,11 +219,11 @@ class DatasetDescriptor:
 
 
 def clsdecode(data: bytes) -> int:
-    """A class: decimal text of at most six digits.
+    """Decode a class: decimal text of at most six digits.
 
     Raises:
-        CodecError: It is none.
-        ValueError: It is out of range.
+        CodecError: The data are not a number.
+        ValueError: The number is out of range.
     """
     number: int = get_codec("cls").decode(data)
     if not -_CLASSES <= number <= _CLASSES:
@@ -157,16 +232,16 @@ def clsdecode(data: bytes) -> int:
 
 
 def imdecode(data: bytes) -> Any:
-    """An image as uint8 HxWx3, or HxW if it is grey.
+    """Decode an image to uint8 HxWx3, or HxW if it is greyscale.
 
     Raises:
-        CodecError: It is none.
+        CodecError: The data are not an image.
     """
     return get_codec("image").decode(data)
 
 
 def jsondecode(data: bytes) -> Any:
-    """What is written as JSON."""
+    """Decode JSON."""
     return json.loads(data)
 
 
@@ -182,21 +257,21 @@ default_decoders: list[tuple[Rule, Callable[[Any], Any]]] = [
 
 
 def braceexpand(pattern: str | Iterable[str]) -> list[str]:
-    """Expand `{000..146}` in a pattern, or in each of several. Other braces stay, as commands need them."""
+    """Expand `{000..146}` in a pattern or in several patterns. Other braces stay, because commands use them."""
     patterns = [pattern] if isinstance(pattern, str) else pattern
     return [name for one in patterns for name in expand_braces(one, only_ranges=True)]
 
 
 def generic_open(source: Source, *, allow_commands: bool | None = None) -> Any:
-    """Open a shard for reading.
+    """Open a shard for reading: a path, `pipe:` and a command (run without a shell), or the words of a command.
 
     Args:
-        source: A path; `pipe:` and the words of a command, which is run without a shell; or its words as a list.
+        source: The shard.
         allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
     Raises:
-        NotAllowedError: A command was given, and commands are not allowed.
-        OSError: There is no such file or command.
+        NotAllowedError: `source` is a command, and commands are not allowed.
+        OSError: The file or command does not exist.
     """
     if isinstance(source, str) and not source.startswith("pipe:"):
         return open(source, "rb")
@@ -205,7 +280,7 @@ def generic_open(source: Source, *, allow_commands: bool | None = None) -> Any:
 
 
 def allsplitext(path: str) -> tuple[str, str] | tuple[None, None]:
-    """Folder and name up to the first dot, and the rest with its dot; two None for what belongs to no sample."""
+    """Split a path at the first dot of its name. Return two None if the file belongs to no sample."""
     split = split_name(path.encode("utf-8", "surrogateescape"))
     if split is None:
         return None, None
@@ -214,19 +289,19 @@ def allsplitext(path: str) -> tuple[str, str] | tuple[None, None]:
 
 
 def tariterator(stream: Any) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive: names and contents.
+    """Yield names and contents of the files of an archive.
 
     Raises:
-        FormatError: The archive is damaged or cut.
+        FormatError: The archive is damaged or truncated.
     """
     return member_contents(stream)
 
 
 def sampleiterator(stream: Any) -> Iterator[Sample]:
-    """The samples of an archive: dicts of bytes by extension (with its dot), and `__key__`.
+    """Yield the samples of an archive: dicts of bytes by extension (with its dot), and `__key__`.
 
     Raises:
-        FormatError: The archive is damaged or cut, or a sample has two files for a field.
+        FormatError: The archive is damaged or truncated, or a sample has two files for a field.
     """
     sample: Sample = {}
     for name, data in tariterator(stream):
@@ -245,47 +320,25 @@ def sampleiterator(stream: Any) -> Iterator[Sample]:
 
 
 def sampleshuffle(source: Iterable[Any], bufsize: int = 1000, rng: random.Random | None = None) -> Iterator[Any]:
-    """Let samples leave at random from a buffer, which grows by one for each that leaves until it is full.
-
-    Args:
-        source: The samples.
-        bufsize: Samples in the buffer; 0: they stay in their order.
-        rng: Where randomness comes from; a new generator if not given.
-    """
-    rng = random.Random() if rng is None else rng
-    samples = iter(source)
-    held: list[Any] = []
-    for sample in samples:
-        held.append(sample)
-        if len(held) < bufsize:
-            held.extend(islice(samples, 1))
-        place = rng.randrange(len(held))
-        held[place], held[-1] = held[-1], held[place]
-        yield held.pop()
-    rng.shuffle(held)
-    yield from held
-
-
-def _attempt(function: Callable[[Any], Any], sample: Any, handle: Handle) -> tuple[bool, Any]:
-    """Apply a function; False and None if it failed, and that is to be ignored."""
-    if handle == "raise":
-        return True, function(sample)
-    try:
-        return True, function(sample)
-    except Exception as error:
-        count = _exceptions.add(error)
-        key = sample.get("__key__") if isinstance(sample, Mapping) else None
-        print(f"sample {key!r} is left out: {''.join(traceback.format_exception_only(error)).strip()}", file=sys.stderr)
-        if count > max_exceptions:
-            raise TooManyErrors(f"{count} samples failed; max_exceptions is {max_exceptions}") from error
-        return False, None
+    """Shuffle samples in a buffer of `bufsize` samples; 0 keeps the order. `rng` defaults to a new generator."""
+    return shuffle_buffer(source, bufsize, (random.Random() if rng is None else rng).randrange, initial=1)
 
 
 def _mapped(source: Iterable[Any], function: Callable[[Any], Any], handle: Handle) -> Iterator[Any]:
     for sample in source:
-        done, result = _attempt(function, sample, handle)
-        if done:
-            yield result
+        try:
+            result = function(sample)
+        except Exception as error:
+            if handle == "raise":
+                raise
+            count = _exceptions.add(error)
+            key = sample.get("__key__") if isinstance(sample, Mapping) else None
+            reason = "".join(traceback.format_exception_only(error)).strip()
+            print(f"sample {key!r} is left out: {reason}", file=sys.stderr)
+            if count > max_exceptions:
+                raise TooManyErrors(f"{count} samples failed; max_exceptions is {max_exceptions}") from error
+            continue
+        yield result
 
 
 def sampletransforms(source: Iterable[Mapping[str, Any]], rules: Rules, handle: Handle = "ignore") -> Iterator[Sample]:
@@ -294,20 +347,21 @@ def sampletransforms(source: Iterable[Mapping[str, Any]], rules: Rules, handle: 
     Args:
         source: The samples.
         rules: As for `map_by_rules`.
-        handle: `"ignore"`: a sample whose transform fails is counted, said on standard error, and left out; `"raise"`.
+        handle: `"ignore"`: a sample whose transform fails is counted, reported on standard error, and left out;
+            `"raise"`: the exception is raised.
 
     Raises:
-        TooManyErrors: More than `max_exceptions` have failed in this process.
+        TooManyErrors: More than `max_exceptions` samples have failed in this process.
     """
     pairs = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
     return _mapped(source, lambda sample: map_by_rules(sample, pairs), handle)
 
 
 def transpose_batch(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """From samples to lists of the values of each field.
+    """Turn samples into lists of the values of each field.
 
     Raises:
-        KeyError: A sample lacks a field that another has.
+        KeyError: A sample lacks a field that another sample has.
     """
     fields = dict.fromkeys(name for sample in samples for name in sample)
     for name in fields:
@@ -318,31 +372,24 @@ def transpose_batch(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]
 
 
 def samplebatching(source: Iterable[Mapping[str, Any]], batchsize: int, *, minsize: int = 1) -> Iterator[Sample]:
-    """Batches: dicts of lists, that of the keys among them.
+    """Make batches: dicts of lists, with the list of keys. A batchsize of 0 yields single samples.
 
-    Args:
-        source: The samples.
-        batchsize: How many make a batch; 0: they are given as they are.
-        minsize: How many the last one has at least; a smaller one is left out.
+    A last batch of fewer than `minsize` samples is left out.
     """
     if batchsize <= 0:
-        yield from map(dict, source)
-        return
-    samples = iter(source)
-    while batch := list(islice(samples, batchsize)):
-        if len(batch) >= minsize:
-            yield transpose_batch(batch)
+        return map(dict, source)
+    return (transpose_batch(batch) for batch in in_batches(source, batchsize) if len(batch) >= minsize)
 
 
 # loaders
 
 
 def _batches(source: Source, desc: DatasetDescriptor, handle: Handle, allow_commands: bool | None) -> Generator[Sample]:
-    """The batches of one shard."""
+    """Yield the batches of one shard."""
     if desc.verbose or desc.debug:
         print(f"reading {source}", file=sys.stderr)
     with generic_open(source, allow_commands=allow_commands) as stream:
-        raw = _said(sampleiterator(stream)) if desc.debug else sampleiterator(stream)
+        raw = _printed(sampleiterator(stream)) if desc.debug else sampleiterator(stream)
         shuffled = sampleshuffle(raw, desc.shuffle)
         decoded = sampletransforms(shuffled, desc.decoding, handle)
         augmented = sampletransforms(decoded, desc.augmenting, handle)
@@ -353,7 +400,7 @@ def _batches(source: Source, desc: DatasetDescriptor, handle: Handle, allow_comm
         print(f"finished {source}", file=sys.stderr)
 
 
-def _said(samples: Iterator[Sample]) -> Iterator[Sample]:
+def _printed(samples: Iterator[Sample]) -> Iterator[Sample]:
     for sample in samples:
         print(f"sample {sample['__key__']}: {', '.join(name for name in sample if name != '__key__')}", file=sys.stderr)
         yield sample
@@ -367,13 +414,13 @@ def loadproc(
     handle: Handle = "ignore",
     allow_commands: bool | None = None,
 ) -> None:
-    """What one task of a loader does: batches of shards, one shard after another.
+    """Run one task of a loader: put the batches of its shards.
 
     Args:
         desc: The dataset.
-        sources: Where the next shard comes from; several tasks may share one thread-safe iterator.
-        put: Takes a batch; False: no more are wanted.
-        handle: What becomes of samples whose transforms fail.
+        sources: The shards; several tasks may share one thread-safe iterator.
+        put: Takes a batch; returns False if no more batches are wanted.
+        handle: What to do about samples whose transforms fail.
         allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
     """
     for source in sources:
@@ -386,16 +433,15 @@ def loadproc(
 def dataloader(desc: DatasetDescriptor, *, allow_commands: bool | None = None) -> Channel:
     """Load a dataset with `desc.ntasks` threads.
 
+    Iterate over the result, or `take()` a batch. The threads end with the iteration, or with `close()`. An error in a
+    task (a shard that cannot be opened or is damaged, samples with different fields) is raised there.
+
     Args:
         desc: The dataset.
         allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
-    Returns:
-        The batches: iterate over them, or `take()` one. The threads end with the iteration, or with `close()`. An error
-        in a task (a shard that cannot be opened or is damaged, samples with different fields) is raised there.
-
     Raises:
-        ValueError: There are no tasks, or there is no room for batches.
+        ValueError: `ntasks` or `csize` is less than 1.
     """
 
     def task(sources: Iterator[Source], put: Callable[[Sample], bool]) -> None:
@@ -411,12 +457,12 @@ def debugloader(
     maxcount: int = 10,
     allow_commands: bool | None = None,
 ) -> Channel:
-    """Load a few batches without threads: whatever a transform raises is raised as it is.
+    """Load a few batches without threads. Exceptions of transforms are raised unchanged.
 
     Args:
         desc: The dataset.
-        sources: The shards; `desc.sources` if not given.
-        maxcount: Batches.
+        sources: The shards. Default: `desc.sources`.
+        maxcount: Number of batches.
         allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
     """
 

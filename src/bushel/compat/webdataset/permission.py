@@ -1,4 +1,4 @@
-"""What data may make a program do: run commands, load pickles. Both are off until someone says otherwise."""
+"""Permission to run commands and to load pickles, which data may ask for. Both are off by default."""
 
 from __future__ import annotations
 
@@ -8,56 +8,40 @@ from bushel.errors import UnsupportedError
 
 __all__ = ["NotAllowedError", "check_commands", "check_pickle", "secure"]
 
-_COMMANDS = "BUSHEL_ALLOW_COMMANDS"
-_PICKLE = "BUSHEL_ALLOW_PICKLE"
-
 
 class NotAllowedError(UnsupportedError, ValueError):
-    """It is not allowed. A `ValueError` too, which is what the original raises under `WDS_SECURE`."""
+    """Data asked for something that is not allowed. The original raises a `ValueError` under `WDS_SECURE`."""
 
 
 def secure() -> bool:
-    """Whether `WDS_SECURE=1` forbids everything that data should not be able to ask for."""
+    """Return whether `WDS_SECURE=1` forbids commands and pickles, whatever else is said."""
     return os.environ.get("WDS_SECURE", "0") not in ("", "0")
 
 
-def _allowed(asked: bool | None, variable: str) -> bool:
-    if secure():
-        return False
-    return os.environ.get(variable, "0") not in ("", "0") if asked is None else asked
+def _check(variable: str, asked: bool | None, problem: str, remedy: str) -> None:
+    allowed = os.environ.get(variable, "0") not in ("", "0") if asked is None else asked
+    if secure() or not allowed:
+        raise NotAllowedError(
+            f"{problem}: if you trust where it comes from, {remedy}, or set the environment variable {variable}=1"
+            + (" (and unset WDS_SECURE)" if secure() else "")
+        )
 
 
 def check_commands(what: object, asked: bool | None = None) -> None:
-    """Refuse to run a command that nobody has allowed.
-
-    Args:
-        what: The command, for the message.
-        asked: The caller's `allow_commands=`; None: what the environment says.
+    """Refuse to run a command, unless the caller's `allow_commands=` (None: `BUSHEL_ALLOW_COMMANDS`) allows it.
 
     Raises:
-        NotAllowedError: It is not allowed.
+        NotAllowedError: Commands are not allowed.
     """
-    if not _allowed(asked, _COMMANDS):
-        raise NotAllowedError(
-            f"{what!r} would run a command: if you trust where this name comes from, pass allow_commands=True "
-            f"(--allow-commands on a command line), or set the environment variable {_COMMANDS}=1"
-            + (" (and not WDS_SECURE)" if secure() else "")
-        )
+    remedy = "pass allow_commands=True (--allow-commands on a command line)"
+    _check("BUSHEL_ALLOW_COMMANDS", asked, f"{what!r} would run a command", remedy)
 
 
 def check_pickle(what: str, asked: bool | None = None) -> None:
-    """Refuse to load a pickle that nobody has allowed.
-
-    Args:
-        what: The field.
-        asked: The caller's `allow_pickle=`; None: what the environment says.
+    """Refuse to load a pickle from the field `what`, unless `asked` (None: `BUSHEL_ALLOW_PICKLE`) allows it.
 
     Raises:
-        NotAllowedError: It is not allowed.
+        NotAllowedError: Pickles are not allowed.
     """
-    if not _allowed(asked, _PICKLE):
-        raise NotAllowedError(
-            f"{what!r} is a pickle, which may run any code when it is loaded: if you trust where the data come from, "
-            f"set the environment variable {_PICKLE}=1, or pass a decoder of your own for it"
-            + (" (and do not set WDS_SECURE)" if secure() else "")
-        )
+    problem = f"{what!r} is a pickle, which may run any code when it is loaded"
+    _check("BUSHEL_ALLOW_PICKLE", asked, problem, "pass your own decoder for this field")

@@ -21,8 +21,8 @@ class DataPipeline(IterableDataset, PipelineStage):
 
     Args:
         *args: The source (a dataset, a list, or a function without arguments), then stages: functions from an
-            iterator to an iterator, or `PipelineStage` objects. Lists behind the source hold several; None is left out.
-        **kwargs: Not used.
+            iterator to an iterator, or `PipelineStage` objects. A list holds several of them; None is skipped.
+        **kwargs: Ignored.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -32,10 +32,7 @@ class DataPipeline(IterableDataset, PipelineStage):
         self.repetitions = 1
         self.nsamples = -1
         for arg in args:
-            if isinstance(arg, list):
-                self.pipeline.extend(arg)
-            elif arg is not None:
-                self.pipeline.append(arg)
+            self.pipeline += arg if isinstance(arg, list) else [] if arg is None else [arg]
 
     def close(self) -> None:
         """Close the stages that can be closed."""
@@ -45,10 +42,10 @@ class DataPipeline(IterableDataset, PipelineStage):
         self.pipeline = []
 
     def invoke(self, f: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        """The iterator of a source, or of a stage over a source.
+        """Return the iterator of a source, or of a stage over a source.
 
         Raises:
-            ValueError: It is neither.
+            ValueError: `f` is neither a source nor a stage.
         """
         if isinstance(f, IterableDataset | DataLoader) and not args:
             return iter(cast("Iterable[Any]", f))
@@ -62,14 +59,14 @@ class DataPipeline(IterableDataset, PipelineStage):
         raise ValueError(f"{f}: not a valid pipeline stage")
 
     def run(self, *args: Any, **kw: Any) -> Iterator[Any]:
-        """As a source of another pipeline: its samples."""
+        """Yield the samples, as the source of another pipeline."""
         return iter(self)
 
     def iterator1(self) -> Iterator[Any]:
-        """Once through all stages.
+        """Iterate once through all stages.
 
         Raises:
-            ValueError: There are none: the pipeline is empty or closed.
+            ValueError: The pipeline is empty or closed.
         """
         if not self.pipeline:
             raise ValueError("this pipeline has no source: it is empty, or was closed")
@@ -79,7 +76,7 @@ class DataPipeline(IterableDataset, PipelineStage):
         return source
 
     def iterator(self) -> Iterator[Any]:
-        """As often through all stages as is asked for; a pipeline without samples is not tried again."""
+        """Iterate `repetitions` times through all stages; a pipeline without samples ends after the first time."""
         for _ in range(self.repetitions):
             empty = True
             for sample in self.iterator1():
@@ -89,11 +86,11 @@ class DataPipeline(IterableDataset, PipelineStage):
                 return
 
     def __iter__(self) -> Iterator[Any]:
-        """An epoch."""
+        """Yield the samples of an epoch."""
         return islice(self.iterator(), self.nsamples) if self.nsamples > 0 else self.iterator()
 
     def stage(self, i: int) -> Any:
-        """Stage number i, the source being number 0."""
+        """Return stage number `i`; the source is number 0."""
         return self.pipeline[i]
 
     def append(self, f: Any) -> None:
@@ -101,13 +98,13 @@ class DataPipeline(IterableDataset, PipelineStage):
         self.pipeline.append(f)
 
     def compose(self, *args: Any) -> Self:
-        """A copy of this pipeline with more stages."""
+        """Return a copy of this pipeline with more stages."""
         result = copy.copy(self)
         result.pipeline = [*self.pipeline, *args]
         return result
 
     def with_length(self, n: int, silent: bool = False) -> Self:
-        """Give this pipeline a `len`, which some trainers ask for. It does not change what is iterated over."""
+        """Set the `len` of this pipeline, which some trainers ask for. What is iterated over stays."""
         if not silent:
             warnings.warn(
                 ".with_length() only sets the value of __len__ for compatibility with some training environments. "
@@ -115,25 +112,25 @@ class DataPipeline(IterableDataset, PipelineStage):
                 stacklevel=2,
             )
         self.size = n
-        self.__class__ = _lengthened(cast("Hashable", type(self)))
+        self.__class__ = _with_len(cast("Hashable", type(self)))
         return self
 
     def with_epoch(self, nsamples: int = -1, nbatches: int = -1) -> Self:
-        """Make an epoch of so many samples (or batches, if they are batched by then), beginning anew where needed."""
+        """Limit or repeat the pipeline so that an epoch has `nsamples` samples (or `nbatches` batches)."""
         self.repetitions = sys.maxsize
         self.nsamples = max(nsamples, nbatches)
         return self
 
     def repeat(self, nepochs: int = -1, nbatches: int = -1) -> Self:
-        """Go through all samples so many times (without end if not given), up to so many samples or batches."""
+        """Repeat all samples `nepochs` times (default: without end), up to `nbatches` samples or batches."""
         self.repetitions = nepochs if nepochs > 0 else sys.maxsize
         self.nsamples = nbatches
         return self
 
 
 @lru_cache(maxsize=64)
-def _lengthened(kind: Any) -> type[Any]:
-    """A class with a `len`, which pickles as the class that it comes from."""
+def _with_len(kind: Any) -> type[Any]:
+    """Return a subclass with a `len`, which pickles as the class that it comes from."""
     if hasattr(kind, "__len__"):
         return cast("type[Any]", kind)
 
@@ -141,12 +138,12 @@ def _lengthened(kind: Any) -> type[Any]:
         return int(self.size)
 
     def reduce(self: Any) -> tuple[Any, ...]:
-        return _with_length_again, (kind, self.__dict__)
+        return _restore, (kind, self.__dict__)
 
     return type(f"{kind.__name__}_Length", (kind,), {"__len__": length, "__reduce__": reduce})
 
 
-def _with_length_again(kind: type[Any], state: dict[str, Any]) -> Any:
-    made = object.__new__(_lengthened(cast("Hashable", kind)))
+def _restore(kind: type[Any], state: dict[str, Any]) -> Any:
+    made = object.__new__(_with_len(cast("Hashable", kind)))
     made.__dict__.update(state)
     return made

@@ -1,4 +1,4 @@
-"""PyTorch's classes where it is installed: a dataset must be an `IterableDataset` for its `DataLoader` to stream it."""
+"""PyTorch's classes if it is installed, which make its `DataLoader` stream a dataset; placeholders if not."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["DataLoader", "IterableDataset", "is_tensor"]
 if TYPE_CHECKING:
 
     class IterableDataset:
-        """PyTorch's, or an empty class where there is none."""
+        """PyTorch's class, or an empty one."""
 
     class DataLoader:
-        """PyTorch's."""
+        """PyTorch's class, or one that raises."""
 
         def __init__(self, *args: Any, **kw: Any) -> None: ...
         def __iter__(self) -> Iterator[Any]: ...
@@ -25,16 +25,16 @@ else:
     except ModuleNotFoundError:
 
         class IterableDataset:
-            """Stands for PyTorch's where there is none."""
+            """Placeholder without PyTorch."""
 
         class DataLoader:
-            """Says that there is no PyTorch."""
+            """Placeholder without PyTorch."""
 
             def __init__(self, *args: Any, **kw: Any) -> None:
-                raise ModuleNotFoundError("a WebLoader is PyTorch's DataLoader: `pip install torch`")
+                raise ModuleNotFoundError("WebLoader needs PyTorch: run `pip install torch`")
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a value is a tensor of PyTorch, which then has been imported already."""
+    """Return whether a value is a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)

@@ -1,4 +1,4 @@
-"""Which shards there are, in which order, and which of them are this process's."""
+"""Lists of shards, their order, and their distribution among ranks and workers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bushel.compat.webdataset.currying import pipelinefilter
 from bushel.compat.webdataset.pytorch import IterableDataset
+from bushel.compat.webdataset.stages import pipelinefilter
 from bushel.compat.webdataset.utils import is_iterable, make_seed, pytorch_worker_info, pytorch_worker_seed
 from bushel.storage import expand_braces
 
@@ -43,32 +43,32 @@ Shard = dict[str, Any]
 
 
 def envsubst(s: str) -> str:
-    """Put in the environment variable `WDS_var` for `${var}`.
+    """Replace `${var}` by the environment variable `WDS_var`.
 
     Raises:
-        KeyError: It is not set.
+        KeyError: The variable is not set.
     """
 
     def value(match: re.Match[str]) -> str:
         name = f"WDS_{match[1]}"
         if name not in os.environ:
-            raise KeyError(f"missing environment variable {name}, which {s!r} asks for")
+            raise KeyError(f"environment variable {name} is not set; {s!r} needs it")
         return os.environ[name]
 
     return re.sub(r"\$\{(\w+)\}", value, s)
 
 
 def split_by_node(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
-    """The items of this rank: every so many-th."""
+    """Yield every `world_size`-th item, starting at this rank."""
     rank, world_size, _, _ = pytorch_worker_info(group=group)
     return islice(src, rank, None, world_size)
 
 
 def single_node_only(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
-    """All items, if there is one rank.
+    """Yield all items.
 
     Raises:
-        ValueError: There are more.
+        ValueError: There are several ranks.
     """
     if pytorch_worker_info(group=group)[1] > 1:
         raise ValueError(
@@ -79,13 +79,13 @@ def single_node_only(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
 
 
 def split_by_worker(src: Iterable[Any]) -> Iterator[Any]:
-    """The items of this worker of a loader: every so many-th."""
+    """Yield every `num_workers`-th item, starting at this worker."""
     _, _, worker, num_workers = pytorch_worker_info()
     return islice(src, worker, None, num_workers)
 
 
 def expand_urls(urls: str) -> list[str]:
-    """From `"a-{000..012}.tar::${root}/b.tar"` to the URLs: parts between `::`, variables `WDS_…`, braces."""
+    """Expand `"a-{000..012}.tar::${root}/b.tar"` to URLs: parts between `::`, variables `WDS_…`, braces."""
     result = []
     for part in urls.split("::"):
         url, last = part, None
@@ -98,10 +98,10 @@ def expand_urls(urls: str) -> list[str]:
 
 
 def expand_source(source: str | Iterable[str], max_urls: int = int(1e9)) -> list[str]:
-    """The URLs of a text or of anything that gives them.
+    """Return the URLs of a text or of an iterable.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: `source` is neither.
     """
     if isinstance(source, str):
         return expand_urls(source)
@@ -115,20 +115,20 @@ def _check_urls(urls: list[str]) -> list[str]:
         raise ValueError("there are no shards: the list of URLs is empty")
     wrong = next((url for url in urls if not isinstance(url, str)), None)
     if wrong is not None:
-        raise TypeError(f"the URL of a shard is text, not {wrong!r}")
+        raise TypeError(f"the URL of a shard must be a str, not {wrong!r}")
     return urls
 
 
 class SimpleShardList(IterableDataset):
-    """Shards in the order given, or shuffled by a seed.
+    """Shards in the given order, or shuffled.
 
     Args:
         urls: A list, or text with braces.
-        seed: None: as given. A number: shuffled, always in the same order. True: in an order made up now.
+        seed: None: as given. A number: always in the same shuffled order. True: in a new random order.
 
     Raises:
-        ValueError: There are none.
-        TypeError: A URL is no text.
+        ValueError: There are no shards.
+        TypeError: A URL is not a str.
     """
 
     def __init__(self, urls: str | Iterable[str], seed: int | float | bool | None = None) -> None:
@@ -140,7 +140,7 @@ class SimpleShardList(IterableDataset):
         return len(self.urls)
 
     def __iter__(self) -> Iterator[Shard]:
-        """Each shard as `{"url": …}`."""
+        """Yield each shard as `{"url": …}`."""
         urls = self.urls.copy()
         if self.seed is not None:
             random.Random(self.seed).shuffle(urls)
@@ -149,7 +149,7 @@ class SimpleShardList(IterableDataset):
 
 
 def resampled_(src: Iterable[Any], n: int = sys.maxsize) -> Iterator[Any]:
-    """Items of the source chosen at random, again and again."""
+    """Yield `n` items of the source, each chosen at random."""
     items = list(src)
     rng = random.Random(os.urandom(20))
     for _ in range(n if items else 0):
@@ -160,10 +160,10 @@ resampled = pipelinefilter(resampled_)
 
 
 def non_empty(src: Iterable[Any]) -> Iterator[Any]:
-    """All items.
+    """Yield all items.
 
     Raises:
-        ValueError: There are none.
+        ValueError: The source is empty.
     """
     count = 0
     for count, item in enumerate(src, 1):  # noqa: B007
@@ -173,20 +173,20 @@ def non_empty(src: Iterable[Any]) -> Iterator[Any]:
 
 
 class ResampledShards(IterableDataset):
-    """Shards chosen at random, each time anew.
+    """Shards chosen at random, with replacement.
 
     Args:
         urls: A list, or text with braces.
-        nshards: How many are given.
-        seed: A number that the order follows from, together with the rest.
-        worker_seed: Function that gives a number which differs between workers and ranks.
-        deterministic: Whether the order follows from seed, worker and epoch alone.
-        max_urls: Most URLs that are taken.
-        empty_check: Not needed: no shards are always an error.
+        nshards: Number of shards of an epoch.
+        seed: A part of the seed of the order.
+        worker_seed: Returns a number that differs between workers and ranks.
+        deterministic: Whether the order depends only on seed, worker and epoch.
+        max_urls: Maximum number of URLs.
+        empty_check: Ignored: it is always an error if there are no shards.
 
     Raises:
-        ValueError: There are none.
-        TypeError: A URL is no text.
+        ValueError: There are no shards.
+        TypeError: A URL is not a str.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class ResampledShards(IterableDataset):
         self.epoch = -1
 
     def __iter__(self) -> Iterator[Shard]:
-        """Each shard as `{"url": …}`."""
+        """Yield each shard as `{"url": …}`."""
         self.epoch += 1
         others = () if self.deterministic else (os.getpid(), time.time_ns(), os.urandom(4))
         seed = make_seed(self.worker_seed(), self.epoch, self.seed, *others)
@@ -223,29 +223,28 @@ ResampledShardList = ResampledShards
 def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
     except PermissionError:
         return True
+    except (ProcessLookupError, OverflowError):
+        return False
     return True
 
 
 class DirectoryShardList(IterableDataset):
-    """Shards that come into a folder, which several processes may share: each takes one by renaming it.
+    """Shards that appear in a folder, which several processes may share: each takes a shard by renaming it.
 
     Args:
         path: The folder, with a slash at its end.
-        pattern: Which of its files are shards.
-        poll: Seconds to wait when there is none; None: then it is over.
-        timeout: Seconds after which it is over.
-        mode: What becomes of a shard that was read: `resample` gives its name back, `keep` renames it to `…_done_`,
-            `unlink` removes it.
-        select: Which comes next: `random` or `oldest`.
-        fate: Not used.
+        pattern: File names of shards.
+        poll: Seconds to wait if the folder is empty; None: stop then.
+        timeout: Seconds after which to stop.
+        mode: `resample` renames a shard back after it was read, `keep` renames it to `…_done_`, `unlink` removes it.
+        select: The next shard: `random` or `oldest`.
+        fate: Ignored.
 
     Raises:
-        ValueError: An argument is none of these.
-        NotADirectoryError: There is no such folder.
+        ValueError: An argument is invalid.
+        NotADirectoryError: The folder does not exist.
     """
 
     def __init__(
@@ -274,7 +273,7 @@ class DirectoryShardList(IterableDataset):
             os.rename(taken, original + "._done_" if self.mode == "keep" else original)
 
     def _free_the_dead(self) -> None:
-        """Give back what processes have taken that are no more."""
+        """Rename the shards back that belong to processes which have ended."""
         for taken in glob.glob(os.path.join(glob.escape(self.path), "*._*_")):
             match = re.fullmatch(r".*\._([0-9]+)_", taken)
             if match and not _is_running(int(match[1])):
@@ -282,7 +281,7 @@ class DirectoryShardList(IterableDataset):
                     os.rename(taken, taken.rpartition("._")[0])
 
     def __iter__(self) -> Iterator[Shard]:
-        """Each shard as `{"url": …}`."""
+        """Yield each shard as `{"url": …}`."""
         start = time.monotonic()
         while time.monotonic() - start < self.timeout:
             self._free_the_dead()
@@ -308,14 +307,7 @@ class DirectoryShardList(IterableDataset):
 
 @dataclass
 class MSSource:
-    """A source of `MultiShardSample`.
-
-    Attributes:
-        name: Of the source.
-        perepoch: Shards of an epoch, chosen without repetition; all if negative.
-        resample: Shards of an epoch, chosen with repetition; not so if negative.
-        urls: The shards.
-    """
+    """A source of `MultiShardSample`: `perepoch` shards of an epoch (-1: all), or `resample` shards with repetition."""
 
     name: str = ""
     perepoch: int = -1
@@ -324,15 +316,15 @@ class MSSource:
 
 
 class MultiShardSample(IterableDataset):
-    """Shards of several sources, as a specification says.
+    """Shards of several sources, by a specification.
 
     Args:
-        fname: A YAML file, or what is in one: `prefix`, `buckets`, and `datasets`, each with `shards` and perhaps
+        fname: A YAML file, or its content: `prefix`, `buckets`, and `datasets`, each with `shards` and optionally
             `name`, `buckets`, `choose` or `resample`.
 
     Raises:
         ValueError: The specification is malformed.
-        ModuleNotFoundError: A YAML file is given, and PyYAML is not installed.
+        ModuleNotFoundError: `fname` is a YAML file, and PyYAML is not installed.
     """
 
     def __init__(self, fname: str | Mapping[str, Any]) -> None:
@@ -340,16 +332,16 @@ class MultiShardSample(IterableDataset):
         if isinstance(fname, str):
             spec = import_module("yaml").safe_load(Path(fname).read_text(encoding="utf-8"))
         if not isinstance(spec, Mapping) or not {"datasets"} <= spec.keys() <= {"prefix", "datasets", "buckets"}:
-            raise ValueError(f"{fname}: a specification has datasets, and perhaps prefix and buckets")
+            raise ValueError(f"{fname}: a specification has `datasets`, and optionally `prefix` and `buckets`")
         self.rng = random.Random()
         self.sources = [_source(each, spec) for each in spec["datasets"]]
 
     def set_epoch(self, seed: int) -> None:
-        """Make the choice of the next epoch follow from a number, the same on all ranks."""
+        """Seed the choice of the next epoch, equally on all ranks."""
         self.rng = random.Random(seed)
 
     def get_shards_for_epoch(self) -> list[str]:
-        """The shards of an epoch, shuffled."""
+        """Return the shards of an epoch, shuffled."""
         result = []
         for source in self.sources:
             if source.resample > 0:
@@ -364,7 +356,7 @@ class MultiShardSample(IterableDataset):
         return result
 
     def __iter__(self) -> Iterator[Shard]:
-        """Each shard as `{"url": …}`."""
+        """Yield each shard as `{"url": …}`."""
         for url in self.get_shards_for_epoch():
             yield {"url": url}
 
@@ -375,21 +367,21 @@ def _expand(text: str) -> str:
 
 def _source(entry: Mapping[str, Any], spec: Mapping[str, Any]) -> MSSource:
     if not {"shards"} <= entry.keys() <= {"buckets", "name", "shards", "resample", "choose"}:
-        raise ValueError(f"{dict(entry)}: a dataset has shards, and perhaps name, buckets, resample or choose")
+        raise ValueError(f"{dict(entry)}: a dataset has shards, and optionally name, buckets, resample or choose")
     buckets = entry.get("buckets", spec.get("buckets", [])) or [""]
     buckets = [buckets] if isinstance(buckets, str) else buckets
     if len(buckets) != 1:
-        raise ValueError(f"{buckets}: a dataset has one bucket")
+        raise ValueError(f"{buckets}: a dataset has exactly one bucket")
     bucket = _expand(buckets[0])
     shards = [entry["shards"]] if isinstance(entry["shards"], str) else entry["shards"]
     prefix = _expand(spec.get("prefix", ""))
     urls = [prefix + os.path.join(bucket, url) for shard in shards for url in expand_braces(_expand(shard))]
     resample, choose = entry.get("resample", -1), entry.get("choose", -1)
     if choose > len(urls) or (choose > 0 and resample > 0):
-        raise ValueError(f"{dict(entry)}: choose is at most the number of shards ({len(urls)}), and not with resample")
+        raise ValueError(f"{dict(entry)}: choose is at most the number of shards ({len(urls)}) and excludes resample")
     return MSSource(entry.get("name", "@" + bucket), choose, resample, urls)
 
 
 def shardspec(spec: str) -> IterableDataset:
-    """The shards of a YAML file, or of text with braces."""
+    """Return the shards of a YAML file, or of text with braces."""
     return MultiShardSample(spec) if spec.endswith((".yaml", ".yml")) else SimpleShardList(spec)

@@ -1,16 +1,15 @@
-"""From shards to samples. Archives are read by the rooms of Bushel's `tar` container."""
+"""From shards to samples. Bushel's `tar` container reads the archives."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-from bushel.compat.webdataset.currying import pipelinefilter
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
+from bushel.compat.webdataset.stages import handled, pipelinefilter
 from bushel.containers import tar
 from bushel.containers.tar import Keep, is_meta, split_name
 
@@ -33,11 +32,11 @@ Rename: TypeAlias = Callable[[str], str]
 
 
 class _Stopped(Exception):
-    """A handler has said to stop."""
+    """A handler returned False."""
 
 
 def base_plus_ext(path: str) -> tuple[str, str] | tuple[None, None]:
-    """Key and extension of a member; two None for one that belongs to no sample."""
+    """Return key and extension of a member; two None if it belongs to no sample."""
     split = split_name(path.encode("utf-8", "surrogateescape"))
     return (None, None) if split is None else (_text(split[0]), _text(split[1]))
 
@@ -47,12 +46,12 @@ def _text(name: bytes) -> str:
 
 
 def valid_sample(sample: object) -> bool:
-    """Whether it is a sample with anything in it, and not marked as `__bad__`."""
+    """Return whether an object is a sample, not empty, and not marked as `__bad__`."""
     return isinstance(sample, dict) and bool(sample) and not sample.get("__bad__", False)
 
 
 def local_path_of(url: str) -> str | None:
-    """The path of a URL that names a local file; None for others."""
+    """Return the path of a URL that names a local file, else None."""
     parsed = urlparse(url)
     if url == "-" or parsed.scheme not in ("", "file"):
         return None
@@ -60,15 +59,8 @@ def local_path_of(url: str) -> str | None:
 
 
 def url_opener(data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Any) -> Iterator[Sample]:
-    """Open shards: from `{"url": …}` to the same with a `stream`."""
-    for source in data:
-        try:
-            opened = {**source, "stream": gopen(source["url"], **kw)}
-        except Exception as error:  # the handler decides
-            if not handler(error):
-                return
-            continue
-        yield opened
+    """Open shards: `{"url": …}` gets a `stream`."""
+    return handled(data, lambda source: {**source, "stream": gopen(source["url"], **kw)}, handler)
 
 
 def _kept(select_files: Select | None, rename_files: Rename | None, handler: Handler) -> Keep:
@@ -87,16 +79,12 @@ def _kept(select_files: Select | None, rename_files: Rename | None, handler: Han
 
 
 def member_contents(stream: Any) -> Iterator[tuple[str, bytes]]:
-    """The files of an open archive: names and contents, metadata (`__like_this__/…`) included.
+    """Yield names and contents of the files of an open archive, including metadata (`__like_this__/…`).
 
     Raises:
-        FormatError: The archive is damaged or cut.
+        FormatError: The archive is damaged or truncated.
     """
-    return tar.member_contents(stream, str(getattr(stream, "name", "<stream>")), _everything)
-
-
-def _everything(name: str) -> str:
-    return name
+    return tar.member_contents(stream, str(getattr(stream, "name", "<stream>")), str)
 
 
 def tar_file_iterator(
@@ -106,22 +94,14 @@ def tar_file_iterator(
     select_files: Select | None = None,
     rename_files: Rename | None = None,
 ) -> Iterator[Sample]:
-    """The files of an archive as `{"fname", "data"}`.
-
-    Args:
-        fileobj: The archive, open for reading. One of a plain file that stands at its start is mapped.
-        skip_meta: Not used: names whose first part is `__like_this__` are skipped.
-        handler: What to do about errors of the two functions, and of the archive.
-        select_files: Which files to read, by their (new) names.
-        rename_files: What to call them.
-    """
+    """Yield the files of an open archive as `{"fname", "data"}`. `skip_meta` is ignored: metadata are skipped."""
     name = str(getattr(fileobj, "name", "<stream>"))
     try:
         for fname, data in tar.member_contents(fileobj, name, _kept(select_files, rename_files, handler)):
             yield {"fname": fname, "data": data}
     except _Stopped:
         return
-    except Exception as error:  # the handler decides; behind a fault of the archive there is nothing more to read
+    except Exception as error:  # the handler decides; nothing can be read after a damaged header
         handler(error)
 
 
@@ -132,14 +112,14 @@ def tar_file_expander(
     rename_files: Rename | None = None,
     eof_value: Any = {},  # noqa: B006  (never changed: an empty dict marks the end of a shard)
 ) -> Iterator[Sample]:
-    """The files of open shards (`{"url", "stream"}`) as `{"fname", "data", "__url__"}`, and `eof_value` behind each."""
+    """Yield the files of open shards (`{"url", "stream"}`) as `{"fname", "data", "__url__"}`; `eof_value` ends each."""
     for source in data:
         extra = {"__url__": source["url"]}
         if source.get("local_path") is not None:
             extra["__local_path__"] = source["local_path"]
         keep = _kept(select_files, rename_files, handler)
         try:
-            with source["stream"] as stream:  # which nobody reads after this
+            with source["stream"] as stream:
                 for fname, content in tar.member_contents(stream, source["url"], keep):
                     yield {"fname": fname, "data": content, **extra}
         except _Stopped:
@@ -147,7 +127,7 @@ def tar_file_expander(
         except Exception as error:  # the handler decides
             if not handler(error):
                 return
-            yield {**extra, "fname": None}  # the sample that the fault has cut is not to be delivered
+            yield {**extra, "fname": None}  # group_by_keys drops the truncated sample
         if eof_value is not None:
             yield eof_value
 
@@ -159,13 +139,13 @@ def group_by_keys(
     suffixes: Iterable[str] | None = None,
     handler: Handler = reraise_exception,
 ) -> Iterator[Sample]:
-    """Put adjacent files with the same key together.
+    """Group adjacent files that have the same key.
 
     Args:
-        data: Files as `tar_file_expander` gives them.
-        keys: From a name to key and extension.
-        lcase: Whether extensions are put in lower case.
-        suffixes: Extensions that are kept; None for all.
+        data: Files as `tar_file_expander` yields them.
+        keys: A function from a name to key and extension.
+        lcase: Whether extensions become lower case.
+        suffixes: Extensions to keep. Default: all.
         handler: What to do about a second file with the same key and extension (which is left out) and other errors.
     """
     current: Sample | None = None
@@ -174,7 +154,7 @@ def group_by_keys(
         try:
             if not file or file["fname"] is None:
                 if file and current is not None:
-                    current = None  # cut
+                    current = None  # truncated
                 elif current is not None and valid_sample(current):
                     yield current
                 current = None
@@ -188,7 +168,7 @@ def group_by_keys(
                     yield current
                 current = {"__key__": key, "__url__": file["__url__"]}
             if suffix in current:
-                _raise(_duplicate(file["fname"], suffix, current))
+                raise _duplicate(file["fname"], suffix, current)  # noqa: TRY301
             if wanted is None or suffix in wanted:
                 current[suffix] = file["data"]
             if file.get("__local_path__") is not None:
@@ -198,10 +178,6 @@ def group_by_keys(
                 break
     if current is not None and valid_sample(current):
         yield current
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
 
 
 def _duplicate(fname: str, suffix: str, sample: Sample) -> ValueError:
@@ -216,45 +192,31 @@ def tarfile_samples(
     *,
     allow_commands: bool | None = None,
 ) -> Iterator[Sample]:
-    """From shards (`{"url": …}`) to samples.
+    """Read samples of shards: dicts of bytes by extension, with `__key__`, `__url__`, and `__local_path__` if local.
 
     Args:
-        src: The shards. A `local_path` beside the `url` is where its data are.
+        src: The shards, as `{"url": …}`. A `local_path` beside the `url` is read instead.
         handler: What to do about a shard that cannot be opened, that is damaged, or that has two files for one field.
         select_files: Which files to read, by their (new) names.
-        rename_files: What to call them.
+        rename_files: A function from a file name to a new one.
         allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
-
-    Yields:
-        Dicts of bytes by extension, with `__key__`, `__url__` and, of local files, `__local_path__`.
     """
     for source in src:
         url = source["url"]
         path = source.get("local_path") or local_path_of(url)
         try:
-            with contextlib.closing(_shard(url, path, handler, (select_files, rename_files), allow_commands)) as found:
-                yield from found
+            keep = _kept(select_files, rename_files, handler)
+            with open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands) as stream:
+                yield from _grouped(tar.member_contents(stream, url, keep), url, path, handler)
         except _Stopped:
             return
-        except Exception as error:  # the handler decides; of a damaged shard, what was whole has been delivered
+        except Exception as error:  # the handler decides; the samples before the damage have been delivered
             if not handler(error):
                 return
 
 
-def _shard(
-    url: str,
-    path: str | None,
-    handler: Handler,
-    functions: tuple[Select | None, Rename | None],
-    allow_commands: bool | None,
-) -> Generator[Sample]:
-    keep = _kept(*functions, handler)
-    with open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands) as stream:
-        yield from _grouped(tar.member_contents(stream, url, keep), url, path, handler)
-
-
 def _grouped(files: Iterator[tuple[str, bytes]], url: str, path: str | None, handler: Handler) -> Iterator[Sample]:
-    """`group_by_keys` for the files of one shard."""
+    """Group the files of one shard, as `group_by_keys`."""
     sample: Sample = {"__key__": None}
     for name, data in files:
         key, suffix = base_plus_ext(name)

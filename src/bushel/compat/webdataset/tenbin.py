@@ -1,7 +1,5 @@
 """Lists of arrays as bytes (`.ten`), by Bushel's codec `tenbin`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from bushel.codecs import get_codec
@@ -10,11 +8,10 @@ __all__ = ["decode_buffer", "encode_buffer"]
 
 
 def encode_buffer(arrays: list[Any]) -> bytes:
-    """The bytes of a list of arrays."""
+    """Return the bytes of a list of arrays."""
     return bytes(get_codec("tenbin").encode(arrays))
 
 
 def decode_buffer(data: bytes) -> list[Any]:
-    """The arrays."""
-    found: list[Any] = get_codec("tenbin").decode(data)
-    return found
+    """Return the list of arrays in `data`."""
+    return list(get_codec("tenbin").decode(data))

@@ -1,4 +1,4 @@
-"""Where a process stands among others, and seeds."""
+"""Ranks, workers, seeds and repetition."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ T = TypeVar("T")
 
 
 class PipelineStage:
-    """A stage with a state: `run(source)` gives an iterator."""
+    """A stage with state: `run(source)` returns an iterator."""
 
     def run(self, *args: Any, **kw: Any) -> Iterator[Any]:
-        """Read from a source; to be overridden."""
+        """Read from a source; subclasses override this or `invoke`."""
         return iter(self.invoke(*args, **kw))
 
     def invoke(self, *args: Any, **kw: Any) -> Any:
-        """The older name of `run`."""
+        """Read from a source, by the older name."""
         raise NotImplementedError
 
 
 def identity(x: T) -> T:
-    """The argument."""
+    """Return the argument."""
     return x
 
 
 def is_iterable(obj: object) -> bool:
-    """Whether it can be iterated over and is no text."""
+    """Return whether an object can be iterated over and is not text."""
     return not isinstance(obj, str | bytes) and isinstance(obj, Iterable)
 
 
 def make_seed(*args: Any) -> int:
-    """A 31-bit seed of several values: the original's arithmetic, so that seeds agree."""
+    """Return a 31-bit seed from several values, by the original's arithmetic."""
     seed = 0
     for arg in args:
         seed = (seed * 31 + hash(arg)) & 0x7FFFFFFF
@@ -52,7 +52,7 @@ def make_seed(*args: Any) -> int:
 
 
 def guess_batchsize(batch: Sequence[Any]) -> int:
-    """Samples in a batch that is a tuple of fields."""
+    """Return the number of samples in a batch that is a tuple of fields."""
     return len(batch[0])
 
 
@@ -63,15 +63,7 @@ def repeatedly(
     nsamples: int | None = None,
     batchsize: Callable[[Any], int] = guess_batchsize,
 ) -> Iterator[Any]:
-    """Iterate over a source again and again.
-
-    Args:
-        source: What to iterate over. When it turns out empty, the repetition ends.
-        nepochs: How many times at most.
-        nbatches: How many items at most.
-        nsamples: How many samples at most, in whole batches.
-        batchsize: From an item to the number of its samples.
-    """
+    """Iterate over a source repeatedly, up to a number of epochs, batches or samples. An empty source ends it."""
     epoch = batch = total = 0
     while True:
         before = batch
@@ -90,10 +82,10 @@ def repeatedly(
 
 
 def pytorch_worker_info(group: Any = None) -> tuple[int, int, int, int]:
-    """Rank, number of ranks, worker, number of workers.
+    """Return rank, number of ranks, worker, and number of workers.
 
     Ranks come from `RANK` and `WORLD_SIZE`, else from torch.distributed; workers from `WORKER` and `NUM_WORKERS`, else
-    from the `DataLoader` whose worker this process is. PyTorch is asked only where the program has imported it.
+    from the `DataLoader` whose worker this process is. PyTorch is asked only if the program has imported it.
     """
     rank, world_size = _pair("RANK", "WORLD_SIZE") or torch_ranks(group) or (0, 1)
     worker, num_workers = _pair("WORKER", "NUM_WORKERS") or _workers() or (0, 1)
@@ -107,7 +99,7 @@ def _pair(one: str, other: str) -> tuple[int, int] | None:
 
 
 def torch_ranks(group: Any) -> tuple[int, int] | None:
-    """Rank and number of ranks from torch.distributed, where the program uses it. Not in the original."""
+    """Return rank and number of ranks from torch.distributed, or None if the program does not use it."""
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
@@ -122,6 +114,6 @@ def _workers() -> tuple[int, int] | None:
 
 
 def pytorch_worker_seed(group: Any = None) -> int:
-    """A number that differs between the workers of all ranks."""
+    """Return a number that differs between the workers of all ranks."""
     rank, _, worker, _ = pytorch_worker_info(group=group)
     return rank * 1000 + worker

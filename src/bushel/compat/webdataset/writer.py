@@ -1,4 +1,4 @@
-"""Write samples into tar archives. Headers and ends of archives are those of Bushel's `tar` container."""
+"""Write samples into tar archives, with the headers and end marks of Bushel's `tar` container."""
 
 from __future__ import annotations
 
@@ -14,60 +14,46 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Literal, Self, cast
 
-from bushel.compat.webdataset.encoders import (
-    bytestr,
-    default_handlers,
-    encode_based_on_extension,
-    encode_based_on_extension1,
-    imageencoder,
-    make_encoder,
-    numpy_dumps,
-    numpy_npz_dumps,
-    torch_dumps,
-)
+from bushel.compat.webdataset import encoders
+from bushel.compat.webdataset.encoders import *  # noqa: F403
+from bushel.compat.webdataset.encoders import make_encoder
 from bushel.compat.webdataset.gopen import gopen, rewrite_url
 from bushel.compat.webdataset.permission import secure
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.containers.tar import end_of_archive, header_of
 from bushel.errors import name_file
 
-__all__ = [
-    "ShardWriter",
-    "TarWriter",
-    "bytestr",
-    "default_handlers",
-    "encode_based_on_extension",
-    "encode_based_on_extension1",
-    "imageencoder",
-    "make_encoder",
-    "numpy_dumps",
-    "numpy_npz_dumps",
-    "torch_dumps",
-]
+__all__ = ["ShardWriter", "TarWriter"]
+__all__ += encoders.__all__
 
 _BLOCK = 512
 _READABLE = 0o444
+_FORMATS: dict[Any, int] = {name: getattr(tarfile, name) for name in ("USTAR_FORMAT", "GNU_FORMAT", "PAX_FORMAT")}
+_COMPRESSORS: dict[Any, Callable[[Any], Any]] = {
+    "gz": lambda stream: gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0),
+    "bz2": lambda stream: bz2.BZ2File(stream, "wb"),
+    "xz": lambda stream: lzma.LZMAFile(stream, "wb"),  # noqa: SIM115
+}
 
 
 class TarWriter:
-    """Writes samples into one archive.
+    """A writer of samples into one archive.
 
     Args:
-        fileobj: A path, whose file has its name when it is whole; a URL for `gopen`; or what is open for writing bytes
-            (and is left open).
-        user: Name of the owner of all files.
-        group: Name of their group.
-        mode: Their permissions.
-        compress: `"gz"` (or True), `"bz2"`, `"xz"`, or False; None: as the name says.
-        encoder: True: by extensions; False: values are bytes; a dict of encoders by extension; or a function.
-        keep_meta: Whether fields that begin with `_` are written.
-        mtime: Time of all files, seconds. A whole number, or None for now, which is written as one, takes no extra
-            room; a float (other than None's) puts a kilobyte before each file.
-        format: `tarfile`'s `USTAR_FORMAT`, `GNU_FORMAT` or `PAX_FORMAT`, or the name of one; None: pax.
+        fileobj: A path, whose file gets its name when it is complete; a URL for `gopen`; or a binary file object, which
+            is left open.
+        user: Name of the owner of all files, as the original's.
+        group: Name of the group of all files.
+        mode: Permissions of all files.
+        compress: `"gz"` (or True), `"bz2"`, `"xz"`, or False. Default: by the file name.
+        encoder: True: by extension; False: values are bytes; a dict of encoders by extension; or a function.
+        keep_meta: Whether fields whose names start with `_` are written.
+        mtime: Time of all files in seconds. Default: now, as an integer. A float adds 1 KiB to each file.
+        format: `tarfile`'s `USTAR_FORMAT`, `GNU_FORMAT` or `PAX_FORMAT`, or the name of one. Default: pax.
         allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
     Raises:
-        ValueError: Compression or format is none of these.
+        ValueError: `compress` or `format` is unknown.
     """
 
     _closed = True
@@ -87,9 +73,12 @@ class TarWriter:
         allow_commands: bool | None = None,
     ) -> None:
         self.mtime, self.user, self.group, self.mode, self.compress = mtime, user, group, mode, compress
-        self.format = _format_of(format)
+        tar_format = tarfile.PAX_FORMAT if format is None else _FORMATS.get(format, format)
+        if tar_format not in _FORMATS.values():
+            raise ValueError(f"unknown format {format!r}: use one of {', '.join(_FORMATS)}")
+        self.format = cast("Literal[0, 1, 2]", tar_format)
         self.encoder, self.keep_meta = make_encoder(encoder), keep_meta
-        packing = _packing(fileobj, compress)
+        compressor = _compressor(fileobj, compress)
         self.own_fileobj: Any = None
         self._part: _Part | None = None
         self.stream: Any = fileobj
@@ -98,7 +87,7 @@ class TarWriter:
             self.stream = self.own_fileobj = (
                 gopen(fileobj, "wb", allow_commands=allow_commands) if self._part is None else self._part.open()
             )
-        self._packer: Any = None if packing is None else packing(self.stream)
+        self._packer: Any = None if compressor is None else compressor(self.stream)
         self._sink: Any = self.stream if self._packer is None else self._packer
         self._position = 0
         self._closed = False
@@ -116,7 +105,7 @@ class TarWriter:
             self.close()
 
     def close(self) -> None:
-        """Write the end of the archive, and close what was opened here. A local file gets its name."""
+        """Write the end mark and close what this writer opened. A local file gets its name."""
         if self._closed:
             return
         try:
@@ -135,7 +124,7 @@ class TarWriter:
             raise
 
     def discard(self) -> None:
-        """Close what was opened here; a local file is removed. Not in the original."""
+        """Close what this writer opened, and remove a local file. Not in the original."""
         self._closed = True
         if self.own_fileobj is not None:
             with contextlib.suppress(OSError):  # something else has failed before
@@ -144,16 +133,10 @@ class TarWriter:
             self._part.remove()
 
     def write(self, obj: Mapping[str, Any]) -> int:
-        """Write a sample: one file for each field, in the order of their names.
-
-        Args:
-            obj: The fields, and `__key__`.
-
-        Returns:
-            Bytes of the fields.
+        """Write a sample: one file for each field, in the order of their names. Return the bytes of the fields.
 
         Raises:
-            ValueError: There is no key, or a field has no encoder.
+            ValueError: The sample has no `__key__`, or a field has no encoder.
         """
         sample = self.encoder(obj)
         if "__key__" not in sample:
@@ -173,11 +156,7 @@ class TarWriter:
         )
 
     def write_file(self, name: str, data: bytes | bytearray | memoryview) -> int:
-        """Write a file as it is. Not in the original.
-
-        Returns:
-            Its bytes.
-        """
+        """Write a file as it is, and return its size. Not in the original."""
         size = memoryview(data).nbytes
         header = self._header(name, size)
         try:
@@ -200,37 +179,21 @@ class TarWriter:
         return member.tobuf(self.format, "utf-8", "surrogateescape")
 
 
-def _format_of(name: int | str | None) -> Literal[0, 1, 2]:
-    known = {"USTAR_FORMAT": tarfile.USTAR_FORMAT, "GNU_FORMAT": tarfile.GNU_FORMAT, "PAX_FORMAT": tarfile.PAX_FORMAT}
-    if name is None:
-        return tarfile.PAX_FORMAT
-    found = known.get(name) if isinstance(name, str) else name
-    if found not in known.values():
-        raise ValueError(f"format={name!r} is none of {', '.join(known)}")
-    return cast("Literal[0, 1, 2]", found)
-
-
-def _packing(fileobj: object, compress: bool | str | None) -> Callable[[Any], Any] | None:
-    if compress not in (None, True, False, "gz", "bz2", "xz"):
-        raise ValueError(f"compress={compress!r} is none of gz, bz2, xz, True and False")
-    if compress is False:
-        return None
-    name = fileobj if isinstance(fileobj, str) else ""
-    kind = "gz" if compress is True else compress or next((k for k in ("gz", "bz2", "xz") if name.endswith(k)), None)
-    if kind == "gz":
-        return lambda stream: gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
-    return {"bz2": lambda stream: bz2.BZ2File(stream, "wb"), "xz": lambda stream: lzma.LZMAFile(stream, "wb")}.get(
-        kind or ""
-    )
+def _compressor(fileobj: object, compress: bool | str | None) -> Callable[[Any], Any] | None:
+    if compress not in (None, True, False, *_COMPRESSORS):
+        raise ValueError(f"unknown compress={compress!r}: use gz, bz2, xz, True or False")
+    if compress is None:
+        compress = next((k for k in _COMPRESSORS if isinstance(fileobj, str) and fileobj.endswith(k)), False)
+    return _COMPRESSORS.get("gz" if compress is True else compress)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A local file under construction, beside the one that it becomes.
+    """An unfinished local file, beside its final path.
 
     Attributes:
-        path: What it becomes.
-        pid: Of the process that writes it.
+        path: The final path.
+        pid: The process that writes it.
     """
 
     path: str
@@ -238,7 +201,7 @@ class _Part:
 
     @classmethod
     def of(cls, url: str) -> _Part | None:
-        """None for what is no local file: other URLs, pipes, devices; and folders, which cannot be opened."""
+        """Return None for anything except a regular local file: other URLs, pipes, devices, folders."""
         path = local_path_of(rewrite_url(url))
         if path is None or secure() or (os.path.exists(path) and not os.path.isfile(path)):
             return None
@@ -250,7 +213,7 @@ class _Part:
         return os.path.join(folder, f".{name}.{self.pid}.part")
 
     def open(self) -> IO[bytes]:
-        """Begin it."""
+        """Create the file."""
         try:
             return open(self._own, "wb", buffering=int(os.environ.get("GOPEN_BUFFER", "-1")))
         except OSError as error:
@@ -258,26 +221,26 @@ class _Part:
             raise
 
     def name(self) -> None:
-        """Give it its name."""
+        """Rename the file to its final path."""
         os.replace(self._own, self.path)
 
     def remove(self) -> None:
-        """Remove it, if it has not got its name."""
+        """Remove the unfinished file."""
         with contextlib.suppress(FileNotFoundError):
             os.remove(self._own)
 
 
 class ShardWriter:
-    """Writes samples into archives of limited size.
+    """A writer of samples into shards of limited size.
 
     Args:
-        pattern: Path with a place for the number: `train-%06d.tar`.
-        maxcount: Samples of an archive.
-        maxsize: Bytes of the fields of an archive, after which the next one begins.
-        post: Called with the name of each archive that is done.
-        start_shard: Number of the first.
-        verbose: Whether to say what is written.
-        opener: Opens an archive for writing; its result is closed here.
+        pattern: Path with a place for the number of a shard: `train-%06d.tar`.
+        maxcount: Samples of a shard.
+        maxsize: Bytes of the fields of a shard, after which the next one starts.
+        post: Called with the name of each finished shard.
+        start_shard: Number of the first shard.
+        verbose: Whether to print the names of shards.
+        opener: Opens a shard for writing; `ShardWriter` closes it.
         **kw: As for `TarWriter`.
     """
 
@@ -302,12 +265,12 @@ class ShardWriter:
         self.next_stream()
 
     def next_stream(self) -> None:
-        """Finish an archive and begin the next."""
+        """Finish a shard and start the next one."""
         self.finish()
         try:
             self.fname = self.pattern % self.shard
         except TypeError as error:
-            raise TypeError(f"{self.pattern!r} needs one place for the number of a shard, such as %06d") from error
+            raise TypeError(f"{self.pattern!r} has no single place for the number of a shard, such as %06d") from error
         if self.verbose:
             print("# writing", self.fname, self.count, f"{self.size / 1e9:.1f} GB", self.total)
         self.shard += 1
@@ -325,7 +288,7 @@ class ShardWriter:
         self.size += size
 
     def finish(self) -> None:
-        """Finish an archive. The next sample begins another one."""
+        """Finish a shard. The next sample starts another one."""
         if self.tarstream is None:
             return
         self.tarstream.close()
@@ -336,11 +299,11 @@ class ShardWriter:
             self.post(cast("str", self.fname))
 
     def close(self) -> None:
-        """Finish the last archive."""
+        """Finish the last shard."""
         self.finish()
 
     def discard(self) -> None:
-        """Drop the archive that is being written. Not in the original."""
+        """Remove the unfinished shard. Not in the original."""
         if self.tarstream is not None:
             self.tarstream.discard()
             self.tarstream = None

@@ -1,4 +1,4 @@
-"""What the commands of tarp share: samples from archives, samples into an archive."""
+"""Shared parts of the commands of tarp: reading samples from archives, writing samples into an archive."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
-from bushel.compat.webdataset.mixing import round_robin_longest
+from bushel.compat.webdataset.mix import round_robin_longest
 from bushel.compat.webdataset.tariterators import tarfile_samples
 from bushel.compat.webdataset.writer import TarWriter
 from bushel.errors import FormatError, UnsupportedError
+from bushel.loader import in_batches
 from bushel.storage import expand_braces
 
 __all__ = [
@@ -33,7 +34,7 @@ _OPTIONAL = frozenset(("__url__", "__local_path__"))
 
 
 def parse_slice(text: str) -> slice:
-    """`lo:hi:step`, `lo:hi` or the number of one sample."""
+    """Parse `lo:hi:step`, `lo:hi` or the number of one sample."""
     parts = text.split(":")
     try:
         numbers = [int(part) if part else None for part in parts]
@@ -42,23 +43,18 @@ def parse_slice(text: str) -> slice:
     if len(numbers) == 1 and numbers[0] is not None:
         return slice(numbers[0], numbers[0] + 1)
     if len(numbers) not in (2, 3) or any(number is not None and number < 0 for number in numbers) or numbers[2:] == [0]:
-        raise argparse.ArgumentTypeError(f"{text!r} is no slice: write lo:hi, lo:hi:step, or one number")
+        raise argparse.ArgumentTypeError(f"invalid slice {text!r}: write lo:hi, lo:hi:step, or one number")
     return slice(*numbers)
 
 
 def run_command(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
-    """Run the command below another one that the arguments name.
-
-    Returns:
-        The exit status.
-    """
+    """Run the subcommand that the arguments name, and return the exit status."""
     options = parser.parse_args(arguments)
-    run: Any = options.run
-    return int(run(options))
+    return int(options.run(options))
 
 
 def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    """A command below another one, with the same text in both helps."""
+    """Add a subcommand, with the same text in both helps."""
     added: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.".replace("%", "%%")
     )
@@ -66,28 +62,28 @@ def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def add_reading(parser: argparse.ArgumentParser, *, output: str | None = None) -> None:
-    """The arguments that all commands have which read archives."""
+    """Add the arguments of all commands that read archives."""
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="archives; braces are expanded, - is standard input")
     if output is None:
         parser.add_argument(
             "-o", "--outputs", "--output", dest="output", required=True, metavar="OUT", help="- is standard output"
         )
-    parser.add_argument("--slice", type=parse_slice, metavar="LO:HI:STEP", help="only these of all samples")
-    parser.add_argument("--maxerr", type=int, default=0, metavar="N", help="go on after so many damaged archives (0)")
-    parser.add_argument("--allow-commands", action="store_true", default=None, help="let pipe: inputs and outputs run")
+    parser.add_argument("--slice", type=parse_slice, metavar="LO:HI:STEP", help="select among all samples")
+    parser.add_argument("--maxerr", type=int, default=0, metavar="N", help="number of damaged archives to tolerate (0)")
+    parser.add_argument("--allow-commands", action="store_true", default=None, help="allow pipe: inputs and outputs")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How archives are read.
+    """Options for reading archives.
 
     Attributes:
         urls: The archives.
-        chosen: Which samples of all.
-        chosen_of_each: Which samples of each archive.
-        mix: Archives that are read in turns.
-        maxerr: Damaged archives to go on after.
-        allow_commands: Whether `pipe:` may run commands; None: as the environment says.
+        chosen: Selection among all samples.
+        chosen_of_each: Selection among the samples of each archive.
+        mix: Number of archives to read in turns.
+        maxerr: Number of damaged archives to tolerate.
+        allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
     """
 
     urls: Sequence[str]
@@ -99,16 +95,16 @@ class Reading:
 
     @classmethod
     def of(cls, arguments: argparse.Namespace, **more: Any) -> Reading:
-        """From the arguments of `add_reading`."""
+        """Return the options from the arguments of `add_reading`."""
         urls = [url for one in arguments.inputs for url in expand_braces(one)]
         return cls(urls, arguments.slice, maxerr=arguments.maxerr, allow_commands=arguments.allow_commands, **more)
 
 
 def samples(reading: Reading) -> Iterator[Sample]:
-    """The samples, with their keys and nothing else of the packages' own.
+    """Yield the samples: their keys and fields.
 
     Raises:
-        FormatError: More archives are damaged than allowed.
+        FormatError: More archives are damaged than tolerated.
     """
     left = [reading.maxerr]
 
@@ -123,14 +119,10 @@ def samples(reading: Reading) -> Iterator[Sample]:
         found = tarfile_samples([{"url": url}], handler, allow_commands=reading.allow_commands)
         return _sliced(found, reading.chosen_of_each)
 
-    found = _in_turns(map(one, reading.urls), reading.mix)
-    for sample in _sliced(found, reading.chosen):
+    groups = in_batches(map(one, reading.urls), max(reading.mix, 1))
+    mixed = chain.from_iterable(round_robin_longest(*group) for group in groups)
+    for sample in _sliced(mixed, reading.chosen):
         yield {field: value for field, value in sample.items() if field not in _OPTIONAL}
-
-
-def _in_turns(sources: Iterator[Iterator[Sample]], mix: int) -> Iterator[Sample]:
-    while group := list(islice(sources, max(mix, 1))):
-        yield from round_robin_longest(*group)
 
 
 def _sliced(found: Iterator[Sample], chosen: slice | None) -> Iterator[Sample]:
@@ -138,37 +130,37 @@ def _sliced(found: Iterator[Sample], chosen: slice | None) -> Iterator[Sample]:
 
 
 def renamed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
-    """Only the fields of a specification: `txt image:jpg,png` is `txt`, and `jpg`, or else `png`, as `image`.
+    """Keep the fields of a specification: `txt image:jpg,png` keeps `txt`, and `jpg`, or else `png`, as `image`.
 
     Raises:
-        FormatError: A sample lacks one.
+        FormatError: A sample has none of the fields.
     """
     rules = []
     for rule in (spec or "").split():
-        before, colon, behind = rule.partition(":")
-        rules.append((before if colon else None, (behind if colon else before).split(",")))
+        target, colon, old = rule.partition(":")
+        rules.append((target if colon else None, (old if colon else target).split(",")))
     for sample in found:
         if not rules:
             yield sample
             continue
         result: Sample = {"__key__": sample["__key__"]}
-        for target, old in rules:
-            name = next((name for name in old if name in sample), None)
+        for new, names in rules:
+            name = next((name for name in names if name in sample), None)
             if name is None:
-                raise FormatError(f"sample {sample['__key__']!r} has none of the fields {', '.join(old)}")
-            result[name if target is None else target] = sample[name]
+                raise FormatError(f"sample {sample['__key__']!r} has none of the fields {', '.join(names)}")
+            result[new or name] = sample[name]
         yield result
 
 
 def rekeyed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
-    """Number the samples, if the specification is `#`."""
+    """Replace keys by numbers, if the specification is `#`."""
     for number, sample in enumerate(found):
         yield sample if spec is None else {**sample, "__key__": f"{number:09d}"}
 
 
 @contextmanager
 def archive(output: str, allow_commands: bool | None = None) -> Iterator[TarWriter]:
-    """An archive to write; a file gets its name when it is whole."""
+    """Open an archive for writing; a file gets its name when it is complete."""
     writer = TarWriter(
         sys.stdout.buffer if output == "-" else output, encoder=False, mtime=0, allow_commands=allow_commands
     )

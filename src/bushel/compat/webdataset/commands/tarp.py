@@ -13,8 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from bushel import Dataset
 from bushel.compat.webdataset.commands.samples import (
     Reading,
@@ -28,28 +26,22 @@ from bushel.compat.webdataset.commands.samples import (
     run_command,
     samples,
 )
+from bushel.compat.webdataset.flow import shuffle
 from bushel.compat.webdataset.gopen import gopen
-from bushel.compat.webdataset.shuffling import shuffle
 from bushel.compat.webdataset.writer import ShardWriter
 from bushel.errors import FormatError
+from bushel.loader import in_batches
 
 __all__ = ["main"]
 
 _RANDOM = "__random__"
 _BATCH = 256
 _LONGEST = 240
-"""Bytes of a field, with which `sample.FIELD` is a file name anywhere."""
+"""Maximum bytes of a field's name, so that `sample.FIELD` is a valid file name."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run `bushel tarp`.
-
-    Args:
-        arguments: What follows the command's name.
-
-    Returns:
-        The exit status.
-    """
+    """Run `bushel tarp` with these arguments, and return the exit status."""
     return run_command(_parser(), arguments)
 
 
@@ -61,21 +53,23 @@ def _parser() -> argparse.ArgumentParser:
     create.epilog = "A line of the recipe is a name and a source: a path, file:PATH, text:TEXT or pipe:COMMAND."
     create.add_argument("recipe", help="- is standard input")
     create.add_argument("-o", "--output", required=True, metavar="OUT", help="- is standard output")
-    create.add_argument("--count", type=int, metavar="N", help="write at most so many files")
-    create.add_argument("--allow-commands", action="store_true", default=None, help="let pipe: run commands")
+    create.add_argument("--count", type=int, metavar="N", help="maximum number of files")
+    create.add_argument("--allow-commands", action="store_true", default=None, help="allow pipe: sources")
     create.set_defaults(run=_create)
 
     cat = add_command(commands, "cat", "join archives; rename, shuffle or select what is in them")
     add_reading(cat)
     _add_field(cat)
-    cat.add_argument("-s", "--shuffle", type=int, default=0, metavar="N", help="shuffle in a buffer of so many samples")
+    cat.add_argument("-s", "--shuffle", type=int, default=0, metavar="N", help="shuffle in a buffer of N samples")
     cat.add_argument("--seed", type=int, help="makes the shuffle repeatable")
-    cat.add_argument("-m", "--mix", type=int, default=0, metavar="N", help="read so many archives in turns")
+    cat.add_argument("-m", "--mix", type=int, default=0, metavar="N", help="read N archives in turns")
     cat.add_argument("-l", "--load", action="store_true", help="INPUT is a file with the names of archives")
-    cat.add_argument("--shardslice", type=parse_slice, metavar="LO:HI:STEP", help="only these samples of each archive")
-    cat.add_argument("-R", "--rekey", choices=["#"], metavar="#", help="number the samples anew")
-    cat.add_argument("-L", "--logging", type=int, default=0, metavar="N", help="say where it is every so many samples")
-    cat.add_argument("-E", "--noeof", action="store_true", help="accepted; of no use without ZMQ")
+    cat.add_argument(
+        "--shardslice", type=parse_slice, metavar="LO:HI:STEP", help="select among the samples of each archive"
+    )
+    cat.add_argument("-R", "--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
+    cat.add_argument("-L", "--logging", type=int, default=0, metavar="N", help="print every N-th key")
+    cat.add_argument("-E", "--noeof", action="store_true", help="ignored: there is no ZMQ")
     cat.set_defaults(run=_cat)
 
     split = add_command(commands, "split", "split archives into shards")
@@ -83,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     split.add_argument("-o", "--output", default="split-%06d.tar", metavar="PATTERN", help="split-%%06d.tar")
     split.add_argument("-c", "--count", type=int, default=1000000, metavar="N", help="samples in a shard (1000000)")
     split.add_argument("-s", "--size", type=float, default=1e9, metavar="BYTES", help="bytes in a shard (1e9)")
-    split.add_argument("-p", "--post", metavar="COMMAND", help="run behind each shard, with its name for %%s")
+    split.add_argument("-p", "--post", metavar="COMMAND", help="run after each shard; %%s is its name")
     split.set_defaults(run=_split)
 
     for name, text in (
@@ -98,20 +92,23 @@ def _parser() -> argparse.ArgumentParser:
                 "-s", "--sortfield", default=_RANDOM, metavar="FIELD", help="__key__ or another; random if not given"
             )
         sort.add_argument("--seed", type=int, help="makes a random order repeatable")
-        sort.add_argument("--tmpdir", metavar="DIR", help="where the samples are kept meanwhile")
-        sort.add_argument("--keepdb", action="store_true", help="leave them there")
-        sort.add_argument("--rekey", choices=["#"], metavar="#", help="number the samples anew")
+        sort.add_argument("--tmpdir", metavar="DIR", help="folder for temporary files")
+        sort.add_argument("--keepdb", action="store_true", help="keep the temporary files")
+        sort.add_argument("--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
         sort.set_defaults(run=_sort, sortfield=_RANDOM)
 
     proc = add_command(commands, "proc", "run a command for each sample, in a folder with its files")
     add_reading(proc)
     _add_field(proc)
     which = proc.add_mutually_exclusive_group(required=True)
-    which.add_argument("-c", "--command", metavar="COMMAND", help="changes the files sample.FIELD")
+    which.add_argument("-c", "--command", metavar="COMMAND", help="a command that changes the files sample.FIELD")
     which.add_argument(
-        "-m", "--multicommand", metavar="COMMAND", help="makes files sample-0000.FIELD, sample-0001.FIELD, …"
+        "-m",
+        "--multicommand",
+        metavar="COMMAND",
+        help="a command that makes files sample-0000.FIELD, sample-0001.FIELD, …",
     )
-    proc.add_argument("--shell", default="/bin/bash", help="what runs it (/bin/bash)")
+    proc.add_argument("--shell", default="/bin/bash", help="the shell (/bin/bash)")
     proc.set_defaults(run=_proc)
     return parser
 
@@ -130,7 +127,7 @@ def _create(options: argparse.Namespace) -> int:
                 continue
             name, *source = line.strip().split(maxsplit=1)
             if not source:
-                raise FormatError(f"line {number} is no name and source: {line!r}", file=options.recipe)
+                raise FormatError(f"line {number} needs a name and a source: {line!r}", file=options.recipe)
             writer.write_file(name, _content(source[0], options.allow_commands))
     return 0
 
@@ -198,7 +195,7 @@ def _split(options: argparse.Namespace) -> int:
 
 
 def _sort(options: argparse.Namespace) -> int:
-    """Put all samples into one archive on disk, order its index, and read it in that order."""
+    """Write all samples into a temporary archive, sort its positions, and read it in that order."""
     import bushel
 
     folder = Path(tempfile.mkdtemp(prefix="tarp-sort-", dir=options.tmpdir))
@@ -222,9 +219,7 @@ def _sort(options: argparse.Namespace) -> int:
 
 
 def _ordered(dataset: Dataset, field: str, seed: int | None) -> Iterator[Sample]:
-    order = _order(dataset, field, seed)
-    for first in range(0, len(order), _BATCH):
-        positions = np.array(order[first : first + _BATCH], np.int64)
+    for positions in in_batches(_order(dataset, field, seed), _BATCH):
         for stored in dataset.read(positions, decode=False):
             key = stored.pop("__key__").partition("/")[2]
             yield {"__key__": key, **{name: bytes(value) for name, value in stored.items() if value is not None}}
@@ -235,17 +230,13 @@ def _order(dataset: Dataset, field: str, seed: int | None) -> list[int]:
     if field == _RANDOM:
         random.Random(seed).shuffle(order)
         return order
-    keys: list[bytes] = []
-    for first in range(0, len(order), _BATCH):
-        positions = np.arange(first, min(first + _BATCH, len(order)), dtype=np.int64)
-        if field == "__key__":
-            keys += [
-                dataset.keys[int(position)].partition("/")[2].encode("utf-8", "surrogateescape")
-                for position in positions
-            ]
-            continue
-        if field not in dataset.spec:
-            raise FormatError(f"no sample has the field {field!r} to sort by; there are {', '.join(dataset.spec)}")
+    if field == "__key__":
+        keys = [dataset.keys[position].partition("/")[2].encode("utf-8", "surrogateescape") for position in order]
+        return sorted(order, key=keys.__getitem__)
+    if field not in dataset.spec:
+        raise FormatError(f"no sample has the field {field!r} to sort by; there are {', '.join(dataset.spec)}")
+    keys = []
+    for positions in in_batches(order, _BATCH):
         for stored in dataset.read(positions, [field], decode=False):
             if stored.get(field) is None:
                 raise FormatError(f"sample {stored['__key__'].partition('/')[2]!r} has no field {field!r} to sort by")

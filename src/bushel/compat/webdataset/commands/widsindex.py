@@ -18,21 +18,14 @@ from bushel.compat.webdataset.cache import download
 from bushel.compat.webdataset.commands.samples import add_command, run_command
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.dataset import ShardListDataset
-from bushel.compat.webdataset.wids.descriptor import Described, describe_shard, index_of, load, urldir
+from bushel.compat.webdataset.wids.index import describe_shard, index_of, load, urldir
 from bushel.storage import as_path, expand_braces, write_whole
 
 __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> int:
-    """Run `bushel widsindex`.
-
-    Args:
-        arguments: What follows the command's name.
-
-    Returns:
-        The exit status.
-    """
+    """Run `bushel widsindex` with these arguments, and return the exit status."""
     return run_command(_parser(), arguments)
 
 
@@ -43,37 +36,37 @@ def _parser() -> argparse.ArgumentParser:
     create = add_command(commands, "create", "make an index of shards")
     create.add_argument("files", nargs="+", help="shards; braces are expanded, - reads their names from standard input")
     create.add_argument("-o", "--output", default="shardindex.json", help="the index (shardindex.json)")
-    create.add_argument("-n", "--name", help="of the dataset; made of the first shard's if not given")
-    create.add_argument("-i", "--info", metavar="FILE", help="text that describes the dataset")
-    create.add_argument("-b", "--base", help="what the URLs are relative to")
-    create.add_argument("--allow-commands", action="store_true", default=None, help="let pipe: shards run commands")
+    create.add_argument("-n", "--name", help="name of the dataset (from the first shard by default)")
+    create.add_argument("-i", "--info", metavar="FILE", help="file with a description of the dataset")
+    create.add_argument("-b", "--base", help="base of relative URLs")
+    create.add_argument("--allow-commands", action="store_true", default=None, help="allow pipe: shards")
     create.set_defaults(run=_create)
 
-    update = add_command(commands, "update", "change an index; what it was is kept as FILE.bak")
+    update = add_command(commands, "update", "change an index; the old one is kept as FILE.bak")
     update.add_argument("filename")
     update.add_argument("-n", "--name", default="", help="set the name")
     keep = update.add_mutually_exclusive_group()
     keep.add_argument("-k", "--keep", action="store_true", default=None, help="set the keep flag")
     keep.add_argument("-K", "--nokeep", action="store_false", dest="keep", help="clear the keep flag")
     update.add_argument("-i", "--info", default="", help="set the description")
-    update.add_argument("-D", "--nodir", action="store_true", help="leave only the names of the shards")
+    update.add_argument("-D", "--nodir", action="store_true", help="reduce URLs to the names of the shards")
     update.add_argument("-d", "--dir", default="", help="set the folder of the shards")
     update.add_argument("-b", "--base", default="", help="set the base")
     update.add_argument("-B", "--rebase", action="store_true", help="make the folder of the shards the base")
     update.set_defaults(run=_update)
 
-    info = add_command(commands, "info", "show what an index says")
+    info = add_command(commands, "info", "show an index")
     info.add_argument("filenames", nargs="+")
-    info.add_argument("-t", "--table", action="store_true", help="as a table, values separated by tabs")
+    info.add_argument("-t", "--table", action="store_true", help="print a table, values separated by tabs")
     info.set_defaults(run=_info)
 
     sample = add_command(commands, "sample", "show a sample")
     sample.add_argument("filename")
     sample.add_argument("index", type=int)
-    sample.add_argument("-p", "--python", action="store_true", help="accepted; of no use")
+    sample.add_argument("-p", "--python", action="store_true", help="ignored")
     sample.add_argument("-r", "--raw", action="store_true", help="do not decode")
-    sample.add_argument("-c", "--cat", metavar="KEY", help="write the bytes of this field")
-    sample.add_argument("-w", "--width", type=int, default=250, help="of a line (250)")
+    sample.add_argument("-c", "--cat", metavar="KEY", help="write the bytes of this field to standard output")
+    sample.add_argument("-w", "--width", type=int, default=250, help="width of a line (250)")
     sample.set_defaults(run=_sample)
     return parser
 
@@ -93,7 +86,7 @@ def _create(options: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(url: str, allow_commands: bool | None) -> Described:
+def _describe(url: str, allow_commands: bool | None) -> dict[str, Any]:
     path = local_path_of(url)
     if path is not None:
         return describe_shard(url, path)
@@ -104,13 +97,13 @@ def _describe(url: str, allow_commands: bool | None) -> Described:
 
 
 def _short(text: str) -> str:
-    """The different words of a name, without numbers."""
+    """Return the different words of a name, without numbers."""
     words = re.split(r"[^a-zA-Z0-9_]+", text)
     return "-".join(dict.fromkeys(word for word in words if not re.fullmatch("[0-9]*", word)))
 
 
 def _write(path: str, index: Mapping[str, Any], *, backup: bool = False) -> None:
-    """Write an index, whose file has its name only when it is whole."""
+    """Write an index, whose file gets its name when it is complete."""
     if backup:
         shutil.copyfile(path, f"{path}.bak")
     write_whole(as_path(path), json.dumps(index, indent=2).encode())

@@ -1,7 +1,6 @@
 """Drop-in for the package `wids` (webdataset 0.2.111): samples of tar shards by position."""
 
-from bushel.compat.webdataset.wids.dataset import ShardListDataset
-from bushel.compat.webdataset.wids.decode import default_decoder
+from bushel.compat.webdataset.wids.dataset import ShardListDataset, default_decoder
 from bushel.compat.webdataset.wids.samplers import (
     ChunkedSampler,
     DistributedChunkedSampler,

@@ -1,7 +1,8 @@
-"""`ShardListDataset`: the samples of many shards by their positions. Shards are indexed and read by Bushel."""
+"""`ShardListDataset`: the samples of many shards by their positions, and the decoder of its samples."""
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
@@ -9,55 +10,81 @@ import warnings
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import Any, Self
 from urllib.parse import quote, urlparse
 
+import numpy as np
+
 from bushel import Dataset
+from bushel.compat.webdataset.autodecode import decoders, torch_loads
 from bushel.compat.webdataset.cache import download
 from bushel.compat.webdataset.tariterators import local_path_of
-from bushel.compat.webdataset.wids.decode import default_decoder
-from bushel.compat.webdataset.wids.descriptor import load, resolve, urldir
+from bushel.compat.webdataset.wids.index import load, open_shard, resolve, urldir
 from bushel.errors import FormatError
 
-__all__ = ["ShardListDataset", "open_shard"]
+__all__ = ["ShardListDataset", "default_decoder"]
 
 _MANY_SHARDS = 200
+_IMAGES = frozenset(("jpg", "png", "ppm", "pgm", "pbm", "pnm"))
 
 
-@contextmanager
-def open_shard(path: str) -> Iterator[Dataset]:
-    """An archive, indexed in memory.
+def _safetensors(data: bytes) -> Any:
+    from safetensors.torch import load
+
+    return load(data)
+
+
+_DECODERS: dict[str, Callable[[bytes], Any]] = {
+    **{name: decoders[name] for name in ("txt", "text", "cls", "cls2", "json", "npy", "mp", "pth", "pickle", "pkl")},
+    "pt": torch_loads,
+    "safetensors": _safetensors,
+}
+
+
+def default_decoder(sample: dict[str, Any], format: str = "PIL", gz_update_key: bool = False) -> dict[str, Any]:
+    """Decode a sample.
+
+    Args:
+        sample: Streams or bytes by extension (with its dot). Fields whose names start with `__` are copied.
+        format: The type of images: `"PIL"` or `"numpy"`.
+        gz_update_key: Whether a compressed field loses its `.gz`.
 
     Raises:
-        FormatError: It is damaged.
+        ValueError: The format is unknown, or an extension has no dot.
     """
-    dataset = _opened(path)
-    try:
-        yield dataset
-    finally:
-        dataset.close()
+    if format.lower() not in ("pil", "numpy"):
+        raise ValueError(f"Unknown format: {format}")
+    result: dict[str, Any] = {}
+    for key, value in sample.items():
+        if key.startswith("__"):
+            result[key] = value
+            continue
+        if not key.startswith("."):
+            raise ValueError(f"Key {key} must start with a dot")
+        name, data = key, value if isinstance(value, bytes) else value.read()
+        if key.lower().endswith(".gz") and key.count(".") > 1:
+            name, data = key[:-3], gzip.decompress(data)
+        result[name if gz_update_key else key] = _decoded(name.rpartition(".")[2].lower(), data, format.lower())
+    return result
 
 
-def _opened(path: str) -> Dataset:
-    import bushel
+def _decoded(extension: str, data: bytes, images: str) -> Any:
+    if extension in _DECODERS:
+        return _DECODERS[extension](data)
+    if extension not in _IMAGES:
+        return io.BytesIO(data)
+    from PIL import Image
 
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"there is no shard {path}")
-    return bushel.open([path], container="tar", index="memory")
+    image = Image.open(io.BytesIO(data))
+    return image if images == "pil" else np.asarray(image)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where copies of remote shards are.
-
-    Attributes:
-        folder: Of them all.
-        by_name: Whether they have the names of the shards, and not their whole URLs.
-    """
+class _CopyPath:
+    """The path of the copy of a remote shard: in `folder`, by the shard's name or by its whole URL."""
 
     folder: str
     by_name: bool
@@ -79,18 +106,18 @@ def _transformations(asked: Any) -> list[Callable[[dict[str, Any]], Any]]:
 
 
 class ShardListDataset:
-    """A dataset with a length, whose samples are found by position.
+    """A dataset with a length, whose samples are read by position.
 
     Args:
-        shards: An index (a URL, or open for reading), or a list of `{"url": …, "nsamples": …}`.
-        cache_size: Not used.
-        cache_dir: Where remote shards are copied, by their names.
-        lru_size: Shards that are kept open.
-        dataset_name: Of the dataset, where no index has it.
-        localname: From a URL to the path of its copy, which gets the ending `.tar` if it has none.
+        shards: An index (a URL, or a file object), or a list of `{"url": …, "nsamples": …}`.
+        cache_size: Ignored.
+        cache_dir: Folder of the copies of remote shards, by their names.
+        lru_size: Number of shards to keep open.
+        dataset_name: Name of a dataset whose index has none.
+        localname: A function from a URL to the path of its copy, which gets the suffix `.tar` if it has none.
         transformations: `"PIL"`, `"numpy"`, a function of samples, or a list of these.
-        keep: Not used: copies are kept.
-        base: What URLs are relative to; the index's place if not given.
+        keep: Ignored: copies are kept.
+        base: Base of relative URLs. Default: the URL of the index.
         options: Entries that replace those of the index.
         allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
@@ -127,7 +154,7 @@ class ShardListDataset:
         self.cum_lengths = list(accumulate(self.lengths))
         self.total_length = self.cum_lengths[-1]
         self.cache_dir = cache_dir or os.environ.get("WIDS_CACHE", "/tmp/_wids_cache")
-        self.localname = localname or _Place(self.cache_dir, cache_dir is not None)
+        self.localname = localname or _CopyPath(self.cache_dir, cache_dir is not None)
         self.transformations = _transformations(transformations)
         if lru_size > _MANY_SHARDS:
             warnings.warn("LRU size is very large; file descriptors may run out", stacklevel=2)
@@ -141,7 +168,7 @@ class ShardListDataset:
         return {**self.__dict__, "_open": OrderedDict()}
 
     def add_transform(self, transform: Callable[[dict[str, Any]], Any]) -> Self:
-        """Lead samples through one more function."""
+        """Add a function of samples."""
         self.transformations.append(transform)
         return self
 
@@ -149,7 +176,7 @@ class ShardListDataset:
         return self.total_length
 
     def get_stats(self) -> tuple[int, int]:
-        """How often a shard was asked for, and how often it was not open."""
+        """Return how often a shard was used, and how often it had to be opened."""
         return self._accesses, self._misses
 
     def _shard(self, desc: Mapping[str, Any]) -> Dataset:
@@ -165,35 +192,34 @@ class ShardListDataset:
             if not os.path.exists(path):
                 os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
                 download(url, path, allow_commands=self.allow_commands)
-        dataset = _opened(path)
+        dataset = open_shard(path)
         if len(dataset) != desc["nsamples"]:
-            found = len(dataset)
+            message = f"this shard has {len(dataset)} samples; the index lists {desc['nsamples']}"
             dataset.close()
-            message = f"the index says that this shard has {desc['nsamples']} samples, and it has {found}"
-            raise FormatError(message, file=path, hint="make the index anew with `bushel widsindex create`")
+            raise FormatError(message, file=path, hint="make a new index with `bushel widsindex create`")
         self._open[url] = dataset
         if len(self._open) > self._most_open:
             self._open.popitem(last=False)[1].close()
         return dataset
 
     def get_shard(self, index: int) -> tuple[Dataset, int, dict[str, Any]]:
-        """The shard of a sample, the position in it, and its entry in the index.
+        """Return the shard of a sample, the position in it, and its entry in the index.
 
         Raises:
-            IndexError: There is no such sample.
+            IndexError: `index` is out of range.
         """
         position = index + self.total_length if index < 0 else index
         if not 0 <= position < self.total_length:
-            raise IndexError(f"sample {index} of a dataset of {self.total_length}")
+            raise IndexError(f"sample {index} is out of range: the dataset has {self.total_length} samples")
         number = bisect_right(self.cum_lengths, position)
         inner = position - (self.cum_lengths[number - 1] if number else 0)
         return self._shard(self.shards[number]), inner, self.shards[number]
 
     def __getitem__(self, index: int) -> Any:
-        """A sample: streams by extension (with its dot) and `__key__`, led through the transformations.
+        """Return a sample: streams by extension (with its dot) and `__key__`, after the transformations.
 
         Raises:
-            IndexError: There is no such sample.
+            IndexError: `index` is out of range.
         """
         shard, inner, desc = self.get_shard(index)
         [stored] = shard.read([inner], decode=False)
@@ -213,7 +239,7 @@ class ShardListDataset:
         return sample
 
     def __iter__(self) -> Iterator[Any]:
-        """All samples, in their order."""
+        """Yield all samples in order."""
         return (self[index] for index in range(len(self)))
 
     def close(self) -> None:

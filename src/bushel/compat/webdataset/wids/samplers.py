@@ -1,4 +1,4 @@
-"""Orders that read a dataset shard by shard, or chunk by chunk. They are the original's for the same seeds."""
+"""Orders that read a dataset shard by shard or chunk by chunk, equal to the original's for equal seeds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import random
 import warnings
 from collections.abc import Iterator, Sequence, Sized
+from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 from bushel.compat.webdataset.utils import torch_ranks
@@ -21,66 +22,65 @@ class _Sharded(Protocol):
     lengths: Sequence[int]
 
 
-def _iterate(ranges: Sequence[Range], rng: random.Random, *, indexes: bool, ranges_too: bool) -> Iterator[int]:
-    order = list(range(len(ranges)))
-    if ranges_too:
-        rng.shuffle(order)
-    for number in order:
-        positions = list(range(*ranges[number]))
-        if indexes:
-            rng.shuffle(positions)
-        yield from positions
+class _RangeSampler:
+    """Positions shuffled within ranges; the ranges are shuffled too, from the second epoch on."""
+
+    def __init__(self, ranges: Sequence[Range], length: int, seed: int, *, shuffle: bool, shufflefirst: bool) -> None:
+        self.ranges, self.length, self.seed = list(ranges), length, seed
+        self.shuffle, self.shufflefirst, self.epoch = shuffle, shufflefirst, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the number of the next epoch."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the positions of an epoch."""
+        rng = random.Random(self.seed + _EPOCH * self.epoch)
+        order = list(range(len(self.ranges)))
+        if self.shuffle and (self.shufflefirst or self.epoch > 0):
+            rng.shuffle(order)
+        for number in order:
+            positions = list(range(*self.ranges[number]))
+            if self.shuffle:
+                rng.shuffle(positions)
+            yield from positions
+        self.epoch += 1
 
 
-class ShardListSampler:
-    """Positions shuffled within their shards, which are shuffled too, from the second epoch on.
+class ShardListSampler(_RangeSampler):
+    """Positions shuffled within their shards; the shards are shuffled too, from the second epoch on.
 
     Args:
         dataset: A `ShardListDataset`.
-        lengths: Samples of each shard; the dataset's if not given.
-        seed: A number that the order follows from, with the epoch.
-        shufflefirst: Whether shards are shuffled in the first epoch, too.
+        lengths: Number of samples of each shard. Default: those of the dataset.
+        seed: Seed of the order, with the epoch.
+        shufflefirst: Whether shards are shuffled in the first epoch too.
     """
 
     def __init__(
         self, dataset: _Sharded, *, lengths: Sequence[int] | None = None, seed: int = 0, shufflefirst: bool = False
     ) -> None:
-        self.ranges: list[Range] = []
-        start = 0
-        for length in dataset.lengths if lengths is None else lengths:
-            self.ranges.append((start, start + length))
-            start += length
-        self.seed, self.shufflefirst, self.epoch = seed, shufflefirst, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Make this the next epoch."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return self.ranges[-1][1] if self.ranges else 0
-
-    def __iter__(self) -> Iterator[int]:
-        """The positions of an epoch."""
-        rng = random.Random(self.seed + _EPOCH * self.epoch)
-        shards = self.shufflefirst or self.epoch > 0
-        yield from _iterate(self.ranges, rng, indexes=True, ranges_too=shards)
-        self.epoch += 1
+        ranges = list(pairwise(accumulate(dataset.lengths if lengths is None else lengths, initial=0)))
+        super().__init__(ranges, ranges[-1][1] if ranges else 0, seed, shuffle=True, shufflefirst=shufflefirst)
 
 
 ShardedSampler = ShardListSampler
 
 
-class ChunkedSampler:
-    """Positions shuffled within chunks, which are shuffled too, from the second epoch on.
+class ChunkedSampler(_RangeSampler):
+    """Positions shuffled within chunks; the chunks are shuffled too, from the second epoch on.
 
     Args:
-        dataset: What has a length.
-        dslength_per_replica: What to say for the number of positions, if more than 0.
-        num_samples: How many positions, or the first and the one behind the last; all if not given.
+        dataset: An object with a length.
+        dslength_per_replica: Number of positions to report, if greater than 0.
+        num_samples: Number of positions, or a range (first, end). Default: all.
         chunksize: Positions of a chunk.
-        seed: A number that the order follows from, with the epoch.
+        seed: Seed of the order, with the epoch.
         shuffle: Whether to shuffle at all.
-        shufflefirst: Whether chunks are shuffled in the first epoch, too.
+        shufflefirst: Whether chunks are shuffled in the first epoch too.
     """
 
     def __init__(
@@ -96,23 +96,9 @@ class ChunkedSampler:
     ) -> None:
         count = len(dataset) if num_samples is None else num_samples
         first, last = (0, count) if isinstance(count, int) else count
+        ranges = [(start, min(start + chunksize, last)) for start in range(first, last, chunksize)]
         self.dslength_per_replica = dslength_per_replica if dslength_per_replica > 0 else last - first
-        self.ranges = [(start, min(start + chunksize, last)) for start in range(first, last, chunksize)]
-        self.seed, self.shuffle, self.shufflefirst, self.epoch = seed, shuffle, shufflefirst, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Make this the next epoch."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return self.dslength_per_replica
-
-    def __iter__(self) -> Iterator[int]:
-        """The positions of an epoch."""
-        rng = random.Random(self.seed + _EPOCH * self.epoch)
-        chunks = self.shuffle and (self.shufflefirst or self.epoch > 0)
-        yield from _iterate(self.ranges, rng, indexes=self.shuffle, ranges_too=chunks)
-        self.epoch += 1
+        super().__init__(ranges, self.dslength_per_replica, seed, shuffle=shuffle, shufflefirst=shufflefirst)
 
 
 def DistributedChunkedSampler(
@@ -127,21 +113,12 @@ def DistributedChunkedSampler(
     drop_last: bool | None = None,
     chunksize: int = 1000000,
 ) -> ChunkedSampler:
-    """A `ChunkedSampler` of this rank's part: one run of positions.
+    """Return a `ChunkedSampler` of the range of positions that belongs to this rank.
 
-    Args:
-        dataset: What has a length.
-        num_replicas: Number of ranks; torch.distributed's if not given, or 1.
-        num_samples: Positions of all ranks.
-        rank: This rank; torch.distributed's if not given, or 0.
-        shuffle: As for `ChunkedSampler`.
-        shufflefirst: As for `ChunkedSampler`.
-        seed: As for `ChunkedSampler`.
-        drop_last: Not used.
-        chunksize: As for `ChunkedSampler`.
+    Rank and number of ranks default to those of torch.distributed, or to one rank. `drop_last` is ignored.
 
     Raises:
-        ValueError: There is no such rank.
+        ValueError: The rank is out of range.
     """
     if drop_last is not None:
         warnings.warn("DistributedChunkedSampler does not support drop_last, thus it will be ignored", stacklevel=2)
@@ -153,7 +130,7 @@ def DistributedChunkedSampler(
     own, world = found or (0, 1)
     rank, num_replicas = own if rank is None else rank, num_replicas or world
     if not 0 <= rank < num_replicas:
-        raise ValueError(f"rank={rank} is none of {num_replicas}")
+        raise ValueError(f"rank={rank} is out of range: there are {num_replicas} ranks")
     count = num_samples or len(dataset)
     share = math.ceil(count / num_replicas)
     first = min(rank * share, count)
