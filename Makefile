@@ -2,10 +2,11 @@
 
 PYTHON_OF_VENV := .venv/bin/python
 READY := .venv/.ready
-CPP := $(wildcard src/bushel/kernels/*/*.cpp src/bushel/kernels/*/*.hpp)
+CPP := $(shell find src/bushel/kernels -name '*.cpp' -o -name '*.hpp')
+MODULES := build/modules.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint installed bench ceiling kernels interop-env interop object-store cloud nightly fuzz clean
+.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop object-store cloud nightly fuzz clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,7 +15,13 @@ demo: $(READY)  ## pack photos into all five containers, verify them, read them 
 	$(PYTHON_OF_VENV) examples/demo.py
 
 test: lint installed  ## what must pass before a change goes in: linters, types, an installation, all tests
-	$(PYTHON_OF_VENV) -m pytest -n auto
+	$(PYTHON_OF_VENV) -m pytest -n auto --durations=20
+
+coverage: $(READY)  ## all tests, with the branches counted that they pass; too few are an error
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(PYTHON_OF_VENV) -m coverage run -m pytest -n auto --durations=20
+	$(PYTHON_OF_VENV) -m coverage combine --quiet
+	$(PYTHON_OF_VENV) -m coverage report
 
 lint: $(READY)  ## ruff and mypy --strict
 	.venv/bin/ruff check
@@ -69,6 +76,14 @@ fuzz: $(READY)  ## damaged files only, with many more examples
 clean:  ## remove everything that was made, environments too
 	rm -rf .venv .interop .cloud .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP)
+$(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP) $(MODULES)
 	scripts/environment.sh
 	touch $@
+
+# An editable installation notes the file of every module, so it is made again after a module was moved.
+$(MODULES): FORCE
+	@mkdir -p $(@D)
+	@find src -name '*.py' | LC_ALL=C sort > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+FORCE:

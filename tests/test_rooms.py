@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tests.paths import ROOT
 
 import bushel
 
@@ -100,6 +102,24 @@ def test_no_files_import_each_other() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"these modules import each other: {' -> '.join(error.args[1])}")
+
+
+def test_contributing_shows_the_same_order() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = page.partition("| rooms of `src/bushel/` |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert [tuple(cell.strip(" `") for cell in row.split("|")[1].split(",")) for row in table] == list(FLOORS)
+
+
+def test_helpers_of_tests_are_in_helper_modules() -> None:
+    for path in (ROOT / "tests").rglob("*.py"):
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            assert not re.match(r"\s*(from|import) tests\.(\w+\.)*test_", line), f"{path}:{number}: {line}"
+
+
+def test_folders_of_tests_mirror_the_rooms() -> None:
+    others = {"cloud", "docs", "examples", "fuzz", "golden", "interop"}
+    folders = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/*.py"))} - others
+    assert folders <= {path.name for path in HOUSE.iterdir() if path.is_dir()}
 
 
 def test_few_modules_at_the_root() -> None:

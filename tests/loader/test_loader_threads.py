@@ -143,6 +143,18 @@ def test_a_fork_in_mid_iteration_can_begin_anew_and_harms_nobody() -> None:
     assert first + sum((batch["number"].tolist() for batch in iterator), []) == list(range(40))
 
 
+def test_the_consumer_never_waits_for_a_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C within `threading.Condition.wait`, which `Future.result` calls, can end in a RuntimeError instead."""
+    consumer, wait = threading.current_thread(), threading.Condition.wait
+
+    def checked(self: threading.Condition, timeout: float | None = None) -> bool:
+        assert threading.current_thread() is not consumer or sys._getframe(2).f_code.co_name == "start"
+        return wait(self, timeout)
+
+    monkeypatch.setattr(threading.Condition, "wait", checked)
+    assert len(list(Loader(MemoryDataset(400), 4, workers=2, transforms={"number": [str]}))) == 100
+
+
 def test_ctrl_c_ends_the_program() -> None:
     program = """
 import time
