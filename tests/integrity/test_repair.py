@@ -13,6 +13,7 @@ import pytest
 from tests.integrity.small import CASES, flip, key, overwrite, reading, sample, tree, write
 
 import bushel
+from bushel.core.progress import Progress
 from bushel.errors import FormatError
 
 Generation = Literal["B", "C"] | None
@@ -223,7 +224,7 @@ def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -
     with pytest.raises(
         FileExistsError, match="is a dataset already, and a repair makes a new one: use another path"
     ) as caught:
-        bushel.repair(source, tmp_path / "out", report=lambda done, total: pytest.fail("it was begun"))
+        bushel.repair(source, tmp_path / "out", progress=lambda now: pytest.fail("it was begun"))
     assert "append" not in str(caught.value)
     assert tree(tmp_path / "out") == before
 
@@ -233,11 +234,11 @@ def test_an_interrupted_repair_is_resumed(tmp_path: Path, container: str, genera
     source = write(tmp_path / "in", container, generation)
     whole = bushel.repair(source, tmp_path / "whole")
 
-    def stop(done: int, total: int | None) -> None:
+    def stop(now: Progress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bushel.repair(source, tmp_path / "out", report=stop)
+        bushel.repair(source, tmp_path / "out", progress=stop)
     with pytest.raises(FileExistsError, match="resume"):
         bushel.repair(source, tmp_path / "out")
     assert bushel.repair(source, tmp_path / "out", mode="resume") == whole

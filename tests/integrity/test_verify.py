@@ -13,13 +13,14 @@ import pytest
 from tests.integrity.small import CASES, SPEC, flip, jpeg, key, overwrite, reading, sample, tree, write
 
 import bushel
+from bushel.core.progress import Progress
 from bushel.errors import FormatError
-from bushel.integrity import Problem, Report
+from bushel.integrity import Problem, VerifyResult
 
 each_container = pytest.mark.parametrize(("container", "generation"), CASES)
 
 
-def kinds(report: Report) -> list[str]:
+def kinds(report: VerifyResult) -> list[str]:
     return [problem.kind for problem in report.problems]
 
 
@@ -236,8 +237,8 @@ def test_what_is_no_dataset(tmp_path: Path) -> None:
 
 def test_progress_reaches_the_size_of_all_files(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "recordio")
-    calls: list[tuple[int, int]] = []
-    bushel.verify(folder, report=lambda done, total: calls.append((done, total)))
+    calls: list[tuple[int, int | None]] = []
+    bushel.verify(folder, progress=lambda now: calls.append((now.done, now.total)))
     size = reading(folder).size
     assert calls[-1] == (size, size)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
@@ -247,11 +248,11 @@ def test_stopping_leaves_no_thread_behind(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "tar", count=30, shard_samples=1)
     threads = set(threading.enumerate())
 
-    def stop(done: int, total: int) -> None:
+    def stop(now: Progress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bushel.verify(folder, workers=2, report=stop)
+        bushel.verify(folder, workers=2, progress=stop)
     assert set(threading.enumerate()) <= threads
 
 

@@ -76,11 +76,11 @@ def command(
     mode = mode_of(append=append, resume=resume, overwrite=overwrite)
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress, resumable, say, size
+    from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say, size
     from bushel.core.dataset.open import open_any
 
     opened = open_any(source, verify=True, allow_commands=allow_commands, pickle=pickle)
-    with resumable(target), progress("converting", "samples", quiet=quiet) as report:
+    with resumable(target), progress_bar("converting", quiet=quiet) as progress:
         done = bushel.convert(
             opened,
             target,
@@ -95,7 +95,7 @@ def command(
             generation=cast("Literal['B', 'C'] | None", generation),
             mode=mode,
             workers=workers,
-            progress=None if report is None else lambda now: report(now.done, now.total),
+            progress=progress,
         )
     if as_json:
         print_json({"target": target, **asdict(done)})

@@ -40,17 +40,18 @@ def command(
     import time
 
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress, size
+    from bushel.core.progress import Progress
+    from bushel.cli.output import count, print_json, print_text, progress_bar, size
 
     started = time.monotonic()
-    with progress("indexing", "shards", quiet=quiet) as report:
+    with progress_bar("indexing", quiet=quiet) as progress:
         finished = 0
 
         def one_more(shards: int) -> None:
             nonlocal finished
             finished += shards
-            if report is not None:
-                report(finished, None)
+            if progress is not None:
+                progress(Progress(finished, None, "shards"))
 
         dataset = bushel.index(
             path,

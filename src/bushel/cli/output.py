@@ -1,16 +1,18 @@
-"""What commands print: JSON, aligned columns, sizes, and progress where somebody looks on."""
+"""Output of the commands: JSON, aligned columns, sizes, and progress bars in terminals."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 from typing_extensions import Buffer
 
+from bushel.core.progress import OnProgress, Progress
 from bushel.errors import naming
 
 __all__ = [
@@ -20,25 +22,25 @@ __all__ = [
     "print_bytes",
     "print_json",
     "print_text",
-    "progress",
+    "progress_bar",
     "resumable",
     "say",
     "size",
 ]
 
 STDOUT = "standard output"
-"""The file that an error of printing names."""
+"""The name of the file in errors of printing."""
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def print_text(text: str) -> None:
-    """Print a line; names of files and keys that are no UTF-8 come out as the bytes that they are."""
+    """Print a line. File names and keys that are not UTF-8 are printed as their original bytes."""
     print_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
 
 
 def print_bytes(data: Buffer) -> None:
-    """Print bytes as they are."""
+    """Print bytes unchanged."""
     with naming(STDOUT):
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -49,13 +51,13 @@ def print_json(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     try:
         text.encode()
-    except UnicodeEncodeError:  # names that are no UTF-8
+    except UnicodeEncodeError:  # names that are not UTF-8
         text = json.dumps(value, allow_nan=False, default=str)
     print_text(text)
 
 
 def size(number: float) -> str:
-    """Bytes as a person reads them: `12.3 MB`."""
+    """Return a number of bytes as text: `12.3 MB`."""
     unit = 0
     while number >= 1000 and unit < len(_UNITS) - 1:
         number /= 1000
@@ -64,12 +66,12 @@ def size(number: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 shard`, `2 shards`."""
+    """Return a number with its noun: `1 shard`, `2 shards`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of aligned columns: the first ones to the left, those of numbers to the right."""
+    """Yield lines of aligned columns: text to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
@@ -80,42 +82,57 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 @contextmanager
-def progress(what: str, unit: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A progress bar on standard error while the block runs, if that is a terminal.
+def progress_bar(task: str, *, quiet: bool) -> Iterator[OnProgress | None]:
+    """Show a progress bar on standard error while the block runs, if standard error is a terminal.
 
     Args:
-        what: What is going on.
-        unit: What is counted: `bytes`, or the name of things.
-        quiet: Show nothing.
+        task: Description of the task, such as "packing".
+        quiet: Whether to show nothing.
 
     Yields:
-        A function of what is done and of all there is to do, or None when nothing is shown.
+        A callback for `progress=`, or None if nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
-    counted = (DownloadColumn(),) if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))
-    places = (TextColumn(what), BarColumn(), *counted, TimeRemainingColumn())
-    bar = Progress(*places, console=Console(stderr=True), transient=True)
-    with bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    columns = (TextColumn(task), BarColumn(), TextColumn("{task.fields[text]}"), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        number, started = bar.add_task(task, total=None, text=""), time.monotonic()
+
+        def show(now: Progress) -> None:
+            seconds = max(time.monotonic() - started, 1e-9)
+            bar.update(number, completed=now.done, total=now.total, text=_describe(now, seconds))
+
+        yield show
+
+
+def _describe(now: Progress, seconds: float) -> str:
+    """Return `12/240 samples  31/s  2 errors`."""
+    if now.unit == "bytes":
+        done, total, rate = size(now.done), size(now.total or 0), size(now.done / seconds)
+    else:
+        done, total, rate = f"{now.done:,}", f"{now.total or 0:,}", f"{now.done / seconds:,.0f}"
+    of_all = "" if now.total is None else f"/{total}"
+    unit = "" if now.unit == "bytes" else f" {now.unit}"
+    errors = f"  {count(now.errors, 'error')}" if now.errors else ""
+    return f"{done}{of_all}{unit}  {rate}/s{errors}"
 
 
 @contextmanager
 def resumable(target: str) -> Iterator[None]:
-    """Ctrl-C in the block says how the command is gone on with, and ends it."""
+    """On Ctrl-C in the block, say how to continue the command, and end it."""
     try:
         yield
     except KeyboardInterrupt:
-        say(f"bushel: stopped; --resume goes on with {target}", quiet=False)
+        say(f"bushel: stopped; --resume continues {target}", quiet=False)
         raise typer.Exit(130) from None
 
 
 def say(text: str, *, quiet: bool) -> None:
-    """Print a remark on standard error."""
+    """Print a note on standard error."""
     if not quiet:
         typer.echo(text, err=True)

@@ -125,7 +125,7 @@ def command(
     """
     mode = mode_of(append=append, resume=resume, overwrite=overwrite)
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
-    from bushel.cli.output import count, print_json, print_text, resumable, say, size
+    from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say, size
     from bushel.ingest import pack
     from bushel.sources import Clip, Frames
     from bushel.sources.layouts import LAYOUTS
@@ -178,7 +178,7 @@ def command(
         opened = open_source(source, what, **options)
         if change is not None:
             types = {**image_types(opened, "png" if encoding == ".png" else "jpg"), **types}
-        with _progress(quiet=quiet or as_json) as report:
+        with progress_bar("packing", quiet=quiet or as_json) as progress:
             done = pack(
                 opened,
                 target,
@@ -201,7 +201,7 @@ def command(
                 mode=mode,
                 workers=workers,
                 processes=processes,
-                progress=report,
+                progress=progress,
             )
     if as_json:
         print_json(asdict(done))
@@ -268,26 +268,3 @@ def _allowed(text: str) -> int | float | None:
     except ValueError:
         message = f"{text!r} is not a number, a share such as 1%, or all"
         raise typer.BadParameter(message, param_hint="--max-errors") from None
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[OnProgress | None]:
-    """Show a bar with rate, time left and errors on standard error, if it is a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    told = TextColumn("{task.fields[rate]:,.0f}/s  {task.fields[errors]:,} errors")
-    columns = (TextColumn("packing"), BarColumn(), MofNCompleteColumn(), told, TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("packing", total=None, rate=0.0, errors=0)
-        started = time.monotonic()
-
-        def report(now: Progress) -> None:
-            rate = now.done / max(time.monotonic() - started, 1e-9)
-            bar.update(task, completed=now.done, total=now.total, rate=rate, errors=now.errors)
-
-        yield report

@@ -34,9 +34,9 @@ def command(
       bushel repair broken.tar fixed.tar --decode
     """
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress, resumable
+    from bushel.cli.output import count, print_json, print_text, progress_bar, resumable
 
-    with resumable(target), progress("repairing", "samples", quiet=quiet) as report:
+    with resumable(target), progress_bar("repairing", quiet=quiet) as progress:
         done = bushel.repair(
             path,
             target,
@@ -46,7 +46,7 @@ def command(
             shard_bytes=shard_bytes,
             mode="resume" if resume else "create",
             max_problems=max_problems,
-            report=report,
+            progress=progress,
         )
     if as_json:
         print_json({"path": path, "target": target, "ok": done.ok, **asdict(done)})

@@ -35,9 +35,9 @@ def command(
       bushel verify train/ --decode
     """
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress, size
+    from bushel.cli.output import count, print_json, print_text, progress_bar, size
 
-    with progress("verifying", "bytes", quiet=quiet) as report:
+    with progress_bar("verifying", quiet=quiet) as progress:
         found = bushel.verify(
             path,
             checksums=checksums,
@@ -46,7 +46,7 @@ def command(
             workers=workers,
             pickle=pickle,
             max_problems=max_problems,
-            report=report,
+            progress=progress,
         )
     if as_json:
         print_json({"path": path, "ok": found.ok, **asdict(found)})

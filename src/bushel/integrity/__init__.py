@@ -1,7 +1,7 @@
-"""Checking datasets and repairing them: what is damaged, where, how that is known, and what is left of them."""
+"""Verifying datasets, and repairing damaged ones."""
 
-from bushel.integrity.repair_dataset import Repair, repair
-from bushel.integrity.report import Problem, Report
+from bushel.integrity.problems import Problem, VerifyResult
+from bushel.integrity.repair_dataset import RepairResult, repair
 from bushel.integrity.verify_dataset import verify
 
-__all__ = ["Problem", "Repair", "Report", "repair", "verify"]
+__all__ = ["Problem", "RepairResult", "VerifyResult", "repair", "verify"]

@@ -19,26 +19,26 @@ from bushel.core.index.sidecar import load_index
 from bushel.core.index.table import MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.compare import Difference, differences
-from bushel.integrity.report import Findings, Problem
+from bushel.integrity.problems import Findings, Problem
 from bushel.spec import KEY
 from bushel.storage import File, open_file
 
-__all__ = ["Checked", "Checks", "Scrutinised", "check_shard"]
+__all__ = ["Checked", "Checks", "ReportsFaults", "check_shard"]
 
 _CHUNK = 64
-"""Samples that are decoded from one read."""
+"""Number of samples that are read at once and then decoded."""
 _NO_INDEX = "; delete this file and run `bushel index`"
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What to check.
+    """Options of a check.
 
     Attributes:
         checksums: Whether to compare all bytes with their checksums.
         decode: Whether to decode every value.
         pickle: Whether pickled gulp metadata may be unpickled.
-        room: Problems to keep per shard.
+        room: Number of problems to keep per shard.
         tick: Called with the number of bytes checked since the last call. Raises to end the work.
     """
 
@@ -51,13 +51,13 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came out for one shard.
+    """The result of checking one shard.
 
     Attributes:
         findings: Its problems.
-        index: Its table, as good as it is known, or None.
-        bytes_checked: Stored bytes that were compared with a checksum.
-        complete: Whether all of them could be.
+        index: The best available table, or None.
+        bytes_checked: Number of stored bytes that were compared with a checksum.
+        complete: Whether that is all of them.
     """
 
     findings: Findings
@@ -67,30 +67,30 @@ class Checked:
 
 
 @runtime_checkable
-class Scrutinised(Protocol):
-    """A container that can tell damage with which its files are readable all the same."""
+class ReportsFaults(Protocol):
+    """A container that can find damage that does not keep its files from being read."""
 
     def faults(self, shard: Shard) -> list[FormatError]:
-        """What is wrong with it."""
+        """Return the errors of a shard."""
         ...
 
 
 def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
-    """Check one shard, and go on after whatever is found."""
+    """Check one shard, and continue after every problem."""
     found = Findings(checks.room)
     try:
         return _check(container, shard, checks, found)
     except OSError as error:
-        found.fail(error, str(shard.path(0)))
+        found.add_os_error(error, str(shard.path(0)))
     return Checked(found, None)
 
 
 def _check(container: Container, shard: Shard, checks: Checks, found: Findings) -> Checked:
     stamps: tuple[FileStamp, ...] | None = None
-    with suppress(FormatError):  # the container says it better
+    with suppress(FormatError):  # the container reports it with more detail
         stamps = stamps_of(shard)
-    kept = None if stamps is None else _kept(shard, stamps, found)
-    built = _built(container, shard, kept, checks, found)
+    kept = None if stamps is None else _stored_table(shard, stamps, found)
+    built = _table_from_files(container, shard, kept, checks, found)
     if kept is not None and built is not None:
         for difference in differences(kept, built):
             _disagree(shard, kept, difference, found)
@@ -107,10 +107,10 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     return Checked(found, index, checked, complete)
 
 
-def _built(
+def _table_from_files(
     container: Container, shard: Shard, kept: ShardIndex | None, checks: Checks, found: Findings
 ) -> ShardIndex | None:
-    """The table that the files give, told apart into the fields that the kept one has, if that is possible."""
+    """Return the table made from the files, with the fields of the stored table if possible."""
     spec = None if kept is None else {name: column.field for name, column in kept.columns.items()}
     try:
         try:
@@ -118,19 +118,19 @@ def _built(
         except SpecError:
             built = container.index(shard, ReadOptions(pickle=checks.pickle))
     except FormatError as error:
-        found.fault(error)
+        found.add_error(error)
         return None
-    if isinstance(container, Scrutinised):
+    if isinstance(container, ReportsFaults):
         for fault in container.faults(shard):
-            found.fault(fault)
+            found.add_error(fault)
     return built
 
 
-# Its index
+# Comparing the index with the files
 
 
-def _kept(shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> ShardIndex | None:
-    """The table in the sidecar, if it is whole and of the files as they are."""
+def _stored_table(shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> ShardIndex | None:
+    """Return the table of the sidecar, if it is undamaged and the files have not changed since."""
     try:
         kept = load_index(shard.sidecar)
         if kept.files == stamps:
@@ -138,15 +138,15 @@ def _kept(shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> Shard
     except FileNotFoundError:
         return None
     except FormatError as error:
-        found.fault(error, "index")
+        found.add_error(error, "index")
         return None
     if kept.files != stamps:
         changed = next((now for now in stamps if now not in kept.files), stamps[0])
-        message = "it has changed since it was indexed, so it was not compared with the index"
+        message = "the file changed after it was indexed, so it was not compared with the index"
         found.add(Problem(str(shard.root / changed.name), None, None, None, "stale", message))
         return None
     if kept.keys is not None and not _finds_keys(kept.keys):
-        message = f"the table to find keys by is damaged{_NO_INDEX}"
+        message = f"the table for key lookup is damaged{_NO_INDEX}"
         found.add(Problem(str(shard.sidecar), None, None, None, "index", message))
         return None
     return kept
@@ -155,7 +155,7 @@ def _kept(shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> Shard
 def _finds_keys(keys: Keys) -> bool:
     try:
         again = Keys.build(keys.text, keys.offsets)
-    except ValueError:  # offsets that descend
+    except ValueError:  # descending offsets
         return False
     return np.array_equal(again.hashes, keys.hashes) and np.array_equal(again.order, keys.order)
 
@@ -164,22 +164,22 @@ def _disagree(shard: Shard, kept: ShardIndex, difference: Difference, found: Fin
     file, offset = str(shard.path(max(difference.file or 0, 0))), difference.offset
     refs = next((name for name in shard.files if name.rpartition("/")[2] == "refs.bag"), None)
     if difference.referred and refs is not None:
-        file, offset = str(shard.root / refs), None  # the bag's records are as they were
+        file, offset = str(shard.root / refs), None  # the bag's records themselves are unchanged
     key = None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
-    message = f"{difference.what}; no new modification time tells why: one of the two is damaged"
+    message = f"{difference.what}; the modification time is unchanged, so one of the two is damaged"
     problem = Problem(file, offset, key, difference.field, "index", message)
     found.add(problem, difference.sample if key is None else None)
 
 
-# Its keys
+# Finding duplicate keys
 
 
 def _check_keys(shard: Shard, keys: Keys | None, found: Findings) -> None:
     for key in keys.duplicates() if keys is not None else ():
-        found.add(Problem(str(shard.path(0)), None, key, None, "key", "more than one sample has this key"))
+        found.add(Problem(str(shard.path(0)), None, key, None, "key", "several samples have this key"))
 
 
-# Its bytes
+# Comparing bytes with checksums
 
 
 def _check_crcs(
@@ -193,19 +193,19 @@ def _check_crcs(
     """Compare every field that has a checksum with it.
 
     Returns:
-        The bytes compared, and whether that is all of them.
+        The number of bytes compared, and whether that is all of them.
     """
     known = {name: column for name, column in index.columns.items() if column.crc32 is not None}
     complete = len(known) == len(index.columns)
     try:
         now = _recompute(container, index, known, files, tick)
-    except FormatError:  # once more field by field, to say which ones cannot be read
+    except FormatError:  # repeat it field by field, to find those that cannot be read
         now = {}
         for name, column in known.items():
             try:
                 now |= _recompute(container, index, {name: column}, files, tick)
             except FormatError as error:
-                found.fault(error, "checksum")
+                found.add_error(error, "checksum")
                 complete = False
     checked = 0
     for name, column in now.items():
@@ -234,19 +234,19 @@ def _compare_crcs(shard: Shard, index: ShardIndex, known: Column, now: Column, f
         if known.starts is not None:
             sample = int(np.searchsorted(known.starts, row, side="right")) - 1
             element = f"element {row - int(known.starts[sample])} "
-        message = f"{element}has the CRC-32 {int(now.crc32[row]):08x} where {int(known.crc32[row]):08x} was written"
+        message = f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found {int(now.crc32[row]):08x}"
         key = None if index.keys is None else index.keys[sample]
         file, offset = str(shard.path(max(known.file, 0))), int(known.offset[row])
         found.add(Problem(file, offset, key, known.field.name, "checksum", message), sample if key is None else None)
 
 
-# Its values
+# Decoding values
 
 
 def _check_values(
     container: Container, shard: Shard, index: ShardIndex, tick: Callable[[int], None], found: Findings
 ) -> None:
-    """Decode every field of every sample, each by itself."""
+    """Decode every field of every sample on its own."""
     dataset = Dataset([OpenShard.of(container.name, shard, index, stored=False)])
     for first in range(0, len(dataset), _CHUNK):
         positions = range(first, min(first + _CHUNK, len(dataset)))
@@ -254,7 +254,7 @@ def _check_values(
         try:
             batch = dataset.read(positions, decode=False)
         except FormatError as error:
-            found.fault(error)
+            found.add_error(error)
             continue
         for position, sample in zip(positions, batch, strict=True):
             for name, stored in sample.items():

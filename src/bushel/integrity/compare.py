@@ -1,4 +1,4 @@
-"""Comparing two tables of one shard: the one that was kept, and the one that the files give now. Pure: no I/O."""
+"""Comparing two tables of one shard: the stored one, and the one made from the files. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CHUNK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that the files say otherwise than the kept table.
+    """A difference between the stored table and the files.
 
     Attributes:
-        what: What the two say.
+        what: A description of the two values.
         sample: Number of the sample in the shard, or None.
         field: The field, or None.
-        file: Number of the file that the field is in, or None.
-        offset: Where the kept table says the bytes are, or None.
-        referred: Whether the files give another whole record for it: then what refers to records has changed, and
-            not the table of the records themselves.
+        file: Number of the file that holds the field, or None.
+        offset: Offset of the bytes in the stored table, or None.
+        referred: Whether the files have another whole record instead: then the references to records changed, not
+            the table of the records.
     """
 
     what: str
@@ -39,18 +39,18 @@ class Difference:
 
 
 def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
-    """What the files say otherwise than the kept table.
+    """Yield the differences between the stored table and the files.
 
-    A column is compared with that of the same name; the files may have fields that the index leaves out. Where the
-    files do not tell the fields apart as the kept table does (a gulp's meta dict holds several), its extents must at
-    least lie where the files have this sample.
+    Columns of the same name are compared; the files may have fields that the index lacks. If the files cannot be split
+    into the fields of the stored table (a gulp's meta dict holds several), its extents must at least lie within the
+    extents of their sample.
 
     Args:
-        kept: The table from the sidecar, checked.
-        built: The table that the files give, checked.
+        kept: The table of the sidecar, checked.
+        built: The table made from the files, checked.
     """
     if kept.samples != built.samples:
-        yield Difference(f"the files have {built.samples} samples, and the index {kept.samples}")
+        yield Difference(f"the files have {built.samples} samples, but the index has {kept.samples}")
         return
     yield from _key_differences(kept, built)
     alike = {name for name, column in kept.columns.items() if _alike(column, built.columns.get(name))}
@@ -76,7 +76,7 @@ def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference
         rows = np.arange(first, min(first + _CHUNK, kept.samples), dtype=np.int64)
         for sample, one, other in zip(rows.tolist(), _take(kept.keys, rows), _take(built.keys, rows), strict=True):
             if one != other:
-                yield Difference(f"the files say {other!r} where the index has the key {one!r}", sample=sample)
+                yield Difference(f"the files have the key {other!r}, but the index has {one!r}", sample=sample)
 
 
 def _same_keys(one: Keys, other: Keys) -> bool:
@@ -84,7 +84,7 @@ def _same_keys(one: Keys, other: Keys) -> bool:
 
 
 def _take(keys: Keys | None, rows: I64) -> list[str]:
-    """Keys; those of a shard without are the positions, which containers may store or not."""
+    """Return keys; without keys they are the positions, which some containers store."""
     return [str(row) for row in rows.tolist()] if keys is None else keys.take(rows)
 
 
@@ -94,7 +94,7 @@ def _column_differences(kept: Column, built: Column) -> Iterator[Difference]:
         changed = np.flatnonzero(np.diff(kept.starts) != np.diff(built.starts))
         for sample in changed.tolist():
             had, has = (int(starts[sample + 1] - starts[sample]) for starts in (kept.starts, built.starts))
-            yield Difference(f"the files have {has} elements, and the index {had}", sample, name, file)
+            yield Difference(f"the files have {has} elements, but the index has {had}", sample, name, file)
         if len(changed):
             return
     there = kept.length != MISSING
@@ -108,7 +108,7 @@ def _column_differences(kept: Column, built: Column) -> Iterator[Difference]:
         sample = int(samples[row])
         one, other = ((int(column.offset[row]), int(column.length[row])) for column in (kept, built))
         yield Difference(
-            f"the files have it {_said(*other)}, and the index {_said(*one)}",
+            f"the files have it {_extent(*other)}, but the index has it {_extent(*one)}",
             sample,
             name,
             file,
@@ -117,24 +117,24 @@ def _column_differences(kept: Column, built: Column) -> Iterator[Difference]:
         )
 
 
-def _said(offset: int, length: int) -> str:
+def _extent(offset: int, length: int) -> str:
     return "nowhere" if length == MISSING else f"at {offset} with {length} bytes"
 
 
 def _pairs(column: Column) -> npt.NDArray[np.complex128]:
-    """Offset and length as one sortable number each."""
+    """Return offset and length as one sortable number per row."""
     return column.offset + 1j * column.length
 
 
 def _samples_of(column: Column) -> I64:
-    """int64[rows]: the sample that each row belongs to."""
+    """Return int64[rows], the sample of each row."""
     if column.starts is None:
         return np.arange(column.rows, dtype=np.int64)
     return np.repeat(np.arange(len(column.starts) - 1, dtype=np.int64), np.diff(column.starts))
 
 
 def _hull(index: ShardIndex, file: int) -> tuple[I64, I64]:
-    """Where in one file the bytes of each sample begin and end."""
+    """Return the first and last offset of each sample's bytes in one file."""
     low = np.full(index.samples, np.iinfo(np.int64).max)
     high = np.zeros(index.samples, np.int64)
     for column in index.columns.values():

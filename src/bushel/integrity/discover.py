@@ -1,4 +1,4 @@
-"""Finding the shards of a dataset, however damaged it is."""
+"""Finding the shards of a dataset that may be damaged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bushel.core.dataset.load_index import manifest_path
 from bushel.core.index.sidecar import load_manifest
 from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.errors import FormatError
-from bushel.integrity.report import Findings, Problem
+from bushel.integrity.problems import Findings, Problem
 from bushel.storage import AnyPath
 
 __all__ = ["Place", "discover"]
@@ -24,7 +24,7 @@ class Place:
     """A shard to check.
 
     Attributes:
-        container: What it is.
+        container: Its container.
         shard: Its files.
     """
 
@@ -33,17 +33,17 @@ class Place:
 
 
 def discover(source: Any, container: str | None, found: Findings) -> list[Place]:
-    """The shards of a dataset; what keeps others from being told apart becomes a problem.
+    """Return the shards of a dataset. Whatever hides other shards is added to `found`.
 
     Raises:
-        FileNotFoundError: Nothing is there.
-        FormatError: There is no dataset, or several in one.
+        FileNotFoundError: The path does not exist.
+        FormatError: It is not a dataset, or holds several.
     """
     paths = expand_paths(source)
     try:
         whole = find(paths, container)
     except FormatError:
-        places = _salvage(paths, container, found)
+        places = _readable_shards(paths, container, found)
         if not found.problems:
             raise
         return places
@@ -53,66 +53,66 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
     return [Place(get_container(whole.container), shard) for shard in whole.shards]
 
 
-def _salvage(paths: Sequence[AnyPath], container: str | None, found: Findings) -> list[Place]:
-    """What can be told apart of a dataset whose shards cannot be told: folder by folder, file by file."""
+def _readable_shards(paths: Sequence[AnyPath], container: str | None, found: Findings) -> list[Place]:
+    """Return the shards that can be read on their own, folder by folder and file by file."""
     candidates = containers() if container is None else [get_container(container)]
     places: list[Place] = []
-    told: set[str] = set()
+    reported: set[str] = set()
     for path in paths:
         for candidate in candidates:
             try:
                 shards = candidate.shards(path)
             except FormatError as error:
-                _tell(error, told, found)
-                shards = _children(candidate, path, told, found)
+                _report(error, reported, found)
+                shards = _children(candidate, path, reported, found)
             places += [Place(candidate, shard) for shard in shards or ()]
     return places
 
 
-def _children(container: Container, path: AnyPath, told: set[str], found: Findings) -> list[Shard]:
+def _children(container: Container, path: AnyPath, reported: set[str], found: Findings) -> list[Shard]:
     shards: list[Shard] = []
     if path.is_dir():
         children = sorted(path.iterdir(), key=lambda child: str(child.name))
         for child in (child for child in children if container.suffix or child.is_dir()):
             try:
-                shards += [_from(path, child, shard) for shard in container.shards(child) or ()]
+                shards += [_as_child(path, child, shard) for shard in container.shards(child) or ()]
             except FormatError as error:
-                _tell(error, told, found)
+                _report(error, reported, found)
     return shards
 
 
-def _from(path: AnyPath, child: AnyPath, shard: Shard) -> Shard:
-    """A folder that is a shard of its parent, named as its index names it."""
+def _as_child(path: AnyPath, child: AnyPath, shard: Shard) -> Shard:
+    """Return a folder as a shard of its parent, with the name that its index has."""
     if shard.name:
         return shard
     files = tuple(f"{child.name}/{name}" for name in shard.files)
     return Shard(path, child.name, files, f"{child.name}/{shard.sidecars}")
 
 
-def _tell(error: FormatError, told: set[str], found: Findings) -> None:
-    if str(error) not in told:
-        told.add(str(error))
-        found.fault(error)
+def _report(error: FormatError, reported: set[str], found: Findings) -> None:
+    if str(error) not in reported:
+        reported.add(str(error))
+        found.add_error(error)
 
 
 def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings) -> None:
-    """Compare the shards that are there with those that the manifest lists, and look for an unfinished write."""
+    """Compare the existing shards with those that the manifest lists, and look for an unfinished write."""
     place = manifest_path(shards)
     if place is None:
         return
     try:
         manifest = load_manifest(place)
     except FormatError as error:
-        found.fault(error, "index")
+        found.add_error(error, "index")
         manifest = None
     if manifest is not None:
         listed, there = {entry.name for entry in manifest.shards}, {shard.name for shard in shards}
         for name in sorted(listed - there):
-            message = f"the shard is in {place.name} and not here"
+            message = f"{place.name} lists this shard, but it does not exist"
             found.add(Problem(str(path / name), None, None, None, "missing", message))
         for name in sorted(there - listed):
-            message = "the shard came after the dataset was indexed: run `bushel index`"
+            message = "the shard was added after the dataset was indexed: run `bushel index`"
             found.add(Problem(str(path / name), None, None, None, "stale", message))
     for folder in ShardInProgress.staged(path, None):
-        message = "an interrupted write left this: go on with mode='resume', or delete it"
+        message = "an interrupted write left this: continue it with mode='resume', or delete it"
         found.add(Problem(str(folder), None, None, None, "unfinished", message))

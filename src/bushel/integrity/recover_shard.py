@@ -1,7 +1,7 @@
-"""Copying what is whole of a broken shard: the copy holds fewer samples, and everything that reads shards reads it.
+"""Recovering the whole samples of a damaged shard: a copy with fewer samples that can be read like any other shard.
 
-Only what a format's own framing tells apart can be found again; which container is helped in what way is in
-docs/integrity.md. Files of a shard that are whole are copied as they are.
+Samples are found by the framing of each format; docs/integrity.md describes what each container allows. Undamaged
+files of a shard are copied unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bushel.containers.recordio.scan import MAGIC as RECORD_MAGIC
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
-__all__ = ["Salvaged", "salvage"]
+__all__ = ["Recovered", "recover_shard"]
 
 I64 = npt.NDArray[np.int64]
 Fault = Callable[[FormatError], None]
@@ -37,45 +37,45 @@ _FIRST_PARTS = (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Salvaged:
-    """What is left of a shard.
+class Recovered:
+    """The recovered part of a shard.
 
     Attributes:
-        shard: The copy, or None where the format gives no hold: then the reason is among the faults.
-        lost: Samples that are not in it, as far as the format still tells of them.
+        shard: The copy, or None if the format does not allow one; then the reason is among the errors.
+        lost: Number of samples that are missing from it, as far as the format reveals them.
     """
 
     shard: Shard | None
     lost: int = 0
 
 
-def salvage(container: str, shard: Shard, folder: Path, fault: Fault) -> Salvaged:
-    """Copy what is whole of a shard.
+def recover_shard(container: str, shard: Shard, folder: Path, fault: Fault) -> Recovered:
+    """Copy the whole samples of a shard.
 
     Args:
-        container: What it is.
-        shard: Its files, none of which is changed.
-        folder: Where the copy goes: an empty folder.
-        fault: Called with everything that is left out.
+        container: Name of the container.
+        shard: The files of the shard, which are not changed.
+        folder: An empty folder for the copy.
+        fault: Called with an error for everything that is left out.
 
     Raises:
         OSError: A file cannot be read, or the copy cannot be written.
     """
     way = _WAYS.get(container)
     if way is None:
-        fault(FormatError(f"nothing is known of how to find samples in a broken {container}", file=str(shard.path(0))))
-        return Salvaged(None)
+        fault(FormatError(f"samples of a damaged {container} cannot be recovered", file=str(shard.path(0))))
+        return Recovered(None)
     missing = [name for name in shard.files if not (shard.root / name).exists()]
     if missing:
-        fault(FormatError("without this file its shard has no whole sample", file=str(shard.root / missing[0])))
-        return Salvaged(None)
+        fault(FormatError("without this file, its shard has no whole sample", file=str(shard.root / missing[0])))
+        return Recovered(None)
     return way(shard, folder, fault)
 
 
-# tar: members whose headers are sound
+# tar: members with valid headers
 
 
-def _salvage_tar(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
+def _recover_tar(shard: Shard, folder: Path, fault: Fault) -> Recovered:
     file = open_file(shard.path(0))
     data = _whole(file)
     with (folder / shard.name).open("wb") as copy:
@@ -93,11 +93,11 @@ def _salvage_tar(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
                 break
             start = _next_header(file, max(behind, start) + _BLOCK)
         copy.write(bytes(2 * _BLOCK))
-    return Salvaged(Shard(folder, shard.name, (shard.name,)))
+    return Recovered(Shard(folder, shard.name, (shard.name,)))
 
 
 def _next_header(file: File, start: int) -> int | None:
-    """The first block from `start` on that is a header of POSIX or GNU tar: by its magic and its checksum."""
+    """Return the offset of the first block after `start` that is a POSIX or GNU tar header, by magic and checksum."""
     weights = np.ones(_BLOCK, np.int64)
     weights[148:156] = 0  # the checksum itself counts as spaces
     for first in range(start, file.size - _BLOCK + 1, _WINDOW):
@@ -111,10 +111,10 @@ def _next_header(file: File, start: int) -> int | None:
     return None
 
 
-# recordio: records whose magic and length are sound
+# recordio: records with valid magic and length
 
 
-def _salvage_recordio(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
+def _recover_recordio(shard: Shard, folder: Path, fault: Fault) -> Recovered:
     file = open_file(shard.path(0))
     data, keys = _whole(file), _keys_by_offset(shard, fault)
     name, table = shard.files[0], idx_name(shard.files[0])
@@ -135,9 +135,9 @@ def _salvage_recordio(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
             fault(FormatError(found.problem, file=file.path, offset=found.problem_offset))
             start = _next_record(file, max(int(found.end), start) + 4)
     if keys is None:
-        return Salvaged(Shard(folder, name, (name,)))
+        return Recovered(Shard(folder, name, (name,)))
     (folder / table).write_text("".join(lines), "utf-8", "surrogateescape")
-    return Salvaged(Shard(folder, name, (name, table)), len(keys) - keyed)
+    return Recovered(Shard(folder, name, (name, table)), len(keys) - keyed)
 
 
 def _keys_by_offset(shard: Shard, fault: Fault) -> Mapping[int, str] | None:
@@ -147,7 +147,7 @@ def _keys_by_offset(shard: Shard, fault: Fault) -> Mapping[int, str] | None:
     try:
         parsed = parse_idx(table.read(0, table.size), table.path)
     except FormatError as error:
-        fault(FormatError("the keys are lost: samples get their positions instead", file=error.file))
+        fault(FormatError("the keys are lost: samples get their positions as keys", file=error.file))
         return None
     keys = (str(row) for row in range(len(parsed.offset))) if parsed.keys is None else iter(_all(parsed.keys))
     return dict(zip(parsed.offset.tolist(), keys, strict=True))
@@ -166,14 +166,14 @@ def _key(keys: Mapping[int, str] | None, offset: int, number: int, file: File, f
     key = f"at-{offset}"
     fault(
         FormatError(
-            f"the .idx has no key for the record here: its sample is called {key!r}", file=file.path, offset=offset
+            f"the .idx has no key for the record here: its sample gets the key {key!r}", file=file.path, offset=offset
         )
     )
     return key
 
 
 def _next_record(file: File, start: int) -> int | None:
-    """The first record from `start` on. Its magic tells it, which payloads never hold at a multiple of four."""
+    """Return the offset of the first record after `start`, by its magic, which payloads never hold at a multiple of 4."""
     start += -start % 4
     for first in range(start, file.size - 7, _WINDOW):
         size = min(_WINDOW + 4, (file.size - first) // 4 * 4)
@@ -184,15 +184,15 @@ def _next_record(file: File, start: int) -> int | None:
     return None
 
 
-# ffrecord: records that have the CRC-32 on record
+# ffrecord: records that match their CRC-32
 
 
-def _salvage_ffrecord(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
+def _recover_ffrecord(shard: Shard, folder: Path, fault: Fault) -> Recovered:
     file = open_file(shard.path(0))
     tables = _ffrecord_tables(file)
     if tables is None:
-        fault(FormatError("the tables at its begin are damaged: nothing tells its records apart", file=file.path))
-        return Salvaged(None)
+        fault(FormatError("the tables in its header are damaged, so its records cannot be located", file=file.path))
+        return Recovered(None)
     crc32, offset, length = tables
     records: dict[int, bytes] = {}
     paths: list[str] | None = None
@@ -200,10 +200,8 @@ def _salvage_ffrecord(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     for row, (first, size) in enumerate(zip(offset.tolist(), length.tolist(), strict=True)):
         record = file.read(first, size) if first + size <= file.size else b""
         if first + size > file.size or kernels.crc32(record) != crc32[row]:
-            lost += not record.startswith(MAGIC)  # the table of a packed folder is no sample
-            fault(
-                FormatError(f"record {row} is lost: it does not have the CRC on record", file=file.path, offset=first)
-            )
+            lost += not record.startswith(MAGIC)  # the table of a packed folder is not a sample
+            fault(FormatError(f"record {row} is lost: it does not match its CRC-32", file=file.path, offset=first))
         elif row == len(offset) - 1 and record.startswith(MAGIC):
             with suppress(FormatError):
                 paths = parse_folder(record)[0]
@@ -218,11 +216,11 @@ def _salvage_ffrecord(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     with (folder / shard.name).open("wb") as copy:
         copy.write(kernels.crc32(head).to_bytes(4, "little") + head)
         copy.writelines(payloads)
-    return Salvaged(Shard(folder, shard.name, (shard.name,)), lost)
+    return Recovered(Shard(folder, shard.name, (shard.name,)), lost)
 
 
 def _ffrecord_tables(file: File) -> tuple[npt.NDArray[np.uint32], I64, I64] | None:
-    """CRC-32, offset and length of the records; None where the numbers contradict each other."""
+    """Return CRC-32, offset and length of the records; None if the numbers contradict each other."""
     if file.size < 12:
         return None
     samples = int.from_bytes(file.read(4, 8), "little", signed=True)
@@ -238,18 +236,18 @@ def _ffrecord_tables(file: File) -> tuple[npt.NDArray[np.uint32], I64, I64] | No
     return crc32, np.where(whole, offset, file.size), np.where(whole, ends - offset, 1)
 
 
-# gulp: items all of whose frames lie in the data
+# gulp: items whose frames all lie in the data
 
 
-def _salvage_gulp(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
+def _recover_gulp(shard: Shard, folder: Path, fault: Fault) -> Recovered:
     data, table = open_file(shard.path(0)), open_file(shard.path(1))
     text = table.read(0, table.size)
     try:
         parsed = parse_gmeta(text, table.path)
         entries: dict[str, Any] = json.loads(text)
     except (FormatError, ValueError) as error:
-        fault(FormatError(f"its table does not parse, so nothing tells its frames apart: {error}", file=table.path))
-        return Salvaged(None)
+        fault(FormatError(f"its table is invalid, so its frames cannot be located: {error}", file=table.path))
+        return Recovered(None)
     end = 0
     for name, item in parsed.items.items():
         frames = item.frame_info
@@ -258,28 +256,28 @@ def _salvage_gulp(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
         else:
             del entries[name]
             where = min(first for first, _, _ in frames)
-            fault(FormatError(f"item {name!r} is lost: its frames reach out of the file", file=data.path, offset=where))
+            fault(FormatError(f"item {name!r} is lost: its frames reach beyond the file", file=data.path, offset=where))
     with (folder / shard.files[0]).open("wb") as copy:
         _copy(data, iter([(0, end)]), copy)
     (folder / shard.files[1]).write_text(json.dumps(entries), "ascii")
-    return Salvaged(Shard(folder, shard.name, shard.files), len(parsed.items) - len(entries))
+    return Recovered(Shard(folder, shard.name, shard.files), len(parsed.items) - len(entries))
 
 
-# bag: of generation C, whose tables are files of their own, as many samples as all tables have
+# bag: the samples that all tables have; generation C only, since its tables are separate files
 
 
-def _salvage_bag(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
+def _recover_bag(shard: Shard, folder: Path, fault: Fault) -> Recovered:
     tables = {
         name: shard.files.index(f"{name.removesuffix('.idx')}.bag") for name in shard.files if name.endswith(".idx")
     }
     if not tables:
         fault(
             FormatError(
-                "the table of a bag of generation A or B is part of it: nothing else tells its records apart",
+                "the table of a bag of generation A or B is damaged, and only it locates the records",
                 file=str(shard.path(0)),
             )
         )
-        return Salvaged(None)
+        return Recovered(None)
     ends = {}
     for name, number in tables.items():
         table, data = open_file(shard.root / name), open_file(shard.path(number))
@@ -289,7 +287,7 @@ def _salvage_bag(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
     samples = min(map(len, ends.values()))
     most = max(open_file(shard.root / name).size // 8 for name in tables)
     if most > samples:
-        message = f"samples {samples} to {most - 1} are lost: not all fields have them whole"
+        message = f"samples {samples} to {most - 1} are lost: some of their fields are missing"
         fault(FormatError(message, file=str(shard.root / shard.name)))
     prefix = f"{shard.name}/" if shard.name else ""
     for name in shard.files:
@@ -300,16 +298,16 @@ def _salvage_bag(shard: Shard, folder: Path, fault: Fault) -> Salvaged:
         else:
             with target.open("wb") as copy:
                 _copy(source, iter([(0, source.size)]), copy)
-    return Salvaged(Shard(folder, shard.name, shard.files, f"{prefix}.bushel"), most - samples)
+    return Recovered(Shard(folder, shard.name, shard.files, f"{prefix}.bushel"), most - samples)
 
 
 def _whole(file: File) -> Any:
-    """The file as kernels take it: mapped, or, where it is not local, its bytes."""
+    """Return the file for the kernels: mapped, or, if it is remote, its bytes."""
     return file if isinstance(file, kernels.MappedFile) else file.read(0, file.size)
 
 
 def _copy(file: File, ranges: Iterator[tuple[int, int]], copy: Any) -> None:
-    """Copy ranges, neighbouring ones at once."""
+    """Copy ranges, adjacent ones in one piece."""
     first = last = 0
     for start, end in (*ranges, (-1, -1)):
         if start == last:
@@ -318,14 +316,14 @@ def _copy(file: File, ranges: Iterator[tuple[int, int]], copy: Any) -> None:
         for at in range(first, min(last, file.size), _COPY):
             copy.write(file.read(at, min(_COPY, last - at, file.size - at)))
         if last > file.size:
-            copy.write(bytes(last - file.size))  # padding that the file left out
+            copy.write(bytes(last - file.size))  # padding that the file lacks
         first, last = start, end
 
 
-_WAYS: Mapping[str, Callable[[Shard, Path, Fault], Salvaged]] = {
-    "bag": _salvage_bag,
-    "ffrecord": _salvage_ffrecord,
-    "gulp": _salvage_gulp,
-    "recordio": _salvage_recordio,
-    "tar": _salvage_tar,
+_WAYS: Mapping[str, Callable[[Shard, Path, Fault], Recovered]] = {
+    "bag": _recover_bag,
+    "ffrecord": _recover_ffrecord,
+    "gulp": _recover_gulp,
+    "recordio": _recover_recordio,
+    "tar": _recover_tar,
 }

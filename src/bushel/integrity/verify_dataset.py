@@ -1,23 +1,24 @@
-"""Checking a whole dataset: everything that can be known of its health from its files and its index."""
+"""Verifying a whole dataset against its index and its checksums."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bushel.core.parallel import cpu_count, parallel_map
+from bushel.core.progress import OnProgress, Progress
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
-from bushel.integrity.report import Findings, Problem, Report
+from bushel.integrity.problems import Findings, Problem, VerifyResult
 
 __all__ = ["verify"]
 
 
 class _Stopped(BaseException):
-    """Ends the work on a shard when nobody waits for it any more."""
+    """Ends the check of a shard after verification was stopped."""
 
 
 def verify(
@@ -29,40 +30,40 @@ def verify(
     workers: int | None = None,
     pickle: bool = False,
     max_problems: int = 1000,
-    report: Callable[[int, int], None] | None = None,
-) -> Report:
-    """Check a dataset, and go on after every problem until everything is checked. Nothing is written.
+    progress: OnProgress | None = None,
+) -> VerifyResult:
+    """Check a whole dataset and list its problems. Nothing is written.
 
-    Of every shard: whether its files are all there and their structure holds, whether Bushel's index (where it is as
-    new as the files) agrees with what the files say, whether the bytes of every field have the CRC-32 that the index
-    or the container has on record, and whether every key is there once.
+    For every shard it checks that all files exist and have a valid structure, that the files agree with Bushel's index
+    (unless they changed after it was made), that the bytes of every field have the CRC-32 that the index or the
+    container stores, and that no key appears twice.
 
     Args:
-        source: As for `bushel.open`; no streams.
-        checksums: Whether to compare bytes with checksums, which reads all data.
-        decode: Whether to decode every value too, which finds images that were broken before they were packed.
-        container: Its name, where a folder holds files of several.
-        workers: Shards to check at once.
-        pickle: Allow pickled gulp metadata, which runs code of whoever wrote the file.
-        max_problems: Problems to list; further ones are counted.
-        report: Called with bytes checked so far, and bytes of all files.
+        source: As for `bushel.open`.
+        checksums: Whether to compare bytes with their checksums, which reads all data.
+        decode: Whether to decode every value, too, which finds images that were broken before they were packed.
+        container: Name of the container, if a folder holds files of several.
+        workers: Number of shards to check at once; by default the number of CPUs.
+        pickle: Whether to unpickle gulp metadata, which runs code that its author chose.
+        max_problems: Number of problems to list; further ones are counted.
+        progress: Called with the bytes checked so far and the bytes of all files.
 
     Raises:
-        FileNotFoundError: Nothing is there.
-        FormatError: There is no dataset at all.
+        FileNotFoundError: The path does not exist.
+        FormatError: It is not a dataset.
         ValueError: `workers` or `max_problems` is less than 1.
     """
     workers = workers if workers is not None else cpu_count()
     if workers < 1 or max_problems < 1:
-        raise ValueError("workers and max_problems are at least 1")
+        raise ValueError(f"workers and max_problems must be at least 1, not {workers} and {max_problems}")
     found = Findings(max_problems)
     places = discover(source, container, found)
-    stop, progress = threading.Event(), _Progress(places, report)
+    stop, checked = threading.Event(), _Checked(places, found, progress)
 
     def tick(size: int) -> None:
         if stop.is_set():
             raise _Stopped
-        progress.add(size)
+        checked.add(size)
 
     checks = Checks(checksums, decode, pickle, max_problems, tick)
     results: list[Checked] = []
@@ -71,12 +72,12 @@ def verify(
         lambda place: check_shard(place.container, place.shard, checks), places, workers=workers, stop=stop
     )
     for result in check:
-        found.extend(result.findings, samples)
+        found.add_shard(result.findings, samples)
         samples += 0 if result.index is None else result.index.samples
         results.append(result)
-        progress.finish(places[len(results) - 1])
+        checked.finish(places[len(results) - 1])
     _check_keys(places, results, found)
-    return Report(
+    return VerifyResult(
         tuple(problem for problem, _ in found.problems),
         samples,
         len(places),
@@ -86,27 +87,31 @@ def verify(
     )
 
 
-class _Progress:
-    """Bytes checked, of all bytes: a shard counts whole when it is done, however many of its bytes had checksums."""
+class _Checked:
+    """Counts checked bytes. A finished shard counts with all its bytes, even those without checksums."""
 
-    def __init__(self, places: Sequence[Place], report: Callable[[int, int], None] | None) -> None:
-        self._report, self._lock = report, threading.Lock()
-        self._sizes = {id(place): _size(place) for place in places} if report is not None else {}
+    def __init__(self, places: Sequence[Place], found: Findings, progress: OnProgress | None) -> None:
+        self._progress, self._found, self._lock = progress, found, threading.Lock()
+        self._sizes = {id(place): _size(place) for place in places} if progress is not None else {}
         self._total, self._done, self._ticked = sum(self._sizes.values()), 0, 0
 
     def add(self, size: int) -> None:
-        """Some bytes more."""
-        if self._report is not None:
-            with self._lock:
-                self._ticked += size
-                self._report(min(max(self._done, self._ticked), self._total), self._total)
+        """Count bytes that were just checked."""
+        with self._lock:
+            self._ticked += size
+            self._tell()
 
     def finish(self, place: Place) -> None:
-        """A whole shard more."""
-        if self._report is not None:
-            with self._lock:
-                self._done += self._sizes[id(place)]
-                self._report(min(max(self._done, self._ticked), self._total), self._total)
+        """Count a finished shard."""
+        with self._lock:
+            self._done += self._sizes.get(id(place), 0)
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            done = min(max(self._done, self._ticked), self._total)
+            errors = len(self._found.problems) + self._found.more
+            self._progress(Progress(done, self._total, "bytes", bytes=done, errors=errors))
 
 
 def _size(place: Place) -> int:
@@ -115,7 +120,7 @@ def _size(place: Place) -> int:
 
 
 def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:
-    """Look for keys that samples of several shards have."""
+    """Find keys that appear in several shards."""
     keyed = [
         (place, result.index.keys)
         for place, result in zip(places, results, strict=True)
@@ -134,4 +139,4 @@ def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Find
         key = keyed[second][1][int(local[at + 1])]
         if key == keyed[first][1][int(local[at])]:
             files = [str(keyed[number][0].shard.path(0)) for number in (first, second)]
-            found.add(Problem(files[1], None, key, None, "key", f"a sample of {files[0]} has this key too"))
+            found.add(Problem(files[1], None, key, None, "key", f"a sample of {files[0]} has this key, too"))

@@ -1,4 +1,4 @@
-"""What a verification found: values only."""
+"""Problems of a dataset, and the result of a verification."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import Literal
 
 from bushel.errors import CorruptError, FormatError
 
-__all__ = ["Findings", "Kind", "Problem", "Report", "Warn"]
+__all__ = ["Findings", "Kind", "Problem", "VerifyResult", "Warning"]
 
-Warn = Literal["stale", "unfinished"]
-Kind = Literal["format", "missing", "read", "checksum", "index", "key", "decode", Warn]
-"""What sort of problem it is:
+Warning = Literal["stale", "unfinished"]
+Kind = Literal["format", "missing", "read", "checksum", "index", "key", "decode", Warning]
+"""The kind of a problem:
 
 - `format`: the structure of a file contradicts itself, or that of another file;
-- `missing`: a file or a shard is not there;
-- `read`: the system could not read a file;
-- `checksum`: stored bytes are not those that were written;
-- `index`: Bushel's index is damaged, or the files say something else than when it was made;
+- `missing`: a file or a shard does not exist;
+- `read`: the operating system could not read a file;
+- `checksum`: stored bytes do not match their checksum;
+- `index`: Bushel's index is damaged, or the files contradict it;
 - `key`: two samples have the same key;
-- `decode`: stored bytes do not decode;
-- `stale` (a warning): the index is older than the data, so it could not be compared with them;
-- `unfinished` (a warning): the remains of a write that was interrupted.
+- `decode`: stored bytes cannot be decoded;
+- `stale` (a warning): the files changed after they were indexed, so they could not be compared with the index;
+- `unfinished` (a warning): files of an interrupted write.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem of a dataset.
 
     Attributes:
         file: Path of the file, or None.
         offset: Byte offset in that file, or None.
-        key: Key of the sample concerned, or None.
-        field: Name of the field concerned, or None.
-        kind: What sort of problem it is.
+        key: Key of the sample, or None.
+        field: Name of the field, or None.
+        kind: Kind of the problem.
         message: What was expected and what was found.
     """
 
@@ -47,7 +47,7 @@ class Problem:
 
     @property
     def warning(self) -> bool:
-        """Whether the data may be whole all the same."""
+        """Whether the data may be whole nevertheless."""
         return self.kind in ("stale", "unfinished")
 
     def __str__(self) -> str:
@@ -58,16 +58,16 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What `bushel.verify` found.
+class VerifyResult:
+    """The result of `bushel.verify`.
 
     Attributes:
         problems: The problems, shard by shard.
-        samples: Samples whose place in the files is known.
-        shards: Shards that could be told apart.
-        bytes_checked: Stored bytes that were compared with a checksum.
+        samples: Number of samples whose extents are known.
+        shards: Number of shards that were found.
+        bytes_checked: Number of stored bytes that were compared with a checksum.
         checksums_checked: Whether every field of every shard was compared with a checksum.
-        more: Number of problems that were found and are not listed.
+        more: Number of problems that are not listed.
     """
 
     problems: tuple[Problem, ...]
@@ -79,19 +79,25 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong; warnings do not count."""
+        """Whether there are no problems; warnings do not count."""
         return self.more == 0 and all(problem.warning for problem in self.problems)
+
+    def __repr__(self) -> str:
+        problems = len(self.problems) + self.more
+        state = "ok" if self.ok else f"{problems} problems"
+        compared = f"{self.bytes_checked:,} bytes compared with checksums"
+        return f"<VerifyResult: {state}; {self.samples:,} samples in {self.shards:,} shards, {compared}>"
 
 
 @dataclass(slots=True)
 class Findings:
-    """Problems while they are being collected: the first `room` are kept, the others counted.
+    """A collection of problems: the first `room` are kept, the others are counted.
 
     Attributes:
-        room: How many are kept.
-        problems: Problems, each with the number of its sample in the shard when only that is known of it: a sample
-            without a key is known by its position in the dataset, which a shard alone cannot tell.
-        more: Number of those not kept.
+        room: Number of problems to keep.
+        problems: Problems, each with the number of its sample in the shard if the sample has no key: such a sample is
+            named by its position in the dataset, which the shard alone does not know.
+        more: Number of problems that were not kept.
     """
 
     room: int
@@ -99,15 +105,15 @@ class Findings:
     more: int = 0
 
     def add(self, problem: Problem, sample: int | None = None) -> None:
-        """Take in one problem, unless another look at the same bytes has found it already."""
+        """Add a problem, unless it has been found before."""
         if len(self.problems) < self.room:
             if (problem, sample) not in self.problems:
                 self.problems.append((problem, sample))
         elif not problem.warning:
             self.more += 1
 
-    def fault(self, error: FormatError, kind: Kind = "format") -> None:
-        """Take in what an error says, except that `bushel verify` should be run."""
+    def add_error(self, error: FormatError, kind: Kind = "format") -> None:
+        """Add the problem that an error reports, without its advice to run `bushel verify`."""
         hint = None if error.hint is None or "bushel verify" in error.hint else error.hint
         message = error.message if hint is None else f"{error.message} ({hint})"
         if isinstance(error.__cause__, FileNotFoundError):
@@ -117,13 +123,13 @@ class Findings:
         else:
             self.add(Problem(error.file, error.offset, None, None, kind, message))
 
-    def fail(self, error: OSError, file: str) -> None:
-        """Take in that the system could not read a file."""
+    def add_os_error(self, error: OSError, file: str) -> None:
+        """Add that the operating system could not read a file."""
         name = error.filename if isinstance(error.filename, str) else file
         self.add(Problem(name, None, None, None, "read", error.strerror or str(error)))
 
-    def extend(self, other: Findings, first: int) -> None:
-        """Take in the findings of a shard whose first sample is number `first` of the dataset."""
+    def add_shard(self, other: Findings, first: int) -> None:
+        """Add the findings of a shard whose first sample has the position `first` in the dataset."""
         for problem, sample in other.problems:
             self.add(problem if sample is None else replace(problem, key=str(first + sample)))
         self.more += other.more
