@@ -142,7 +142,7 @@ def test_verify(data: Path) -> None:
     file, offset = reading(data).location(3, "image")
     flip(Path(file), offset)
     first, last = run("verify", data, code=1).splitlines()
-    assert first.startswith(f"checksum: {file}@{offset}: sample {key(3)!r}, field 'image': has the CRC-32 ")
+    assert first.startswith(f"checksum: {file}@{offset}: sample {key(3)!r}, field 'image': should have the CRC-32 ")
     assert last.startswith(f"{data}: 1 problem; 3 shards, 7 samples, ")
     [found] = lines(run("verify", data, "--json", code=1))
     assert found["ok"] is False

@@ -87,7 +87,7 @@ def test_ctrl_c_leaves_nothing_broken_and_resume_completes_it(tmp_path: Path, co
     process.send_signal(signal.SIGINT)
     output, error = process.communicate(timeout=60)
     assert (process.returncode, output) == (130, ""), error
-    assert f"--resume goes on with {tmp_path / 'out'}" in error
+    assert f"--resume continues {tmp_path / 'out'}" in error
     assert "Traceback" not in error
     report = bushel.verify(tmp_path / "out")
     assert [problem.kind for problem in report.problems] in ([], ["unfinished"])

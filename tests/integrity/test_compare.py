@@ -37,7 +37,7 @@ def test_equal_tables() -> None:
 
 def test_another_number_of_samples_ends_the_comparison() -> None:
     [found] = differences(table(column("a", [(0, 5)]), samples=1), table(column("a", []), samples=0))
-    assert found.what == "the files have 0 samples, and the index 1"
+    assert found.what == "the files have 0 samples, but the index has 1"
 
 
 def test_moved_extents_and_extents_of_other_records() -> None:
@@ -49,16 +49,16 @@ def test_moved_extents_and_extents_of_other_records() -> None:
         (2, "a", 0, 10, False),
         (3, "a", 0, 20, False),
     ]
-    assert found[1].what == "the files have it at 10 with 6 bytes, and the index at 10 with 5 bytes"
-    assert found[2].what == "the files have it nowhere, and the index at 20 with 1 bytes"
+    assert found[1].what == "the files have it at 10 with 6 bytes, but the index has it at 10 with 5 bytes"
+    assert found[2].what == "the files have it nowhere, but the index has it at 20 with 1 bytes"
 
 
 def test_other_numbers_of_elements() -> None:
     kept = table(column("a", [(0, 1), (1, 1)], starts=[0, 2, 2]), samples=2)
     built = table(column("a", [(0, 1), (1, 1)], starts=[0, 1, 2]), samples=2)
     assert [(d.sample, d.what) for d in differences(kept, built)] == [
-        (0, "the files have 1 elements, and the index 2"),
-        (1, "the files have 1 elements, and the index 0"),
+        (0, "the files have 1 elements, but the index has 2"),
+        (1, "the files have 1 elements, but the index has 0"),
     ]
 
 
@@ -66,7 +66,7 @@ def test_keys_and_positions() -> None:
     a = column("a", [(0, 1), (1, 1), (2, 1)])
     kept = table(a, samples=3, keys=["x", "y", "z"])
     [found] = differences(kept, table(a, samples=3, keys=["x", "Y", "z"]))
-    assert (found.sample, found.what) == (1, "the files say 'Y' where the index has the key 'y'")
+    assert (found.sample, found.what) == (1, "the files have the key 'Y', but the index has 'y'")
     numbered = table(a, samples=3, keys=["0", "1", "2"])
     assert list(differences(numbered, table(a, samples=3))) == []
     assert [d.sample for d in differences(kept, table(a, samples=3))] == [0, 1, 2]

@@ -129,7 +129,9 @@ def test_samples_cut_off_are_counted_without_an_index(tmp_path: Path, container:
 
 def test_another_containers_suffix_is_refused(tmp_path: Path) -> None:
     source = write(tmp_path / "in", "tar")
-    with pytest.raises(ValueError, match="is the name of a recordio file, and .* is tar: convert it afterwards"):
+    with pytest.raises(
+        ValueError, match="is the name of a recordio file, but .* is tar: repair it first, then convert it"
+    ):
         bushel.repair(source, tmp_path / "out.rec")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
@@ -179,7 +181,7 @@ def test_a_damaged_gmeta_is_helped_by_the_index_alone(tmp_path: Path) -> None:
     [table] = source.glob("*.gmeta")
     overwrite(table, 0, b"[", keep_time=False)
     shutil.copytree(source, tmp_path / "bare", ignore=shutil.ignore_patterns(".bushel"))
-    with pytest.raises(FormatError, match="nothing of it is whole"):
+    with pytest.raises(FormatError, match="no sample is whole"):
         bushel.repair(tmp_path / "bare", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     done = bushel.repair(source, tmp_path / "out")
@@ -222,7 +224,7 @@ def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -
     source = write(tmp_path / "in", "tar")
     before = tree(write(tmp_path / "out", "tar", count=1))
     with pytest.raises(
-        FileExistsError, match="is a dataset already, and a repair makes a new one: use another path"
+        FileExistsError, match="already holds a dataset, but a repair writes a new one: use another path"
     ) as caught:
         bushel.repair(source, tmp_path / "out", progress=lambda now: pytest.fail("it was begun"))
     assert "append" not in str(caught.value)

@@ -40,8 +40,8 @@ def command(
     import time
 
     import bushel
-    from bushel.core.progress import Progress
     from bushel.cli.output import count, print_json, print_text, progress_bar, size
+    from bushel.core.progress import Progress
 
     started = time.monotonic()
     with progress_bar("indexing", quiet=quiet) as progress:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -33,7 +29,6 @@ from bushel.cli.options import (
 from bushel.cli.packoptions import check_options, image_types
 
 if TYPE_CHECKING:
-    from bushel.core.progress import OnProgress, Progress
     from bushel.ingest.images import Jpeg
     from bushel.transforms.values import Transform
 

@@ -173,7 +173,7 @@ def _key(keys: Mapping[int, str] | None, offset: int, number: int, file: File, f
 
 
 def _next_record(file: File, start: int) -> int | None:
-    """Return the offset of the first record after `start`, by its magic, which payloads never hold at a multiple of 4."""
+    """Return the offset of the first record after `start`. Payloads never hold its magic at a multiple of four."""
     start += -start % 4
     for first in range(start, file.size - 7, _WINDOW):
         size = min(_WINDOW + 4, (file.size - first) // 4 * 4)
