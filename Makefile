@@ -6,7 +6,7 @@ CPP := $(shell find src/bushel/kernels -name '*.cpp' -o -name '*.hpp')
 MODULES := build/modules.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop object-store cloud nightly fuzz clean
+.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop object-store cloud nightly fuzz sanitize clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,8 +70,12 @@ cloud: $(READY) object-store  ## tests against S3, Azure Blob Storage (Azurite) 
 nightly: $(READY)  ## every test but interop and cloud, with many more examples
 	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud"
 
-fuzz: $(READY)  ## damaged files only, with many more examples
+fuzz: $(READY)  ## damaged files with many more examples; then libFuzzer on the JPEG decoders for FUZZ_SECONDS (60)
 	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud" -k "fuzz or damage"
+	scripts/fuzz_jpeg.sh
+
+sanitize: $(READY)  ## tests of the kernels under AddressSanitizer and UndefinedBehaviorSanitizer
+	scripts/sanitize.sh
 
 clean:  ## remove everything that was made, environments too
 	rm -rf .venv .interop .cloud .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Tiled JPEGs: plain JPEGs of which a crop can be decoded without reading the rest (docs/tiled-jpeg.md)."""
+"""Tiled JPEGs: plain JPEGs whose crops can be decoded without reading the rest (docs/tiled-jpeg.md)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from bushel.codecs.base import Buffer, codec_error, found_bytes
 __all__ = ["Box", "Tiles", "is_tiled", "read_crop", "tile"]
 
 Box = tuple[int, int, int, int]
-"""Left, top, right, bottom, in pixels, the last two exclusive."""
+"""Left, top, right and bottom, in pixels; right and bottom are exclusive."""
 
 
 def tile(data: Buffer, *, metadata: bool = False) -> bytes:
-    """Rewrite a JPEG as a tiled one, without loss: its coefficients, and so its pixels, stay what they are.
+    """Rewrite a JPEG as a tiled one, without loss: its coefficients, and so its pixels, do not change.
 
-    Every decoder reads the result. It is baseline (or, with 16-bit quantisation, extended sequential) with optimised
-    Huffman tables, whatever the file was before; a progressive file becomes some percent larger and decodes about
-    three times as fast.
+    Every decoder can read the result. It is baseline (or, with 16-bit quantisation, extended sequential) with optimised
+    Huffman tables. A progressive file becomes a few percent larger and decodes about three times as fast.
 
     Args:
         data: A JPEG.
-        metadata: Whether Exif, colour profile, comments and other application segments are kept. Without them an
-            orientation other than upright is kept still.
+        metadata: Keep Exif, colour profile, comments and other application segments. By default only an orientation
+            other than upright is kept.
 
     Returns:
-        The tiled JPEG; the same bytes when it is tiled already.
+        The tiled JPEG; the same bytes if it is tiled already.
 
     Raises:
-        CodecError: That is no JPEG, or a damaged one.
+        CodecError: The data are not a JPEG, or a damaged one.
     """
     try:
         if kernels.is_tiled_jpeg(data):
@@ -44,10 +43,10 @@ def tile(data: Buffer, *, metadata: bool = False) -> bytes:
 
 
 def is_tiled(data: Buffer) -> bool:
-    """Whether a JPEG is tiled already as `tile` would do it.
+    """Return whether a JPEG is tiled already, as `tile` would do it.
 
     Raises:
-        CodecError: That is no JPEG.
+        CodecError: The data are not a JPEG.
     """
     try:
         return kernels.is_tiled_jpeg(data)
@@ -57,11 +56,11 @@ def is_tiled(data: Buffer) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tiles:
-    """What must be known of a tiled JPEG to read a crop of it from a part of its bytes.
+    """The header of a tiled JPEG and the offsets of its segments: enough to read a crop from a part of its bytes.
 
     Attributes:
-        head: Its bytes before the first segment.
-        segments: int64: where each segment begins, and at the end where another one would.
+        head: The bytes before the first segment.
+        segments: int64[segments + 1]: the offset of each segment, and the offset that another one would have.
     """
 
     head: bytes
@@ -69,10 +68,10 @@ class Tiles:
 
     @classmethod
     def of(cls, data: Buffer) -> Tiles:
-        """Look at a JPEG once, as a whole.
+        """Find the segments of a JPEG.
 
         Raises:
-            CodecError: That is no JPEG, or not a tiled one.
+            CodecError: The data are not a JPEG, or the JPEG is not tiled.
         """
         try:
             segments = kernels.jpeg_segment_offsets(data)
@@ -83,10 +82,10 @@ class Tiles:
         return cls(bytes(data[: int(segments[0])]), segments)
 
     def ranges(self, box: Box) -> list[tuple[int, int]]:
-        """The bytes that a crop needs besides the head: (offset, length), ascending, none of them adjacent.
+        """Return the ranges of bytes that a crop needs besides the head: (offset, length), ascending and not adjacent.
 
         Raises:
-            CodecError: The header is damaged, or the segments are not those of the JPEG.
+            CodecError: The header is damaged, or the segments do not belong to it.
             ValueError: The box is not inside the image.
         """
         window = kernels.jpeg_segment_window(self.head, box)
@@ -104,43 +103,43 @@ class Tiles:
         return runs
 
     def splice(self, box: Box, parts: Sequence[Buffer]) -> tuple[bytes, int, int]:
-        """A JPEG of a crop, from the bytes of its `ranges`.
+        """Make a JPEG of a crop from the bytes of its `ranges`.
 
         Returns:
             The JPEG, which may show a little more than the crop, and the column and row at which it begins.
 
         Raises:
-            CodecError: The header is damaged, or the segments are not those of the JPEG.
-            ValueError: The parts are not those of the box, or the box is not inside the image.
+            CodecError: The header is damaged, or the segments do not belong to it.
+            ValueError: The parts do not match the requested box, or the box is not inside the image.
         """
         ranges = self.ranges(box)
         if [len(part) for part in parts] != [length for _, length in ranges]:
-            raise ValueError("the parts are not those of the box: read what `ranges` says")
+            raise ValueError("the parts do not match the requested box: read the byte ranges that `ranges` returns")
         data = bytearray(int(self.segments[-1]))
         data[: len(self.head)] = self.head
         for (offset, length), part in zip(ranges, parts, strict=True):
             data[offset : offset + length] = part
         try:
             return kernels.splice_jpeg(data, box, self.segments) or (bytes(data), 0, 0)
-        except ValueError as error:  # the box is inside, or `ranges` would have said it
+        except ValueError as error:  # `ranges` has checked the box
             raise codec_error("jpg", "the segments of this JPEG", str(error)) from error
 
 
 def read_crop(
     tiles: Tiles, box: Box, fetch: Callable[[Sequence[tuple[int, int]]], Sequence[Buffer]]
 ) -> npt.NDArray[np.uint8]:
-    """Read and decode a crop of a tiled JPEG that lies somewhere far away.
+    """Read and decode a crop of a tiled JPEG from any storage.
 
     Args:
-        tiles: What is known of the JPEG.
+        tiles: The header and segments of the JPEG.
         box: The crop.
-        fetch: Returns the bytes of ranges of the JPEG, (offset, length) each.
+        fetch: A function that returns the bytes of some ranges of the JPEG, each (offset, length).
 
     Returns:
-        uint8 HxWx3, or HxW of a grey image: the same pixels as those of the whole image there.
+        uint8[height, width, 3], or uint8[height, width] for a grey image: the same pixels as in the whole image.
 
     Raises:
-        CodecError: What was fetched is damaged.
+        CodecError: The fetched bytes are damaged.
         ValueError: The box is not inside the image.
     """
     data, left, top = tiles.splice(box, fetch(tiles.ranges(box)))

@@ -38,9 +38,9 @@ Outcome outcome(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, 
     std::abort();
 }
 
-// What libjpeg decodes is decoded. The pixels are the same, but for damage that libjpeg is told to tolerate: the decoder
-// of jpeg_baseline.hpp does not look at segments beside the crop, from which libjpeg may resynchronise differently. For
-// the same reason it may succeed where libjpeg alone fails.
+// What libjpeg decodes is decoded. The pixels are the same, but for damage that libjpeg is told to tolerate: the
+// decoder of jpeg_baseline.hpp does not look at segments beside the crop, from which libjpeg may resynchronise
+// differently. For the same reason it may succeed where libjpeg alone fails.
 void compare(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const Geometry &geometry,
              const JpegOptions &options, const OutputImage &out) {
     JpegOptions alone = options;

@@ -25,7 +25,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t max_kept = std::size_t{32} << 20;  // the memory of one huge image is not kept for ever
+    static constexpr std::size_t max_kept = std::size_t{32} << 20;  // larger buffers are freed at the next call
 
     std::unique_ptr<std::uint8_t[]> data_;
     std::size_t size_ = 0;

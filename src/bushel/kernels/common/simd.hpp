@@ -1,8 +1,8 @@
 // SIMD: which instruction sets functions are compiled for, and the selection of one at run time.
 //
 // A function for an instruction set carries that set's attribute (BUSHEL_AVX2, ...) and stands in `#ifdef BUSHEL_X86`.
-// `select` returns the first variant that this processor can run; the last one is scalar code, which every other variant
-// must agree with. The environment variable BUSHEL_SIMD=scalar disables all other variants, for tests.
+// `select` returns the first variant that this processor can run; the last one is scalar code, which every other
+// variant must agree with. The environment variable BUSHEL_SIMD=scalar disables all other variants, for tests.
 #pragma once
 #include <cstdlib>
 #include <cstring>

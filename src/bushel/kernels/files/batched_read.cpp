@@ -4,9 +4,9 @@
 #include <cstring>
 #include <limits>
 
-#include "files/crc32.hpp"
 #include "common/exceptions.hpp"
 #include "files/byte_source.hpp"
+#include "files/crc32.hpp"
 
 namespace bushel {
 
@@ -98,7 +98,8 @@ private:
         return true;
     }
 
-    template <typename Read> bool pread(std::size_t row, Read read) {
+    template <typename Read>
+    bool pread(std::size_t row, Read read) {
         const MappedFile &file = batch_.file_of(row);
         if ((file.*read)(out_[row], batch_.offset[row], batch_.length[row]) != batch_.length[row]) return false;
         file.mark_seen(batch_.offset[row], batch_.length[row]);
@@ -149,9 +150,9 @@ void prefetch(const Batch &batch) {
 }
 
 // Rows whose pages have all been seen before are copied from the map, without a system call. The others are not read
-// through the map, where each page that is not in memory would cost a wait of its own: they are sorted by offset and read
-// with a call that fails for pages not in memory, up to the first failure. The rest is requested at once, and read after
-// all other rows have been copied.
+// through the map, where each page that is not in memory would cost a wait of its own: they are sorted by offset and
+// read with a call that fails for pages not in memory, up to the first failure. The rest is requested at once, and read
+// after all other rows have been copied.
 void copy(const Batch &batch, std::uint8_t *const *out) {
     Copier copier(batch, out);
     const std::vector<std::size_t> fresh = unseen_rows(batch);
@@ -194,7 +195,8 @@ void checksum(const Batch &batch, std::uint32_t *out) {
         // Small rows in the order of the file share a read.
         const std::size_t next = row + 1;
         const bool follows = next < batch.rows && !batch.missing(next) && &batch.file_of(next) == &file &&
-                             batch.offset[next] >= batch.offset[row] && batch.offset[next] - batch.offset[row] < max_gap;
+                             batch.offset[next] >= batch.offset[row] &&
+                             batch.offset[next] - batch.offset[row] < max_gap;
         for (std::int64_t done = 0; done < batch.length[row];) {
             const std::int64_t part = std::min(batch.length[row] - done, piece);
             const std::int64_t wish = follows ? piece : part;

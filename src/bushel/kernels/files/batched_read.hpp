@@ -21,7 +21,8 @@ struct Batch {
     bool missing(std::size_t row) const { return length[row] == -1; }
 };
 
-// Check that every row lies inside its file and that no file has shrunk. Return the sum of the lengths. No data are read.
+// Check that every row lies inside its file and that no file has shrunk. Return the sum of the lengths. No data are
+// read.
 std::int64_t check(const Batch &batch);
 
 // Whether every row has been in memory before.
@@ -30,8 +31,8 @@ bool in_memory(const Batch &batch);
 // Start to read, in the background, the rows that have not been in memory yet. The batch must be checked.
 void prefetch(const Batch &batch);
 
-// Copy each row that is not missing to out[row] and compare its checksum. The batch must be checked. A wrong checksum does
-// not end the copy: the ExtentError of the first such row is thrown at the end.
+// Copy each row that is not missing to out[row] and compare its checksum. The batch must be checked. A wrong checksum
+// does not end the copy: the ExtentError of the first such row is thrown at the end.
 void copy(const Batch &batch, std::uint8_t *const *out);
 
 // Compute the checksum of each row, 0 for a missing one. The batch must be checked.

@@ -165,7 +165,8 @@ nb::object gather_into(nb::handle files, nb::handle file, nb::handle offset, nb:
     const std::int64_t total = check(*batch);
     if (static_cast<std::uint64_t>(total) > buffer.size()) {
         throw nb::value_error(
-            ("out holds " + std::to_string(buffer.size()) + " bytes, but the rows have " + std::to_string(total)).c_str());
+            ("out holds " + std::to_string(buffer.size()) + " bytes, but the rows have " + std::to_string(total))
+                .c_str());
     }
     std::unique_ptr<std::int64_t[]> offsets = row_offsets(*batch);
     gather_rows(*batch, offsets.get(), buffer.data());
@@ -207,8 +208,8 @@ std::uint32_t crc32_of(nb::handle data, std::uint32_t value) {
     return crc32(buffer.data(), buffer.size(), value);
 }
 
-// Map a whole file as an array. The descriptor is closed at once: a dataset may have more shards than a process may have
-// open files. All pages are requested at once.
+// Map a whole file as an array. The descriptor is closed at once: a dataset may have more shards than a process may
+// have open files. All pages are requested at once.
 nb::object map_array(nb::handle path) {
     struct Mapping {
         void *data;

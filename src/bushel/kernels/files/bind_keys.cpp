@@ -7,7 +7,8 @@ namespace bushel {
 
 namespace {
 
-// The hash is part of the index format and must never change: FNV-1a, 64 bit (offset basis 0xCBF29CE484222325, prime 0x100000001B3), then the finaliser of splitmix64.
+// The hash is part of the index format and must never change: FNV-1a, 64 bit (offset basis 0xCBF29CE484222325, prime
+// 0x100000001B3), then the finaliser of splitmix64.
 std::uint64_t hash_key(const std::uint8_t *key, std::size_t length) {
     std::uint64_t hash = 0xCBF29CE484222325;
     for (std::size_t i = 0; i < length; ++i) hash = (hash ^ key[i]) * 0x100000001B3;
@@ -22,7 +23,8 @@ public:
     Keys(nb::handle data, nb::handle offsets)
         : data_(array_argument<const std::uint8_t>(data, "data")),
           offsets_(array_argument<const std::int64_t>(offsets, "offsets")) {
-        if (offsets_.size() == 0) throw nb::value_error("offsets is empty: expected the offset of each key, and the end of the last one");
+        if (offsets_.size() == 0)
+            throw nb::value_error("offsets is empty: expected the offset of each key, and the end of the last one");
     }
 
     std::size_t count() const { return offsets_.size() - 1; }

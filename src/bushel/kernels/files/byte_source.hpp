@@ -30,7 +30,8 @@ private:
     std::int64_t size_;
 };
 
-// Reads with pread, not through the map: a scan needs each page once, and must survive a file that is truncated meanwhile.
+// Reads with pread, not through the map: a scan needs each page once, and must survive a file that is truncated
+// meanwhile.
 class FileByteSource final : public ByteSource {
 public:
     FileByteSource() = default;

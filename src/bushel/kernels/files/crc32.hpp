@@ -5,7 +5,7 @@
 
 namespace bushel {
 
-// Return the checksum of the bytes before, whose checksum is `value` (0 if there are none), and these bytes.
+// Return the checksum of `data`, continued from `value`, the checksum of the bytes before it (0 if there are none).
 std::uint32_t crc32(const std::uint8_t *data, std::size_t length, std::uint32_t value = 0);
 
 }  // namespace bushel

@@ -38,7 +38,8 @@ public:
     // Ask the system to read a range in the background.
     void prefetch(std::int64_t offset, std::int64_t length) const;
 
-    // Copy a range without touching the map. Return the number of bytes read: less than `length` at the end of the file.
+    // Copy a range without touching the map. Return the number of bytes read: less than `length` at the end of the
+    // file.
     std::int64_t pread(std::uint8_t *out, std::int64_t offset, std::int64_t length) const;
 
     // Do the same, but stop at the first byte that is not in memory; -1 if that is the first one.
@@ -58,7 +59,8 @@ private:
     std::size_t seen_words_ = 0;
 };
 
-// Return the number of page faults of this thread that waited for the disk; 0 if the system does not count them by thread.
+// Return the number of page faults of this thread that waited for the disk; 0 if the system does not count them by
+// thread.
 long major_faults();
 
 }  // namespace bushel

@@ -1,6 +1,6 @@
-// Bushel's own decoder of baseline JPEGs. It transforms only the blocks that a region needs and skips segments (between
-// two restart markers) without any of them. It leaves other JPEGs, and those with any fault, to libjpeg
-// (libjpeg_decoder.hpp), whose pixels its own are equal to.
+// Bushel's own decoder of baseline JPEGs. It transforms only the blocks that a region needs, and skips segments
+// (between two restart markers) without such blocks. Other JPEGs, and damaged ones, are left to libjpeg
+// (libjpeg_decoder.hpp). The pixels of both decoders are equal.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -9,13 +9,11 @@
 #include <memory>
 
 #include "common/exceptions.hpp"
+#include "common/memory.hpp"
+#include "common/python.hpp"
 #include "jpeg/crop.hpp"
 #include "jpeg/encode.hpp"
 #include "jpeg/tiles.hpp"
-#include "jpeg/encode.hpp"
-#include "jpeg/crop.hpp"
-#include "common/memory.hpp"
-#include "common/python.hpp"
 
 namespace bushel {
 
@@ -57,7 +55,8 @@ GeometryRows geometry_argument(nb::handle object, std::size_t rows) {
     if (!nb::try_cast(object, numbers, false))
         throw nb::type_error("geometry: expected an int32 array of shape (n, 10)");
     if (numbers.shape(0) != rows) {
-        raise_value_error("geometry has " + std::to_string(numbers.shape(0)) + " rows, expected " + std::to_string(rows));
+        raise_value_error("geometry has " + std::to_string(numbers.shape(0)) + " rows, expected " +
+                          std::to_string(rows));
     }
     return numbers;
 }
@@ -65,14 +64,15 @@ GeometryRows geometry_argument(nb::handle object, std::size_t rows) {
 // A batch array: `out` of shape (n, height, width, channels) or (n, channels, height, width).
 class BatchOutput {
 public:
-    BatchOutput(nb::handle out, bool channels_first, nb::handle table) : out_(array_of<AnyArray>(out, "out", "writable array")) {
+    BatchOutput(nb::handle out, bool channels_first, nb::handle table)
+        : out_(array_of<AnyArray>(out, "out", "writable array")) {
         if (out_.ndim() != 4) throw nb::type_error("out: expected an array with four dimensions");
         const std::size_t height = out_.shape(channels_first ? 2 : 1), width = out_.shape(channels_first ? 3 : 2);
         const std::size_t channels = out_.shape(channels_first ? 1 : 3);
         constexpr std::size_t max_side = 1 << 24;
         if (height < 1 || width < 1 || height > max_side || width > max_side || channels < 1 || channels > 4) {
-            raise_value_error("out: images of " + std::to_string(width) + "x" + std::to_string(height) + " pixels with " +
-                  std::to_string(channels) + " channels are not supported");
+            raise_value_error("out: images of " + std::to_string(width) + "x" + std::to_string(height) +
+                              " pixels with " + std::to_string(channels) + " channels are not supported");
         }
         image_.height = static_cast<int>(height), image_.width = static_cast<int>(width);
         image_.channels = static_cast<int>(channels);
@@ -108,15 +108,18 @@ private:
 };
 
 bool is_channels_first(const std::string &layout) {
-    if (layout != "HWC" && layout != "CHW") raise_value_error("layout: expected \"HWC\" or \"CHW\", found \"" + layout + "\"");
+    if (layout != "HWC" && layout != "CHW")
+        raise_value_error("layout: expected \"HWC\" or \"CHW\", found \"" + layout + "\"");
     return layout == "CHW";
 }
 
 // The named tuple that jpeg_header returns.
 PyTypeObject *header_type() {
     static PyTypeObject *const type = [] {
-        static PyStructSequence_Field fields[] = {{"width", nullptr},       {"height", nullptr},
-                                                  {"components", nullptr},  {"orientation", nullptr},
+        static PyStructSequence_Field fields[] = {{"width", nullptr},
+                                                  {"height", nullptr},
+                                                  {"components", nullptr},
+                                                  {"orientation", nullptr},
                                                   {nullptr, nullptr}};
         static PyStructSequence_Desc description = {"bushel.kernels.JpegHeader", nullptr, fields, 4};
         return PyStructSequence_NewType(&description);
@@ -172,14 +175,15 @@ nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, b
 }
 
 nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, const std::string &layout,
-                        nb::handle table, std::optional<double> reducing_gap, bool orient, bool tolerant,
-                        bool libjpeg, std::int64_t limit) {
+                        nb::handle table, std::optional<double> reducing_gap, bool orient, bool tolerant, bool libjpeg,
+                        std::int64_t limit) {
     const BatchOutput images(out, is_channels_first(layout), table);
     const nb::object list = nb::steal(PySequence_Fast(datas.ptr(), "datas: expected a list of bytes"));
     if (!list.is_valid()) throw nb::python_error();
     const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(list.ptr()));
     if (images.count() != count) {
-        raise_value_error("out has room for " + std::to_string(images.count()) + " images, expected " + std::to_string(count));
+        raise_value_error("out has room for " + std::to_string(images.count()) + " images, expected " +
+                          std::to_string(count));
     }
     const GeometryRows rows = geometry_argument(geometry, count);
     std::deque<BufferArgument> buffers;
@@ -189,7 +193,8 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
     JpegOptions options;
     options.reducing_gap = reducing_gap.value_or(0);
     options.orient = orient, options.tolerant = tolerant, options.libjpeg = libjpeg, options.max_pixels = limit;
-    if (reducing_gap && !(*reducing_gap >= 1)) raise_value_error("reducing_gap: expected a number of at least 1, or None");
+    if (reducing_gap && !(*reducing_gap >= 1))
+        raise_value_error("reducing_gap: expected a number of at least 1, or None");
 
     std::vector<std::pair<std::size_t, std::string>> errors;
     {
@@ -219,18 +224,19 @@ nb::object encode(nb::handle image, int quality, const std::array<int, 2> &sampl
     const auto [h_samp_factor, v_samp_factor] = sampling;
     if (h_samp_factor < 1 || h_samp_factor > 2 || v_samp_factor < 1 || v_samp_factor > 2) {
         raise_value_error("sampling: expected factors of 1 or 2, found (" + std::to_string(h_samp_factor) + ", " +
-              std::to_string(v_samp_factor) + ")");
+                          std::to_string(v_samp_factor) + ")");
     }
     constexpr std::size_t max_side = 65535;
     if (array.shape(0) > max_side || array.shape(1) > max_side) {
-        raise_value_error("image: a JPEG has at most 65535 rows and columns, found " + std::to_string(array.shape(0)) + "x" +
-              std::to_string(array.shape(1)));
+        raise_value_error("image: a JPEG has at most 65535 rows and columns, found " + std::to_string(array.shape(0)) +
+                          "x" + std::to_string(array.shape(1)));
     }
     std::vector<std::uint8_t> encoded;
     {
         const nb::gil_scoped_release unlocked;
         encoded = encode_jpeg(static_cast<const std::uint8_t *>(array.data()), static_cast<int>(array.shape(1)),
-                              static_cast<int>(array.shape(0)), static_cast<int>(channels), {quality, h_samp_factor, v_samp_factor, fast});
+                              static_cast<int>(array.shape(0)), static_cast<int>(channels),
+                              {quality, h_samp_factor, v_samp_factor, fast});
     }
     return nb::bytes(encoded.data(), encoded.size());
 }
@@ -264,7 +270,7 @@ Region box_argument(const JpegHeader &header, const std::array<int, 4> &box) {
     if (region.left < 0 || region.top < 0 || region.right > header.width || region.bottom > header.height ||
         region.is_empty()) {
         raise_value_error("the box is not inside the image, which is " + std::to_string(header.width) + "x" +
-              std::to_string(header.height));
+                          std::to_string(header.height));
     }
     return region;
 }
@@ -302,7 +308,7 @@ nb::object splice_jpeg(nb::handle data, const std::array<int, 4> &box, nb::handl
     const SegmentWindow window = find_window(header, box_argument(header, box));
     if (window.is_empty()) return nb::none();
     const std::vector<std::size_t> offsets = segments.is_none() ? find_segments(buffer.data(), buffer.size(), header)
-                                                               : segments_argument(segments, header, buffer.size());
+                                                                : segments_argument(segments, header, buffer.size());
     if (offsets.empty()) return nb::none();
     std::vector<std::uint8_t> spliced;
     const Region shown = splice(buffer.data(), header, window, offsets.data(), spliced);
@@ -338,17 +344,19 @@ void resize_image(nb::handle image, nb::handle geometry, nb::handle out, const s
     if (images.count() != 1) raise_value_error("out has " + std::to_string(images.count()) + " images, expected 1");
     const OutputImage image_out = images[0];
     if (array.shape(2) != static_cast<std::size_t>(image_out.channels)) {
-        raise_value_error("image has " + std::to_string(array.shape(2)) + " channels, but out has " + std::to_string(image_out.channels));
+        raise_value_error("image has " + std::to_string(array.shape(2)) + " channels, but out has " +
+                          std::to_string(image_out.channels));
     }
     constexpr std::size_t max_side = 1 << 24;
-    if (array.shape(0) > max_side || array.shape(1) > max_side) raise_value_error("image: more than 16777216 rows or columns");
+    if (array.shape(0) > max_side || array.shape(1) > max_side)
+        raise_value_error("image: more than 16777216 rows or columns");
     const int height = static_cast<int>(array.shape(0)), width = static_cast<int>(array.shape(1));
     const Geometry wanted = geometry_row(rows.data());
     const std::string problem = geometry_problem(wanted, width, height, image_out);
     if (!problem.empty()) raise_value_error(problem);
     const nb::gil_scoped_release unlocked;
-    resize_crop({static_cast<const std::uint8_t *>(array.data()), std::ptrdiff_t{width} * image_out.channels, width, height,
-                 image_out.channels},
+    resize_crop({static_cast<const std::uint8_t *>(array.data()), std::ptrdiff_t{width} * image_out.channels, width,
+                 height, image_out.channels},
                 wanted, image_out);
 }
 

@@ -16,8 +16,8 @@ BUSHEL_AVX2_INLINE __m256i widened(const std::uint8_t *samples) {
 
 // value * factor / 65536, rounded.
 BUSHEL_AVX2_INLINE __m256i scaled(__m256i values, int factor) {
-    const __m256i twice = _mm256_mulhi_epi16(_mm256_add_epi16(values, values),
-                                             _mm256_set1_epi16(static_cast<std::int16_t>(factor)));
+    const __m256i twice =
+        _mm256_mulhi_epi16(_mm256_add_epi16(values, values), _mm256_set1_epi16(static_cast<std::int16_t>(factor)));
     return _mm256_srai_epi16(_mm256_add_epi16(twice, _mm256_set1_epi16(1)), 1);
 }
 
@@ -57,7 +57,6 @@ BUSHEL_AVX2_INLINE void write_pixels(std::size_t pixels, std::uint8_t *out, Writ
     std::memcpy(out + 3 * at, rest, 3 * (pixels - at));
 }
 
-
 // Compute two outputs from each sum and its left and right neighbours.
 template <int Bits, int RoundLeft, int RoundRight>
 BUSHEL_AVX2 void smooth_columns(const std::uint16_t *sums, int count, std::uint8_t *out) {
@@ -69,7 +68,8 @@ BUSHEL_AVX2 void smooth_columns(const std::uint16_t *sums, int count, std::uint8
         const __m256i middle = at(1), triple = _mm256_add_epi16(middle, _mm256_slli_epi16(middle, 1));
         const __m256i left = _mm256_srli_epi16(_mm256_add_epi16(_mm256_add_epi16(triple, at(0)), round_left), Bits);
         const __m256i right = _mm256_srli_epi16(_mm256_add_epi16(_mm256_add_epi16(triple, at(2)), round_right), Bits);
-        _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 2 * i), _mm256_or_si256(left, _mm256_slli_epi16(right, 8)));
+        _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 2 * i),
+                            _mm256_or_si256(left, _mm256_slli_epi16(right, 8)));
     }
 }
 
@@ -95,11 +95,13 @@ BUSHEL_AVX2 void ycbcr_to_rgb(const std::uint8_t *luma, const std::uint8_t *cb_r
         // 1.402, 0.34414, 0.71414 and 1.772 times 65536, less multiples of 65536 where they do not fit 16 bits.
         const __m256i r = _mm256_add_epi16(_mm256_add_epi16(y, cr), scaled(cr, 26345));
         const __m256i b = _mm256_add_epi16(_mm256_add_epi16(y, _mm256_add_epi16(cb, cb)), scaled(cb, -14942));
-        const __m256i weights = _mm256_set1_epi32(static_cast<int>(18734U << 16 | (static_cast<unsigned>(-22554) & 0xFFFF)));
+        const __m256i weights =
+            _mm256_set1_epi32(static_cast<int>(18734U << 16 | (static_cast<unsigned>(-22554) & 0xFFFF)));
         const auto sum = [weights](__m256i both) BUSHEL_AVX2 {
             return _mm256_srai_epi32(_mm256_add_epi32(_mm256_madd_epi16(both, weights), _mm256_set1_epi32(32768)), 16);
         };
-        const __m256i green = _mm256_packs_epi32(sum(_mm256_unpacklo_epi16(cb, cr)), sum(_mm256_unpackhi_epi16(cb, cr)));
+        const __m256i green =
+            _mm256_packs_epi32(sum(_mm256_unpacklo_epi16(cb, cr)), sum(_mm256_unpackhi_epi16(cb, cr)));
         const __m256i g = _mm256_sub_epi16(_mm256_add_epi16(y, green), cr);
         interleave(levels(r), levels(g), levels(b), to);
     });

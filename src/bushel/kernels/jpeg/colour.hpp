@@ -8,8 +8,8 @@
 
 namespace bushel {
 
-// Convert a row of CMYK pixels, which libjpeg does not convert, to RGB in place, as Pillow does: levels are inverted, as
-// Adobe's programs write them, and multiplied.
+// Convert a row of CMYK pixels, which libjpeg does not convert, to RGB in place, as Pillow does: levels are inverted,
+// as Adobe's programs write them, and multiplied.
 inline void cmyk_to_rgb(std::uint8_t *row, std::size_t pixels) {
     const std::uint8_t *from = row;
     for (std::size_t x = 0; x < pixels; ++x, from += 4, row += 3) {
@@ -34,8 +34,8 @@ void grey_to_rgb(const std::uint8_t *luma, std::size_t pixels, std::uint8_t *out
 // upsampling" (a triangle filter), or repetition of each sample.
 class Upsampler {
 public:
-    // Return two samples for each of the samples from `first` to `last` (exclusive) of a row of `width` samples. They are
-    // valid until the next call; 32 bytes after them may be read.
+    // Return two samples for each of the samples from `first` to `last` (exclusive) of a row of `width` samples. They
+    // are valid until the next call; 32 bytes after them may be read.
     const std::uint8_t *smooth(const std::uint8_t *row, int width, int first, int last);
     // Do the same for a row between two rows of samples, of which `near` is the nearer one.
     const std::uint8_t *smooth(const std::uint8_t *near, const std::uint8_t *far, int width, int first, int last);

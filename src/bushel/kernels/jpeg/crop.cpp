@@ -60,8 +60,8 @@ Axis scaled_axis(int begin, int end, int scale) {
 }
 
 // Decode a region, in pixels of the scale, with libjpeg; from a splice if the image is tiled.
-Pixels decode_with_libjpeg(LibjpegDecoder &decoder, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
-                     const Region &region, int scale, int channels, bool tolerant) {
+Pixels decode_with_libjpeg(LibjpegDecoder &decoder, const std::uint8_t *data, std::size_t size,
+                           const JpegHeader &header, const Region &region, int scale, int channels, bool tolerant) {
     thread_local std::vector<std::uint8_t> spliced;
     const Region wanted{region.left * scale, region.top * scale, std::min(region.right * scale, header.width),
                         std::min(region.bottom * scale, header.height)};
@@ -82,8 +82,7 @@ Pixels decode_region(JpegDecoders &decoders, const std::uint8_t *data, std::size
                      const Region &region, int scale, int channels, const JpegOptions &options) {
     const std::size_t stride = static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(channels);
     std::uint8_t *out = decoders.pixels.bytes(stride * static_cast<std::size_t>(region.height()));
-    if (!options.libjpeg &&
-        decoders.baseline.read(data, size, header, region, scale, channels, out, stride)) {
+    if (!options.libjpeg && decoders.baseline.read(data, size, header, region, scale, channels, out, stride)) {
         return {out, static_cast<std::ptrdiff_t>(stride), region.width(), region.height(), channels};
     }
     return decode_with_libjpeg(decoders.libjpeg, data, size, header, region, scale, channels, options.tolerant);
@@ -154,8 +153,8 @@ std::string geometry_problem(const Geometry &geometry, int width, int height, co
                       geometry.height <= max_side && geometry.left >= 0 && geometry.top >= 0 &&
                       out.width <= geometry.width - geometry.left && out.height <= geometry.height - geometry.top;
     if (!fits) {
-        return "the output of " + size_text(out.width, out.height) + " pixels at (" + std::to_string(geometry.left) + ", " +
-               std::to_string(geometry.top) + ") is not inside the resized box, which is " +
+        return "the output of " + size_text(out.width, out.height) + " pixels at (" + std::to_string(geometry.left) +
+               ", " + std::to_string(geometry.top) + ") is not inside the resized box, which is " +
                size_text(geometry.width, geometry.height);
     }
     return "";

@@ -6,10 +6,10 @@
 
 #include "common/memory.hpp"
 #include "jpeg/baseline_decoder.hpp"
-#include "jpeg/libjpeg_decoder.hpp"
 #include "jpeg/header.hpp"
-#include "resize/resize.hpp"
+#include "jpeg/libjpeg_decoder.hpp"
 #include "resize/batch_output.hpp"
+#include "resize/resize.hpp"
 
 namespace bushel {
 

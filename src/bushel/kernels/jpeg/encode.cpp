@@ -73,7 +73,8 @@ bool is_written_by_libjpeg(const jpeg_marker_struct &marker) {
     const auto starts_with = [&marker](const char *name) {
         return marker.data_length >= 5 && std::memcmp(marker.data, name, 5) == 0;
     };
-    return (marker.marker == JPEG_APP0 && starts_with("JFIF")) || (marker.marker == JPEG_APP0 + 14 && starts_with("Adobe"));
+    return (marker.marker == JPEG_APP0 && starts_with("JFIF")) ||
+           (marker.marker == JPEG_APP0 + 14 && starts_with("Adobe"));
 }
 
 void write_metadata(jpeg_compress_struct &target, const jpeg_decompress_struct &source) {

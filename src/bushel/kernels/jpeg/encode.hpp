@@ -16,11 +16,10 @@ struct JpegEncoding {
 std::vector<std::uint8_t> encode_jpeg(const std::uint8_t *pixels, int width, int height, int channels,
                                       const JpegEncoding &encoding);
 
-// Rewrite a JPEG as a tiled one with optimised Huffman tables, without loss. With `metadata`, application segments (Exif,
-// colour profile, ...) and comments are kept; otherwise only an orientation other than upright, in a new Exif segment.
-// Throws JpegError.
-std::vector<std::uint8_t> tile_jpeg(const std::uint8_t *data, std::size_t size, bool metadata,
-                                    std::int64_t max_pixels);
+// Rewrite a JPEG as a tiled one with optimised Huffman tables, without loss. With `metadata`, application segments
+// (Exif, colour profile, ...) and comments are kept; otherwise only an orientation other than upright, in a new Exif
+// segment. Throws JpegError.
+std::vector<std::uint8_t> tile_jpeg(const std::uint8_t *data, std::size_t size, bool metadata, std::int64_t max_pixels);
 
 // Whether tile_jpeg would change nothing but metadata.
 bool is_tiled_jpeg(const std::uint8_t *data, std::size_t size);

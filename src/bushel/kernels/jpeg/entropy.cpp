@@ -15,7 +15,8 @@ int extend(int bits, int size) { return bits < 1 << (size - 1) ? bits - (1 << si
 }  // namespace
 
 bool HuffmanTable::set(const HuffmanSpec &spec, Kind kind) {
-    const bool same = kind == kind_ && spec.size == spec_.size() && std::memcmp(spec.data, spec_.data(), spec.size) == 0;
+    const bool same =
+        kind == kind_ && spec.size == spec_.size() && std::memcmp(spec.data, spec_.data(), spec.size) == 0;
     if (!same) {
         spec_.assign(spec.data, spec.data + spec.size);
         kind_ = kind;
@@ -27,7 +28,8 @@ bool HuffmanTable::set(const HuffmanSpec &spec, Kind kind) {
 
 // The entry of a code without its value, for a code that is too long for the lookup, or whose value is.
 HuffmanEntry HuffmanTable::entry_of(int length, std::uint8_t symbol) const {
-    if (kind_ == Kind::dc) return symbol ? HuffmanEntry::code_only(length, 0, symbol) : HuffmanEntry::with_value(length, 0, 0);
+    if (kind_ == Kind::dc)
+        return symbol ? HuffmanEntry::code_only(length, 0, symbol) : HuffmanEntry::with_value(length, 0, 0);
     const int run = symbol >> 4, size = symbol & 15;
     if (size > 0) return HuffmanEntry::code_only(length, run, size);
     return run == 15 ? HuffmanEntry::zrl(length) : HuffmanEntry::eob(length);
@@ -125,7 +127,7 @@ BUSHEL_AVX2 void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
             continue;
         }
         --out;
-        while (data < end && *data == 0xFF) ++data;  // fill bytes
+        while (data < end && *data == 0xFF) ++data;    // fill bytes
         is_before_marker_ = data < end && *data != 0;  // FF FF 00 is not a marker: left to libjpeg
         break;
     }

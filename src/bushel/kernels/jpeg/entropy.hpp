@@ -22,7 +22,9 @@ public:
         return HuffmanEntry(bits | needs_value_bit | run << 8 | value_bits << 12);
     }
     // A code together with its value.
-    static HuffmanEntry with_value(int bits, int run, int value) { return HuffmanEntry(bits | run << 8 | value * 65536); }
+    static HuffmanEntry with_value(int bits, int run, int value) {
+        return HuffmanEntry(bits | run << 8 | value * 65536);
+    }
     // AC codes without a value: 16 zeros (ZRL), and the end of the block (EOB).
     static HuffmanEntry zrl(int bits) { return HuffmanEntry(bits | 15 << 8); }
     static HuffmanEntry eob(int bits) { return HuffmanEntry(bits | is_eob_bit); }
@@ -44,8 +46,8 @@ private:
     std::int32_t word_ = 0;
 };
 
-// Several codes at once, for skipping: the bits and coefficients of all codes that fit in the lookup. The lowest bits of
-// the word are as above.
+// Several codes at once, for skipping: the bits and coefficients of all codes that fit in the lookup. The lowest bits
+// of the word are as above.
 class HuffmanStride {
 public:
     HuffmanStride() = default;
@@ -162,7 +164,8 @@ constexpr int bad_code = -1;
 // Return the next code, of any length; unknown if the bits are not a code. The reader must be filled.
 BUSHEL_AVX2_INLINE HuffmanEntry next_code(const BitReader &reader, const HuffmanTable &table) {
     const HuffmanEntry entry = table[reader.first(HuffmanTable::lookup_bits)];
-    return __builtin_expect(entry.is_known(), 1) ? entry : table.long_code(static_cast<std::uint32_t>(reader.first(16)));
+    return __builtin_expect(entry.is_known(), 1) ? entry
+                                                 : table.long_code(static_cast<std::uint32_t>(reader.first(16)));
 }
 
 // Read the difference of a block's DC coefficient and add it to the prediction. Return false for an invalid code.
@@ -182,8 +185,8 @@ BUSHEL_AVX2_INLINE void put(std::int16_t *block, int &number, HuffmanEntry entry
     block[natural_order[number++]] = static_cast<std::int16_t>(entry.value());
 }
 
-// Take an entry without a value. Return true at the end of the block; then `number` is that of the last coefficient plus
-// one, or bad_code.
+// Take an entry without a value. Return true at the end of the block; then `number` is that of the last coefficient
+// plus one, or bad_code.
 BUSHEL_AVX2_INLINE bool take_other(BitReader &reader, const HuffmanTable &table, HuffmanEntry entry,
                                    std::int16_t *block, int &number) {
     if (__builtin_expect(!entry.is_known(), 0)) {
@@ -204,8 +207,8 @@ BUSHEL_AVX2_INLINE bool take_other(BitReader &reader, const HuffmanTable &table,
     return ++number >= 64;
 }
 
-// Read the AC coefficients of a block from `number` on (in zigzag order) into zeroed memory, in natural order. Return the
-// number of the last one plus one, or bad_code.
+// Read the AC coefficients of a block from `number` on (in zigzag order) into zeroed memory, in natural order. Return
+// the number of the last one plus one, or bad_code.
 BUSHEL_AVX2_INLINE int take_ac(BitReader &reader, const HuffmanTable &table, std::int16_t *block, int number = 1) {
     while (true) {
         reader.fill();
@@ -222,8 +225,8 @@ BUSHEL_AVX2_INLINE int take_ac(BitReader &reader, const HuffmanTable &table, std
     }
 }
 
-// Do the same for blocks of two segments at once. They are independent, so that the processor works on one while it waits
-// for the other.
+// Do the same for blocks of two segments at once. They are independent, so that the processor works on one while it
+// waits for the other.
 BUSHEL_AVX2_INLINE void take_two_ac(BitReader &first, BitReader &second, const HuffmanTable &table,
                                     std::int16_t *first_block, std::int16_t *second_block, int &first_number,
                                     int &second_number) {

@@ -58,7 +58,9 @@ private:
     std::size_t size_;
 };
 
-bool is_sof(int marker) { return marker >= SOF0 && marker <= 0xCF && marker != DHT && marker != 0xC8 && marker != 0xCC; }
+bool is_sof(int marker) {
+    return marker >= SOF0 && marker <= 0xCF && marker != DHT && marker != 0xC8 && marker != 0xCC;
+}
 
 bool starts_with(const std::uint8_t *payload, std::size_t size, const char *name, std::size_t length) {
     return size >= length && std::memcmp(payload, name, length) == 0;

@@ -14,10 +14,10 @@ inline bool is_restart(int marker) { return marker >= RST0 && marker < RST0 + 8;
 // A marker segment: FF, the marker, two bytes of length, the payload.
 struct JpegSegment {
     int marker = 0;
-    std::size_t offset = 0;        // of the FF
-    std::size_t payload = 0;       // offset of the payload
-    std::size_t size = 0;          // bytes of the payload
-    bool after_stray = false;      // bytes or markers without meaning precede it, of which libjpeg would warn
+    std::size_t offset = 0;    // of the FF
+    std::size_t payload = 0;   // offset of the payload
+    std::size_t size = 0;      // bytes of the payload
+    bool after_stray = false;  // bytes or markers without meaning precede it, of which libjpeg would warn
 
     std::size_t end() const { return payload + size; }
 };
@@ -31,7 +31,8 @@ struct HuffmanSpec {
     std::size_t size = 0;
 };
 
-// The tables are those that the first scan uses. They point into the file's bytes, and are null where they are missing.
+// One component, and the tables that the first scan uses for it. Tables point into the file's bytes; missing ones are
+// null.
 struct JpegComponent {
     int id = 0;
     int h_samp_factor = 1, v_samp_factor = 1;
@@ -50,7 +51,7 @@ struct JpegHeader {
     int orientation = 1;       // 1 to 8, as in Exif
     bool has_jfif = false;
     int adobe_transform = -1;  // colour transform of the APP14 segment: 0 none, 1 YCbCr, 2 YCCK; -1: no such segment
-    bool is_regular = true;    // false if libjpeg would warn, or for segments and tables that baseline files do not have
+    bool is_regular = true;  // false if libjpeg would warn, or for segments and tables that baseline files do not have
     std::size_t frame_offset = 0;  // of the payload of the frame header (precision, height, width, ...)
     std::size_t data_offset = 0;   // of the entropy-coded data of the first scan
 

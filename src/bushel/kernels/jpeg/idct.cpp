@@ -9,8 +9,8 @@ namespace bushel {
 namespace {
 
 // The algorithm of Loeffler, Ligtenberg and Moschytz ("Practical Fast 1-D DCT Algorithms with 11 Multiplications",
-// 1989) in fixed point, with libjpeg's scaling and rounding, so that all sums are equal to libjpeg's. The factors of one
-// input are added up at compile time: then one instruction multiplies and adds a pair of inputs.
+// 1989) in fixed point, with libjpeg's scaling and rounding, so that all sums are equal to libjpeg's. The factors of
+// one input are added up at compile time: then one instruction multiplies and adds a pair of inputs.
 constexpr int fraction = 13, first_pass = 2;  // bits after the point; further ones between the passes
 
 constexpr int fixed(double value) { return static_cast<int>(value * (1 << fraction) + 0.5); }
@@ -110,8 +110,8 @@ BUSHEL_AVX2_INLINE Pairs pairs_of_columns(const Columns &columns) {
 }
 
 // Below these bounds neither 16-bit arithmetic nor the lookup of levels overflows in any version of libjpeg. They are
-// powers of two, so that the bits of many magnitudes can be compared at once. Images of 8 bits stay below 2048, 5200 and
-// 128.
+// powers of two, so that the bits of many magnitudes can be compared at once. Images of 8 bits stay below 2048, 5200
+// and 128.
 constexpr int max_product = 1 << 13, max_sum = 1 << 14, max_level = 1 << 9;
 
 // The magnitudes of scalar values.
@@ -186,9 +186,10 @@ BUSHEL_AVX2 bool idct8(const std::int16_t *block, const Quantisers &quantisers, 
     write(2, _mm256_castsi256_si128(of2367));
     write(4, _mm256_extracti128_si256(of0145, 1));
     write(6, _mm256_extracti128_si256(of2367, 1));
-    const __m256i wrong = _mm256_or_si256(
-        beyond(block, quantisers), _mm256_or_si256(beyond(max_sum, sums.of01, sums.of23, sums.of45, sums.of67),
-                                                   beyond(max_level, levels.of01, levels.of23, levels.of45, levels.of67)));
+    const __m256i wrong =
+        _mm256_or_si256(beyond(block, quantisers),
+                        _mm256_or_si256(beyond(max_sum, sums.of01, sums.of23, sums.of45, sums.of67),
+                                        beyond(max_level, levels.of01, levels.of23, levels.of45, levels.of67)));
     return _mm256_testz_si256(wrong, wrong);
 }
 
@@ -197,7 +198,8 @@ BUSHEL_AVX2 bool idct8(const std::int16_t *block, const Quantisers &quantisers, 
 constexpr int f0211 = fixed(0.211164243), f0509 = fixed(0.509795579), f0601 = fixed(0.601344887),
               f1061 = fixed(1.061594337), f1451 = fixed(1.451774981), f2172 = fixed(2.172734803);
 
-// Return the weighted sums of two rows of eight: the sums of the first row in the lower half, of the second in the upper.
+// Return the weighted sums of two rows of eight: the sums of the first row in the lower half, of the second in the
+// upper.
 BUSHEL_AVX2_INLINE __m256i sums_of_rows(__m256i rows) {
     constexpr int whole = 1 << (fraction + 1);
     const auto products = [rows](int in0, int in1, int in2, int in3, int in5, int in6, int in7) BUSHEL_AVX2 {
@@ -241,9 +243,9 @@ BUSHEL_AVX2 bool idct4(const std::int16_t *block, const Quantisers &quantisers, 
         const auto four = static_cast<std::uint32_t>((row % 2 ? rows13 : rows02) >> (row / 2 * 32));
         std::memcpy(out + row * stride, &four, sizeof four);
     }
-    const __m256i wrong = _mm256_or_si256(beyond(block, quantisers),
-                                          _mm256_or_si256(beyond(max_sum, rows01, rows23, rows01, rows23),
-                                                          beyond(max_level, levels, levels, levels, levels)));
+    const __m256i wrong =
+        _mm256_or_si256(beyond(block, quantisers), _mm256_or_si256(beyond(max_sum, rows01, rows23, rows01, rows23),
+                                                                   beyond(max_level, levels, levels, levels, levels)));
     return _mm256_testz_si256(wrong, wrong);
 }
 
@@ -257,8 +259,8 @@ struct Two {
 template <int Bits>
 BUSHEL_AVX2_INLINE Two two(Wide in0, Wide in1, Wide in3, Wide in5, Wide in7) {
     const Wide even = in0 * (1 << (fraction + 2));
-    const Wide odd = -in7 * fixed(0.720959822) + in5 * fixed(0.850430095) - in3 * fixed(1.272758580) +
-                    in1 * fixed(3.624509785);
+    const Wide odd =
+        -in7 * fixed(0.720959822) + in5 * fixed(0.850430095) - in3 * fixed(1.272758580) + in1 * fixed(3.624509785);
     return {{rounded(even + odd, Bits), rounded(even - odd, Bits)}};
 }
 
@@ -267,7 +269,9 @@ BUSHEL_AVX2 bool idct2(const std::int16_t *block, const Quantisers &quantisers, 
     Range range;
     int columns[2][8];
     for (const int column : {0, 1, 3, 5, 7}) {
-        const auto in = [&](int row) { return range.product(block[8 * row + column] * quantisers.factor[8 * row + column]); };
+        const auto in = [&](int row) {
+            return range.product(block[8 * row + column] * quantisers.factor[8 * row + column]);
+        };
         const Two sums = two<fraction - first_pass + 2>(in(0), in(1), in(3), in(5), in(7));
         columns[0][column] = range.sum(sums.out[0]), columns[1][column] = range.sum(sums.out[1]);
     }

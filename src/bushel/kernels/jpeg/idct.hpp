@@ -1,5 +1,5 @@
-// The inverse DCT of one block, at full size, 1/2, 1/4 and 1/8: the same levels as libjpeg's (JDCT_ISLOW and its reduced
-// sizes).
+// The inverse DCT of one block, at full size, 1/2, 1/4 and 1/8: the same levels as libjpeg's (JDCT_ISLOW and its
+// reduced sizes).
 #pragma once
 #include "common/simd.hpp"
 #ifdef BUSHEL_X86
@@ -13,9 +13,9 @@ struct Quantisers {
     alignas(32) std::int16_t factor[64];
 };
 
-// Write size x size levels of a block whose coefficients after number `last` in zigzag order are zero. Return false, with
-// other levels than libjpeg's, for coefficients far larger than in any image, where libjpeg's own versions for different
-// processors differ.
+// Write size x size levels of a block whose coefficients after number `last` in zigzag order are zero. Return false,
+// with other levels than libjpeg's, for coefficients far larger than in any image, where libjpeg's own versions for
+// different processors differ.
 using InverseDct = bool (*)(const std::int16_t *block, const Quantisers &quantisers, int last, std::uint8_t *out,
                             std::size_t stride);
 

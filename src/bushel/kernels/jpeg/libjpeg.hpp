@@ -27,8 +27,8 @@ public:
     jpeg_error_mgr *manager() { return &manager_; }
     void tolerate_warnings(bool tolerant) { tolerant_ = tolerant; }
 
-    // Run a step that calls libjpeg. After an error, run `clean` and throw JpegError. An error leaves the step by longjmp,
-    // so the step must not create objects with destructors.
+    // Run a step that calls libjpeg. After an error, run `clean` and throw JpegError. An error leaves the step by
+    // longjmp, so the step must not create objects with destructors.
     template <typename Step, typename Clean>
     void guard(Step step, Clean clean) {
         if (setjmp(escape_)) {
@@ -66,8 +66,8 @@ private:
     bool tolerant_ = false;
 };
 
-// Ends the decoding of a file with very many scans, each of which costs a pass over the whole image. Progressive encoders
-// write about ten.
+// Ends the decoding of a file with very many scans, each of which costs a pass over the whole image. Progressive
+// encoders write about ten.
 struct ScanLimit : jpeg_progress_mgr {
     explicit ScanLimit(LibjpegErrors &errors) : jpeg_progress_mgr{}, errors(&errors) { progress_monitor = check; }
 

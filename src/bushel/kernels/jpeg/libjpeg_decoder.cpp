@@ -16,7 +16,7 @@ LibjpegDecoder::LibjpegDecoder() { image_.err = errors_.manager(); }
 LibjpegDecoder::~LibjpegDecoder() { jpeg_destroy_decompress(&image_); }
 
 void LibjpegDecoder::begin(const std::uint8_t *data, std::size_t size, int channels, int scale, bool tolerant,
-                        bool fast) {
+                           bool fast) {
     errors_.tolerate_warnings(tolerant);
     channels_ = channels;
     guarded([=] {
@@ -68,7 +68,8 @@ void LibjpegDecoder::read_rows(int first, int last, std::uint8_t *out, std::size
 }
 
 Pixels LibjpegDecoder::read(const Region &region) {
-    // Whole MCUs are decoded. Upsampling is wrong at the edges of the decoded columns, so there is one more MCU on each side.
+    // Whole MCUs are decoded. Upsampling is wrong at the edges of the decoded columns, so there is one more MCU on each
+    // side.
     const int mcu = image_.min_DCT_scaled_size * (image_.num_components > 1 ? image_.max_h_samp_factor : 1);
     const int margin = is_upsampled() ? mcu : 0;
     const int left = std::max(0, region.left / mcu * mcu - margin);

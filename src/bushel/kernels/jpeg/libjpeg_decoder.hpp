@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/image.hpp"
 #include "common/memory.hpp"
 #include "jpeg/libjpeg.hpp"
-#include "common/image.hpp"
 #include "resize/resize.hpp"
 
 namespace bushel {
@@ -17,9 +17,9 @@ public:
     LibjpegDecoder(const LibjpegDecoder &) = delete;
     LibjpegDecoder &operator=(const LibjpegDecoder &) = delete;
 
-    // Begin an image, whose bytes must stay valid, for decoding to 3 channels, or to 1 (the luma), at 1/scale of its size.
-    // Unless tolerant, libjpeg's warnings are errors. Fast trades accuracy of the inverse DCT and of chroma upsampling
-    // for speed. All members throw JpegError.
+    // Begin an image, whose bytes must stay valid, for decoding to 3 channels, or to 1 (the luma), at 1/scale of its
+    // size. Unless tolerant, libjpeg's warnings are errors. Fast trades accuracy of the inverse DCT and of chroma
+    // upsampling for speed. All members throw JpegError.
     void begin(const std::uint8_t *data, std::size_t size, int channels, int scale, bool tolerant, bool fast = false);
 
     // The size at this scale.

@@ -7,9 +7,9 @@ namespace bushel {
 
 // One component.
 struct PlanePlan {
-    int h_samp_factor = 1, v_samp_factor = 1;  // blocks of an MCU, across and down
-    int side = 8;                              // samples that a block becomes, across and down
-    int width = 0, height = 0;                 // samples of the whole component
+    int h_samp_factor = 1, v_samp_factor = 1;      // blocks of an MCU, across and down
+    int side = 8;                                  // samples that a block becomes, across and down
+    int width = 0, height = 0;                     // samples of the whole component
     bool half_width = false, half_height = false;  // whether it has half the columns, half the rows of the image
     bool smooth = false;                           // whether upsampling interpolates
     Region blocks;                                 // the blocks to transform; empty if the component is not needed

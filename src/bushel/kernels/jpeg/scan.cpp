@@ -20,8 +20,8 @@ void begin_segment(SegmentBits &bits, BitReader &reader, int (&dc_prediction)[3]
     std::fill(std::begin(dc_prediction), std::end(dc_prediction), 0);
 }
 
-// Whether the reader stayed inside the segment and, at its end, a marker follows at once. After the last segment libjpeg
-// accepts bytes before the marker.
+// Whether the reader stayed inside the segment and, at its end, a marker follows at once. After the last segment
+// libjpeg accepts bytes before the marker.
 bool is_valid(const BitReader &reader, const SegmentBits &bits, bool is_end, bool is_last) {
     const std::ptrdiff_t left = reader.left(bits);
     return left >= 0 && (!is_end || (bits.is_before_marker() && (is_last || left < 8)));
@@ -114,7 +114,8 @@ bool ScanDecoder::read_rows(const std::uint8_t *data, const std::size_t *offsets
 }
 
 // Read the needed segments of an image whose segments have any length.
-bool ScanDecoder::read_segments(const std::uint8_t *data, const std::size_t *offsets, int interval, int columns, int count) {
+bool ScanDecoder::read_segments(const std::uint8_t *data, const std::size_t *offsets, int interval, int columns,
+                                int count) {
     if (plan_.mcus.top > 0 || plan_.mcus.width() < columns) {  // many blocks are skipped
         for (int number = 0; number < plan_.planes; ++number) component_[number].ac->make_strides();
     }
@@ -167,7 +168,8 @@ BUSHEL_AVX2 bool ScanDecoder::read_mcus(int row, int first, int last) {
     for (int mcu = first; mcu < last; ++mcu) {
         Block *next = blocks_;
         for (int number = 0; number < plan_.planes; ++number) {
-            const int h_samp_factor = plane_[number].plan.h_samp_factor, v_samp_factor = plane_[number].plan.v_samp_factor;
+            const int h_samp_factor = plane_[number].plan.h_samp_factor,
+                      v_samp_factor = plane_[number].plan.v_samp_factor;
             for (int y = 0; y < v_samp_factor; ++y) {
                 int block_row[Lanes];
                 for (int i = 0; i < Lanes; ++i) block_row[i] = (row + i) * v_samp_factor + y;
@@ -229,7 +231,8 @@ BUSHEL_AVX2 bool ScanDecoder::skip_mcus(Lane &lane, int count) {
     for (int mcu = 0; mcu < count; ++mcu) {
         for (int number = 0; number < plan_.planes; ++number) {
             const HuffmanTable &dc = *component_[number].dc, &ac = *component_[number].ac;
-            for (int blocks = plan_.plane[number].h_samp_factor * plan_.plane[number].v_samp_factor; blocks > 0; --blocks) {
+            for (int blocks = plan_.plane[number].h_samp_factor * plan_.plane[number].v_samp_factor; blocks > 0;
+                 --blocks) {
                 if (!take_dc(reader, dc, lane.dc_prediction[number])) return false;
                 if (!(Strides ? stride_ac(reader, ac) : skip_ac(reader, ac))) return false;
             }

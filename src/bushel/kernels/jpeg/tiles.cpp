@@ -13,9 +13,7 @@ constexpr int segment_pixels = 64;
 int round_up(int value, int divisor) { return (value + divisor - 1) / divisor; }
 
 // Whether a header segment does not affect the pixels: Exif, colour profiles, comments and the like.
-bool is_metadata(int marker) {
-    return marker == COM || (marker >= APP1 && marker <= APP15 && marker != APP14);
-}
+bool is_metadata(int marker) { return marker == COM || (marker >= APP1 && marker <= APP15 && marker != APP14); }
 
 void append(std::vector<std::uint8_t> &out, const std::uint8_t *from, const std::uint8_t *to) {
     out.insert(out.end(), from, to);

@@ -1,5 +1,5 @@
-// Tiled JPEGs: baseline files whose restart markers divide every row of MCUs into equal segments. The bytes of a segment
-// can be decoded alone, so a crop is a splice of the segments that it touches. See docs/tiled-jpeg.md.
+// Tiled JPEGs: baseline files whose restart markers divide every row of MCUs into equal segments. The bytes of a
+// segment can be decoded alone, so a crop is a splice of the segments that it touches. See docs/tiled-jpeg.md.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -8,8 +8,8 @@
 
 namespace bushel {
 
-// The triangle filter. Its support is the distance of two output pixels in the input, but at least one input pixel. Weights
-// are normalised, then rounded to fixed point.
+// The triangle filter. Its support is the distance of two output pixels in the input, but at least one input pixel.
+// Weights are normalised, then rounded to fixed point.
 Weights::Weights(const Axis &axis) {
     const double scale = (axis.end - axis.begin) / axis.size;
     const double support = std::max(scale, 1.0);
@@ -156,8 +156,8 @@ void resize_horizontally_first(const Pixels &source, const HorizontalPass &horiz
                                const OutputImage &out) {
     thread_local Buffer memory;
     const std::size_t height = whole_groups(static_cast<std::size_t>(source.height));
-    const Pixels rows{memory.bytes(height * horizontal.stride()), static_cast<std::ptrdiff_t>(horizontal.stride()), out.width,
-                      source.height, source.channels};
+    const Pixels rows{memory.bytes(height * horizontal.stride()), static_cast<std::ptrdiff_t>(horizontal.stride()),
+                      out.width, source.height, source.channels};
     const std::uint8_t *from[lanes];
     std::uint8_t *to[lanes];
     for (int row = 0; row < source.height; row += sum_lanes) {

@@ -15,7 +15,7 @@ using Bytes = std::uint8_t __attribute__((vector_size(16)));
 using Lanes = std::int32_t __attribute__((vector_size(16)));
 
 void scalar_sums(const std::uint8_t *first, std::ptrdiff_t stride, const std::int32_t *weights, int taps,
-                std::uint8_t *out, int groups) {
+                 std::uint8_t *out, int groups) {
     for (int group = 0; group < groups; ++group, first += sum_lanes, out += sum_lanes) {
         Lanes sum[4];
         for (Lanes &part : sum) part = Lanes{half, half, half, half};

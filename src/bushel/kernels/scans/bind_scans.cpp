@@ -54,8 +54,7 @@ nb::bytes bytes_of(const std::string &text) { return nb::bytes(text.data(), text
 // The tar scan, whose caller fetches the bytes.
 class TarScanner {
 public:
-    TarScanner(std::int64_t size, std::int64_t start, std::int64_t min_window)
-        : scan_(size, start, min_window) {}
+    TarScanner(std::int64_t size, std::int64_t start, std::int64_t min_window) : scan_(size, start, min_window) {}
 
     nb::object next_window() const {
         const std::optional<TarScan::Window> window = scan_.next();

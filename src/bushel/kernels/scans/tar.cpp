@@ -73,8 +73,9 @@ std::optional<std::int64_t> decimal(const char *begin, const char *end) {
         if (*begin < '0' || *begin > '9') return std::nullopt;
         value = value * 10 + static_cast<std::uint64_t>(*begin - '0');
     }
-    return value <= static_cast<std::uint64_t>(max_int64) ? std::optional<std::int64_t>(static_cast<std::int64_t>(value))
-                                                     : std::nullopt;
+    return value <= static_cast<std::uint64_t>(max_int64)
+               ? std::optional<std::int64_t>(static_cast<std::int64_t>(value))
+               : std::nullopt;
 }
 
 bool has_no_data(std::uint8_t type) { return type >= '1' && type <= '6'; }  // links, devices, directories, pipes

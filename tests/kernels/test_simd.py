@@ -1,0 +1,36 @@
+"""The scalar code of kernels that have SIMD variants: it gives the same results."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kernels.jpegs import picture, row, save
+
+from bushel import kernels
+
+
+def results() -> dict[str, int]:
+    """Checksums of the results of all kernels with SIMD variants, from the same inputs in every process."""
+    data = np.random.default_rng(0).integers(0, 256, 5000, np.uint8).tobytes()
+    found = {f"crc32 of {length}": kernels.crc32(data[:length]) for length in (0, 1, 63, 64, 65, 255, 256, 257, 5000)}
+    for name, jpeg in (("4:2:0", save(picture(149, 107), subsampling=2)), ("grey", save(picture(149, 107), "L"))):
+        found[f"decode {name}"] = zlib.crc32(kernels.decode_jpeg(jpeg).tobytes())
+        for size in ((20, 30), (200, 150)):
+            out = np.empty((1, size[1], size[0], 3), np.uint8)
+            assert kernels.decode_jpegs([jpeg], row((3, 5, 140, 100), size), out) == []
+            found[f"{name} to {size}"] = zlib.crc32(out.tobytes())
+    return found
+
+
+@pytest.mark.parametrize("simd", ["scalar", ""])
+def test_the_same_results_without_simd(simd: str) -> None:
+    command = [sys.executable, "-c", "from tests.kernels.test_simd import results; print(results())"]
+    environment, root = {**os.environ, "BUSHEL_SIMD": simd}, Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(results())
