@@ -1,6 +1,6 @@
-"""FFRecord's own names over Bushel: change `import ffrecord` into `from bushel.compat import ffrecord`.
+"""Drop-in for FFRecord: change `import ffrecord` into `from bushel.compat import ffrecord`.
 
-`docs/compat-ffrecord.md` says what is here and what differs.
+`docs/compat-ffrecord.md` lists what is covered and what differs.
 """
 
 from importlib import import_module
@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 __version__ = "1.4.0"
-"""Of the FFRecord whose names these are."""
+"""The version of the original."""
 
 
 def __getattr__(name: str) -> Any:
-    """`ffrecord.torch` is imported when it is first used: PyTorch need not be there."""
+    """Import `ffrecord.torch` when it is first used, because PyTorch is optional."""
     if name == "torch":
         return import_module(f"{__name__}.torch")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,10 @@
-"""Errors that are both Bushel's (or Python's) and what FFRecord raises, so that programs for either catch them."""
+"""Errors that are both Bushel's (or Python's) and FFRecord's, so that programs for either catch them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from bushel.errors import CorruptError, FormatError
 
@@ -19,7 +20,7 @@ __all__ = [
 
 
 class DamagedFileError(FormatError, RuntimeError):
-    """A file is no FFRecord file, or its header is damaged."""
+    """A file is not an FFRecord file, or its header is damaged."""
 
 
 class DamagedRecordError(CorruptError, RuntimeError):
@@ -27,36 +28,27 @@ class DamagedRecordError(CorruptError, RuntimeError):
 
 
 class RecordIndexError(IndexError, RuntimeError):
-    """There is no record of this number."""
+    """The index of a record is out of range."""
 
 
 class MissingPathError(FileNotFoundError, AssertionError):
-    """There is no such path in a packed folder."""
+    """A path in a packed folder does not exist."""
 
 
 class NoFileError(IsADirectoryError, AssertionError):
-    """The path in a packed folder is a folder."""
+    """A path in a packed folder is a folder."""
 
 
 class NoFolderError(NotADirectoryError, AssertionError):
-    """The path in a packed folder is a file."""
+    """A path in a packed folder is a file."""
 
 
 @contextmanager
 def as_runtime_errors() -> Iterator[None]:
-    """Raise Bushel's errors about damaged files as those of this module."""
+    """Raise Bushel's errors about damaged files as the errors of this module."""
     try:
         yield
-    except CorruptError as error:
-        raise DamagedRecordError(
-            error.message,
-            key=error.key,
-            field=error.field,
-            file=error.file,
-            offset=error.offset,
-            expected=error.expected,
-            found=error.found,
-            hint=error.hint,
-        ) from error
-    except FormatError as error:
-        raise DamagedFileError(error.message, file=error.file, offset=error.offset, hint=error.hint) from error
+    except (CorruptError, FormatError) as error:
+        kind = DamagedRecordError if isinstance(error, CorruptError) else DamagedFileError
+        details: Any = error.details
+        raise kind(error.message, **details) from error

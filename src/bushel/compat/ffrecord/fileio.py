@@ -1,4 +1,4 @@
-"""FileWriter and FileReader: records by their numbers."""
+"""`FileWriter` and `FileReader`: records by their numbers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ Record = npt.NDArray[np.uint8]
 
 
 def new_file(fname: PathLike) -> Path:
-    """The path of a file to write, where nothing is left of one that was there or that was not finished.
+    """Return the path of a file to write, after removing an old or unfinished file of this name.
 
     Raises:
-        TypeError: It is no path.
-        ValueError: Its name does not end in `.ffr`.
+        TypeError: `fname` is not a path.
+        ValueError: The name does not end in `.ffr`.
     """
     if not isinstance(fname, (str, os.PathLike)):
-        raise TypeError(f"fname is text or a path, not {type(fname).__name__}")
+        raise TypeError(f"fname must be text or a path, not {type(fname).__name__}")
     path = Path(fname)
     if path.suffix != ".ffr":
-        raise ValueError(f"the name of an FFRecord file ends in .ffr: {path}")
+        raise ValueError(f"the name of an FFRecord file ends in .ffr; this one does not: {path}")
     path.unlink(missing_ok=True)
     if (path.parent / ".bushel" / "staging" / path.name).is_dir():
         Staging(path.parent, path.name).discard()
@@ -47,35 +47,27 @@ def new_file(fname: PathLike) -> Path:
 
 
 def drop_index(path: Path) -> None:
-    """Delete the index beside a file that was written: it is in the file, and programs list and remove folders."""
+    """Delete the sidecar of a finished file: the file has its own index, and programs list and remove folders."""
     sidecar = Path(str(Shard(path.parent, path.name, (path.name,)).sidecar))
     sidecar.unlink(missing_ok=True)
-    with suppress(OSError):  # it holds those of other files
+    with suppress(OSError):  # not empty
         sidecar.parent.rmdir()
 
 
 class FileWriter:
-    """Writes a file of records.
+    """A writer of a file `fname` (ending in `.ffr`) with `n` records; `count` are written so far.
 
     The file appears under its name when all records are written and the writer is closed; until then it is staged in
-    `.bushel/staging` beside it. A file of this name that is there before is removed at once.
-
-    Args:
-        fname: Name of the file, ending in `.ffr`.
-        n: Number of records.
-
-    Attributes:
-        n: Number of records.
-        count: Records written so far.
+    `.bushel/staging` beside it. An old file of this name is removed at once.
 
     Raises:
-        TypeError: `fname` is no path.
+        TypeError: `fname` is not a path.
         ValueError: `fname` does not end in `.ffr`, or `n` is negative.
     """
 
     def __init__(self, fname: PathLike, n: int) -> None:
         if n < 0:
-            raise ValueError(f"a file has 0 records or more, not {n}")
+            raise ValueError(f"the number of records must be at least 0, not {n}")
         self.n, self.count = n, 0
         self._path = new_file(fname)
         self._writer = Writer(self._path, {"data": "bytes"}, container="ffrecord", expected=n)
@@ -93,16 +85,13 @@ class FileWriter:
             self._writer.discard()
 
     def write_one(self, buf: Buffer) -> None:
-        """Add a record.
-
-        Args:
-            buf: All bytes of any object with a buffer: `bytes`, `bytearray`, an array of any type and shape.
+        """Add a record: all bytes of an object with a buffer, such as `bytes`, `bytearray`, or any array.
 
         Raises:
             RuntimeError: `n` records are written already, or the writer is closed.
-            TypeError: It has no buffer.
-            SpecError: The record begins like the table of a packed folder, or the first like a sample that
-                `bushel.Writer` packed: readers would take the file for what it is not.
+            TypeError: The object has no buffer.
+            SpecError: The record starts like the table of a packed folder, or the first record like a packed sample
+                of `bushel.Writer`: readers would misinterpret the file.
         """
         if not self._finalizer.alive:
             raise RuntimeError(f"the writer of {self._path} is closed")
@@ -115,10 +104,10 @@ class FileWriter:
         self.count += 1
 
     def close(self) -> None:
-        """Give the file its name. Closing again does nothing.
+        """Finish the file. Closing again does nothing.
 
         Raises:
-            RuntimeError: Fewer than `n` records were written; there is no file then.
+            RuntimeError: Fewer than `n` records were written; the file is discarded.
         """
         if self._finalizer.detach() is None:
             return
@@ -130,7 +119,7 @@ class FileWriter:
 
 
 def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
-    """What becomes of a writer that nobody closed: a whole file is finished, and half of one is no file."""
+    """Finish the complete file of a writer that nobody closed, or discard an incomplete one."""
     if os.getpid() != process:
         return
     if len(writer) == n:
@@ -146,22 +135,17 @@ def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
 
 
 class FileReader:
-    """Reads the records of one file, of several, or of all in a folder, one after another.
+    """A reader of the `n` records of one or several files (`fnames`), in order.
 
-    Threads may share it, a forked process may go on with it, and a pickled copy opens the files again.
+    Threads may share it, a forked process may continue to use it, and a pickled copy opens the files again.
 
     Args:
         fname: A file; a folder, whose `.ffr` files are read in the order of their names; or a list of these.
         check_data: Whether to compare records with their checksums. The header is always checked.
 
-    Attributes:
-        n: Number of records.
-        fnames: The files.
-        check_data: As given.
-
     Raises:
-        TypeError: `fname` is none of these.
-        FileNotFoundError: There is no such file, or none in the folder.
+        TypeError: `fname` has another type.
+        FileNotFoundError: A file does not exist, or a folder has no such files.
         DamagedFileError: A file is damaged; also a `FormatError` and a `RuntimeError`.
     """
 
@@ -187,17 +171,14 @@ class FileReader:
         self.close()
 
     def read(self, indices: Sequence[int] | npt.NDArray[np.integer[Any]]) -> list[Record]:
-        """Read many records at once.
-
-        Args:
-            indices: int[n] from 0 to `n - 1`, in any order, repeated or not, any number of them.
+        """Read any number of records at once, in any order, repeated or not.
 
         Returns:
-            uint8[length] of each, in the order of `indices`. They are views of one buffer: copy one that you keep
-            while you let go of the others.
+            uint8[length] of each record, in the order of `indices`. The arrays are views of one buffer: copy an array
+            to keep it without the others.
 
         Raises:
-            RecordIndexError: There is no such record; also an `IndexError` and a `RuntimeError`.
+            RecordIndexError: An index is out of range; also an `IndexError` and a `RuntimeError`.
             DamagedRecordError: A record does not match its checksum; also a `CorruptError` and a `RuntimeError`.
             RuntimeError: The reader is closed.
         """
@@ -205,7 +186,7 @@ class FileReader:
         if not positions.size:
             return []
         if positions.dtype.kind not in "iu" or positions.ndim != 1:
-            raise TypeError(f"indices are a list of integers, not {indices!r}")
+            raise TypeError(f"indices must be a list of integers, not {indices!r}")
         self._check(int(positions.min()))
         self._check(int(positions.max()))
         with as_runtime_errors():
@@ -224,33 +205,25 @@ class FileReader:
         if self._closed:
             raise RuntimeError("the reader is closed")
         if not 0 <= index < self.n:
-            raise RecordIndexError(f"index {index} of a reader of {self.n} samples: they are 0 to {self.n - 1}")
+            raise RecordIndexError(f"index {index} is out of range: the {self.n} records are 0 to {self.n - 1}")
 
     def validate(self) -> None:
         """Read the headers again and compare them with their checksums.
 
         Raises:
-            DamagedFileError: One is damaged.
+            DamagedFileError: A header is damaged.
         """
         with as_runtime_errors():
             for shard in self._shards:
                 index_all_records(shard)
 
     def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
-        """Where the records of a file begin, and behind them the file's size: int64[records + 1].
-
-        Raises:
-            IndexError: There is no file of this number.
-        """
+        """Return the offsets of the records of a file, followed by the file's size: int64[records + 1]."""
         table = self._tables[file_index]
         return np.append(table.columns["data"].offset, np.int64(table.files[0].size))
 
     def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
-        """The CRC-32 of the records of a file: uint32[records].
-
-        Raises:
-            IndexError: There is no file of this number.
-        """
+        """Return the CRC-32 of the records of a file: uint32[records]."""
         return np.array(self._tables[file_index].columns["data"].crc32, np.uint32)
 
     def close(self) -> None:
@@ -266,17 +239,17 @@ def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:
         path = Path(fname)
         paths = sorted(path.glob("*.ffr")) if path.is_dir() else [path]
     else:
-        raise TypeError(f"fname is a file, a folder or a list of these, not {type(fname).__name__}")
+        raise TypeError(f"fname must be a file, a folder or a list of these, not {type(fname).__name__}")
     if not paths:
-        raise FileNotFoundError(f"there is no .ffr file in {fname}")
+        raise FileNotFoundError(f"{fname} contains no .ffr file")
     return paths
 
 
 def checkFsAlign(fd: int) -> bool:
-    """Whether a file is on the one file system on which FFRecord reads with O_DIRECT, which Bushel never does: False.
+    """Return False: FFRecord reads with O_DIRECT from one file system, and Bushel never does.
 
     Raises:
-        OSError: `fd` is no open file.
+        OSError: `fd` is not an open file.
     """
     os.fstat(fd)
     return False

@@ -1,4 +1,4 @@
-"""A folder in one file, and its files by their paths."""
+"""Packed folders: the files of a folder in one file, by their paths."""
 
 from __future__ import annotations
 
@@ -22,19 +22,14 @@ Tree: TypeAlias = "dict[str, int | Tree]"
 
 
 def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> None:
-    """Pack a folder into one file, which `PackedFolder` reads. Empty folders are kept, and links are followed.
-
-    Args:
-        folder: The folder.
-        out_file: Name of the file, ending in `.ffr`. One that is there is replaced.
-        verbose: Whether to print each file.
+    """Pack a folder into one file `*.ffr`, which `PackedFolder` reads. Empty folders are kept, links are followed.
 
     Raises:
-        NotADirectoryError: `folder` is none; also an `AssertionError`.
-        OSError: A file cannot be read; there is no packed file then.
+        NotADirectoryError: `folder` is not a folder; also an `AssertionError`.
+        OSError: A file cannot be read; no packed file is written.
     """
     if not Path(folder).is_dir():
-        raise NoFolderError(f"{os.fspath(folder)} is no folder")
+        raise NoFolderError(f"{os.fspath(folder)} is not a folder")
     target = new_file(out_file)
     source = Files(folder)
     total = len(source)
@@ -55,12 +50,12 @@ class PackedFolder:
     """The files of a packed folder, by their paths.
 
     Args:
-        ffr_file: What `pack_folder` wrote.
+        ffr_file: A file that `pack_folder` wrote.
         check_data: Whether to compare files with their checksums.
 
     Raises:
-        ValueError: It is an FFRecord file, but no packed folder.
-        DamagedFileError: It is damaged, or none.
+        ValueError: The FFRecord file is not a packed folder.
+        DamagedFileError: The file is damaged, or not an FFRecord file.
     """
 
     def __init__(self, ffr_file: PathLike, check_data: bool = True) -> None:
@@ -72,7 +67,7 @@ class PackedFolder:
             self._root = _tree(last, self.reader)
 
     def num_files(self) -> int:
-        """Number of files."""
+        """Return the number of files."""
         return self.reader.n - 1
 
     @overload
@@ -81,12 +76,12 @@ class PackedFolder:
     def read(self, fnames: Sequence[PathLike]) -> list[Record]: ...
 
     def read(self, fnames: PathLike | Sequence[PathLike]) -> Record | list[Record]:
-        """Read files: one as uint8[length], or a list of them, at once, as a list of these.
+        """Read one file as uint8[length], or several files at once as a list of such arrays.
 
         Raises:
-            MissingPathError: There is no such path; also a `FileNotFoundError` and an `AssertionError`.
-            NoFileError: It is a folder.
-            DamagedRecordError: The bytes do not match their checksum.
+            MissingPathError: A path does not exist; also a `FileNotFoundError` and an `AssertionError`.
+            NoFileError: A path is a folder.
+            DamagedRecordError: A file does not match its checksum.
         """
         if isinstance(fnames, (str, os.PathLike)):
             return self.read_one(fnames)
@@ -99,17 +94,13 @@ class PackedFolder:
     def list(
         self, path: PathLike | None = None, list_file: bool = True, list_dir: bool = True, recursive: bool = False
     ) -> builtins.list[str]:
-        """What is in a folder: files, then folders, each sorted by name.
+        """List a folder (default: the packed folder itself): files, then folders, each sorted by name.
 
-        Args:
-            path: The folder; None for the packed folder itself.
-            list_file: Whether to give files.
-            list_dir: Whether to give folders.
-            recursive: Whether to give what is in the folders, too, behind each; as paths from `path`.
+        With `recursive`, each folder is followed by its content, as paths relative to `path`.
 
         Raises:
-            MissingPathError: There is no such path.
-            NoFolderError: It is a file.
+            MissingPathError: The path does not exist.
+            NoFolderError: The path is a file.
         """
         entry = self._find("" if path is None else path)
         if entry is None:
@@ -119,15 +110,15 @@ class PackedFolder:
         return _names(entry, list_file, list_dir, recursive)
 
     def exists(self, path: PathLike) -> bool:
-        """Whether there is a file or a folder at this path."""
+        """Return whether a path exists."""
         return self._find(path) is not None
 
     def is_file(self, path: PathLike) -> bool:
-        """Whether there is a file at this path."""
+        """Return whether a path is a file."""
         return isinstance(self._find(path), int)
 
     def is_dir(self, path: PathLike) -> bool:
-        """Whether there is a folder at this path."""
+        """Return whether a path is a folder."""
         return isinstance(self._find(path), dict)
 
     def _find(self, path: PathLike) -> int | Tree | None:
@@ -146,13 +137,15 @@ class PackedFolder:
 
 
 def _tree(table: bytes, reader: FileReader) -> Tree:
-    """Names to numbers of records, and to such dicts for folders."""
+    """Return a dict from names to record numbers, or to such dicts for folders."""
     try:
         paths, empty = parse_folder(table)
     except FormatError as error:
         raise FormatError(error.message, file=reader.fnames[-1], hint=error.hint) from error
     if len(paths) != reader.n - 1:
-        raise FormatError(f"it lists {len(paths)} files and has {reader.n - 1}", file=reader.fnames[-1])
+        raise FormatError(
+            f"the table lists {len(paths)} files, and the file has {reader.n - 1}", file=reader.fnames[-1]
+        )
     root: Tree = {}
     for number, path in enumerate(paths):
         *folders, name = path.split("/")

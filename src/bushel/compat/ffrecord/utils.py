@@ -1,9 +1,10 @@
-"""Writing any sequence of bytes into FFRecord files."""
+"""Write any sequence of bytes into FFRecord files."""
 
 from __future__ import annotations
 
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
@@ -19,56 +20,47 @@ _PROCESSES = 16
 
 
 class Records(Protocol):
-    """What `dump` writes: records by number."""
+    """A sequence of records: a length, and bytes by number."""
 
-    def __len__(self) -> int:
-        """Number of records."""
-        ...
-
-    def __getitem__(self, index: int, /) -> Buffer:
-        """One record."""
-        ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Buffer: ...
 
 
 def dump(dataset: Records, fname: PathLike, nfiles: int, verbose: bool = False) -> None:
     """Write records into one file, or into the files `PART_00000.ffr` and so on of a folder.
 
-    Several files are written by up to 16 processes, which are forked and so share the dataset as it is.
+    Up to 16 processes write several files. They are forked, so the dataset need not be picklable.
 
     Args:
-        dataset: The records; anything with a length and bytes by number.
-        fname: The file, ending in `.ffr`; with several files the folder.
-        nfiles: Number of files. There are fewer, and a warning, where the records do not fill so many.
+        dataset: The records: an object with a length and bytes by number.
+        fname: The file, ending in `.ffr`; for several files the folder.
+        nfiles: Number of files. If the records do not fill them, there are fewer files and a warning.
         verbose: Whether to print the name of each finished file.
 
     Raises:
         ValueError: `nfiles` is less than 1.
-        Exception: What the dataset or the writer raised, in the first file in which one did. Files that are finished
-            stay.
+        Exception: The dataset or the writer failed. Finished files stay.
     """
     if nfiles < 1:
-        raise ValueError(f"records go into 1 file or more, not {nfiles}")
+        raise ValueError(f"nfiles must be at least 1, not {nfiles}")
     n = len(dataset)
     if nfiles == 1:
         _write(dataset, range(n), Path(fname), verbose)
         return
     each = max(-(-n // nfiles), 1)
-    stretches = [range(start, min(start + each, n)) for start in range(0, n, each)] or [range(0)]
-    if len(stretches) != nfiles:
-        warnings.warn(f"Split into {len(stretches)} files rather than {nfiles} files", stacklevel=2)
+    parts = [range(start, min(start + each, n)) for start in range(0, n, each)] or [range(0)]
+    if len(parts) != nfiles:
+        warnings.warn(f"Split into {len(parts)} files rather than {nfiles} files", stacklevel=2)
     folder = Path(fname)
     folder.mkdir(parents=True, exist_ok=True)
-    workers = min(_PROCESSES, len(stretches), max(cpu_count(), 2))
+    workers = min(_PROCESSES, len(parts), max(cpu_count(), 2))
     with ProcessPoolExecutor(workers, get_context("fork"), _inherit, (dataset,)) as pool:
-        parts = [
-            pool.submit(_write_inherited, rows, folder / f"PART_{number:05d}.ffr", verbose)
-            for number, rows in enumerate(stretches)
-        ]
-        for part in parts:
-            part.result()
+        paths = [folder / f"PART_{number:05d}.ffr" for number in range(len(parts))]
+        list(pool.map(_write_inherited, parts, paths, repeat(verbose)))
 
 
-_inherited: list[Records] = []  # of a forked process: a dataset need not be picklable
+_inherited: list[Records] = []
+"""The dataset, in a forked process."""
 
 
 def _inherit(dataset: Records) -> None:

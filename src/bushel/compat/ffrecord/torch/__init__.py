@@ -1,7 +1,4 @@
-"""FFRecord's own datasets and loader for PyTorch.
-
-A dataset takes a list of indices and gives a list of samples, so that a batch is one read.
-"""
+"""FFRecord's datasets and loader for PyTorch: a list of indices is a batch, and one read."""
 
 from bushel.compat.ffrecord.torch.dataloader import DataLoader
 from bushel.compat.ffrecord.torch.dataset import ConcatDataset, Dataset, ReaderRegistry, Subset

@@ -1,4 +1,4 @@
-"""PyTorch's loader, for datasets of batches, that can begin in the middle of an epoch."""
+"""PyTorch's loader for datasets that are read in batches, which can start in the middle of an epoch."""
 
 from __future__ import annotations
 
@@ -15,27 +15,13 @@ __all__ = ["DataLoader"]
 
 
 class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # without PyTorch
-    """PyTorch's `DataLoader`, with `set_step`, whose workers are forked.
+    """PyTorch's `DataLoader` with `set_step`, and with forked workers. Batches of `Dataset` objects are one read.
 
-    It takes datasets of this module and any other; of the former a batch is one read.
+    Arguments are those of PyTorch; `prefetch_factor` is ignored without workers. To resume an epoch with `shuffle`,
+    seed the generator as it was seeded for that epoch.
 
     Args:
-        dataset: As for PyTorch.
-        batch_size: As for PyTorch.
-        shuffle: As for PyTorch.
-        sampler: As for PyTorch.
-        batch_sampler: As for PyTorch.
-        num_workers: As for PyTorch.
-        collate_fn: As for PyTorch.
-        pin_memory: As for PyTorch.
-        drop_last: As for PyTorch.
-        timeout: As for PyTorch.
-        worker_init_fn: As for PyTorch.
-        generator: As for PyTorch. To resume an epoch with `shuffle`, seed it as it was seeded for that epoch.
-        prefetch_factor: As for PyTorch; without workers it does nothing.
-        persistent_workers: As for PyTorch.
         skippable: Whether `set_step` can be called.
-        options: What else PyTorch takes.
     """
 
     def __init__(
@@ -81,33 +67,30 @@ class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # 
         )
 
     def set_step(self, step: int) -> None:
-        """Leave out the first batches of every epoch from now on; none of their samples is read.
+        """Skip the first `step` batches of every epoch from now on, without reading them; 0 skips none.
 
-        The loader is shorter by so many. Reset it with 0 before the next epoch.
-
-        Args:
-            step: Number of batches.
+        The length of the loader shrinks by `step`. Reset it to 0 before the next epoch.
 
         Raises:
-            ValueError: There are not more batches than that.
+            ValueError: `step` is not less than the number of batches.
             RuntimeError: The loader is not skippable, or the dataset is an `IterableDataset`.
         """
         if not self._skippable:
-            raise RuntimeError("this loader cannot skip steps: it needs skippable=True and a dataset with indices")
+            raise RuntimeError("this loader cannot skip batches: it needs skippable=True and a map-style dataset")
         batches = len(super()._index_sampler)
         if not 0 <= step < max(batches, 1):
-            raise ValueError(f"step {step} of {batches} batches: give 0 to {max(batches, 1) - 1}")
+            raise ValueError(f"step {step} of {batches} batches: use 0 to {max(batches, 1) - 1}")
         self._step = step
 
     @property
     def _index_sampler(self) -> Any:
-        """PyTorch takes the numbers of each batch from here, and its length."""
+        """The sampler from which PyTorch takes the indices of each batch, and its length."""
         sampler = super()._index_sampler
-        return _From(self, sampler) if self._indexed else sampler
+        return _RestOf(self, sampler) if self._indexed else sampler
 
 
-class _From:
-    """What a sampler yields behind the step that its loader is set to."""
+class _RestOf:
+    """A sampler without the batches that its loader skips."""
 
     def __init__(self, loader: DataLoader, sampler: Any) -> None:
         self._loader, self._sampler = loader, sampler

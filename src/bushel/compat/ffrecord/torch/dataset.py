@@ -1,4 +1,4 @@
-"""Datasets of batches of indices."""
+"""Datasets that are read in batches."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["ConcatDataset", "Dataset", "ReaderRegistry", "Subset"]
 
 
 class ReaderRegistry:
-    """An object that knows the readers among its attributes, and those of attributes that are such objects."""
+    """An object that finds the readers among its attributes, and in attributes that are such objects."""
 
     def ffreaders(self) -> list[FileReader]:
-        """The readers: its own first, then those of its attributes."""
+        """Return its own readers, then the readers of its attributes."""
         values = list(vars(self).values())
         readers = [value for value in values if isinstance(value, FileReader)]
         for value in values:
@@ -27,13 +27,9 @@ class ReaderRegistry:
 
 
 class Dataset(TorchDataset[Any], ReaderRegistry):  # type: ignore[misc, unused-ignore]  # without PyTorch
-    """The records of files, in batches. Inherit from it and define `process`.
+    """The records of files, in batches; arguments as for `FileReader`. Subclasses define `process`.
 
-    Also a dataset for PyTorch's own loader, which then reads a batch at a time, too.
-
-    Args:
-        fnames: As for `FileReader`.
-        check_data: As for `FileReader`.
+    PyTorch's own loader reads it in batches too.
     """
 
     def __init__(self, fnames: PathLike | Sequence[PathLike], check_data: bool = True) -> None:
@@ -41,17 +37,14 @@ class Dataset(TorchDataset[Any], ReaderRegistry):  # type: ignore[misc, unused-i
         self.reader = FileReader(fnames, check_data)
 
     def __len__(self) -> int:
-        """Number of samples."""
+        """Return the number of samples."""
         return self.reader.n
 
     def __getitem__(self, indices: Any) -> Any:
-        """What `process` makes of a batch of records.
-
-        Args:
-            indices: A list of numbers.
+        """Read a batch of records, by a list of indices, and return the result of `process`.
 
         Raises:
-            TypeError: It is no list.
+            TypeError: `indices` is not a list.
             RecordIndexError, DamagedRecordError: As `FileReader.read`.
         """
         if not isinstance(indices, (list, tuple)):
@@ -59,55 +52,39 @@ class Dataset(TorchDataset[Any], ReaderRegistry):  # type: ignore[misc, unused-i
         return self.process(list(indices), self.reader.read(indices))
 
     def __getitems__(self, indices: Sequence[int]) -> Any:
-        """A batch, as PyTorch asks for it."""
+        """Read a batch for PyTorch's loader."""
         return self[list(indices)]
 
     def __add__(self, other: Any) -> ConcatDataset:  # type: ignore[override, unused-ignore]
-        """Both, one after another."""
+        """Return the concatenation of both."""
         return ConcatDataset([self, other])
 
     def process(self, indices: list[int], data: list[Record]) -> Any:
-        """Make samples of a batch of records; define it in your class.
-
-        Args:
-            indices: The numbers of the records.
-            data: uint8[length] of each.
-
-        Returns:
-            A list of samples, which goes into `collate_fn`.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has to define process(indices, data)")
+        """Turn a batch of records (uint8[length] each) into a list of samples for `collate_fn`. Subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} must define process(indices, data)")
 
 
 class Subset(Dataset):
-    """Some samples of a dataset.
-
-    Args:
-        dataset: The whole.
-        indices: Numbers of its samples, in any order.
-    """
+    """The samples of a dataset with these indices, in any order."""
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
     def __len__(self) -> int:
-        """Number of samples."""
+        """Return the number of samples."""
         return len(self.indices)
 
     def __getitem__(self, indices: Any) -> Any:
-        """A batch of the samples with these numbers in the subset."""
+        """Read a batch, by indices into the subset."""
         return self.dataset[[self.indices[index] for index in indices]]
 
 
 class ConcatDataset(Dataset):
-    """Datasets, one after another.
-
-    Args:
-        datasets: At least one.
+    """Several datasets, one after another.
 
     Raises:
-        ValueError: There is none.
-        TypeError: One is no `Dataset`.
+        ValueError: `datasets` is empty.
+        TypeError: An item is not a `Dataset`.
     """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
@@ -116,25 +93,23 @@ class ConcatDataset(Dataset):
             raise ValueError("datasets should not be empty")
         for dataset in self.datasets:
             if not isinstance(dataset, Dataset):
-                raise TypeError(f"{type(dataset).__name__} is no ffrecord.torch.Dataset")
+                raise TypeError(f"{type(dataset).__name__} is not an ffrecord.torch.Dataset")
         self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
 
     def __len__(self) -> int:
-        """Number of samples."""
+        """Return the number of samples."""
         return self.cumulative_sizes[-1]
 
     def __getitem__(self, indices: Any) -> Any:
-        """A batch, read from each dataset at once.
-
-        Args:
-            indices: A list of numbers, repeated or not; negative ones count from the end.
+        """Read a batch with one read per dataset. Indices may be repeated; negative ones count from the end.
 
         Raises:
-            IndexError: There is no such sample.
+            IndexError: An index is out of range.
         """
         wanted = np.asarray(indices, np.int64).reshape(-1)
         if len(wanted) and not (-len(self) <= wanted.min() and wanted.max() < len(self)):
-            raise IndexError(f"index {wanted.min() if wanted.min() < 0 else wanted.max()} of {len(self)} samples")
+            wrong = wanted.min() if wanted.min() < -len(self) else wanted.max()
+            raise IndexError(f"index {wrong} is out of range: there are {len(self)} samples")
         wanted = np.where(wanted < 0, wanted + len(self), wanted)
         numbers = np.searchsorted(self.cumulative_sizes, wanted, side="right")
         samples: list[Any] = [None] * len(wanted)
@@ -147,5 +122,5 @@ class ConcatDataset(Dataset):
         return samples
 
     def ffreaders(self) -> list[FileReader]:
-        """The readers of all datasets."""
+        """Return the readers of all datasets."""
         return [reader for dataset in self.datasets for reader in dataset.ffreaders()]
