@@ -63,15 +63,7 @@ def url_to_cache_name(url: str, ndir: int = 0) -> str:
 
 
 class LRUCleanup:
-    """Removal of the oldest files of a folder, down to `cache_size` bytes.
-
-    Args:
-        cache_dir: The folder.
-        cache_size: Bytes that may stay.
-        keyfn: Age of a path; the smallest is removed first.
-        verbose: Whether to print what is removed.
-        interval: Seconds between two clean-ups; None: clean up at each call.
-    """
+    """Removal of the oldest files of a folder (by `keyfn`), down to `cache_size` bytes, once per `interval` seconds."""
 
     def __init__(
         self,
@@ -155,15 +147,8 @@ class StreamingOpen:
 class FileCache:
     """A stage that downloads remote shards into a folder, once: `{"url": …}` gets a `local_path`.
 
-    Args:
-        cache_dir: The folder.
-        url_to_name: A function from a URL to the file name of its copy.
-        verbose: Whether to print what is downloaded.
-        validator: Returns whether a copy is valid; None: copies are not checked.
-        handler: What to do about a shard that cannot be downloaded.
-        cache_size: Bytes of the folder; -1 for no limit.
-        cache_cleanup_interval: Seconds between two checks of its size.
-        allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+    `validator` returns whether a copy is valid; a `cache_size` of -1 means no limit. The other arguments are those of
+    the original; `allow_commands` is that of `gopen`.
     """
 
     def __init__(

@@ -120,11 +120,7 @@ def _check_urls(urls: list[str]) -> list[str]:
 
 
 class SimpleShardList(IterableDataset):
-    """Shards in the given order, or shuffled.
-
-    Args:
-        urls: A list, or text with braces.
-        seed: None: as given. A number: always in the same shuffled order. True: in a new random order.
+    """Shards in the given order, or shuffled: a number as `seed` gives always the same order, True a random one.
 
     Raises:
         ValueError: There are no shards.
@@ -173,16 +169,7 @@ def non_empty(src: Iterable[Any]) -> Iterator[Any]:
 
 
 class ResampledShards(IterableDataset):
-    """Shards chosen at random, with replacement.
-
-    Args:
-        urls: A list, or text with braces.
-        nshards: Number of shards of an epoch.
-        seed: A part of the seed of the order.
-        worker_seed: Returns a number that differs between workers and ranks.
-        deterministic: Whether the order depends only on seed, worker and epoch.
-        max_urls: Maximum number of URLs.
-        empty_check: Ignored: it is always an error if there are no shards.
+    """Shards chosen at random, with replacement; if `deterministic`, only by seed, worker and epoch.
 
     Raises:
         ValueError: There are no shards.

@@ -139,14 +139,10 @@ def group_by_keys(
     suffixes: Iterable[str] | None = None,
     handler: Handler = reraise_exception,
 ) -> Iterator[Sample]:
-    """Group adjacent files that have the same key.
+    """Group adjacent files of `tar_file_expander` that have the same key.
 
-    Args:
-        data: Files as `tar_file_expander` yields them.
-        keys: A function from a name to key and extension.
-        lcase: Whether extensions become lower case.
-        suffixes: Extensions to keep. Default: all.
-        handler: What to do about a second file with the same key and extension (which is left out) and other errors.
+    `keys` splits a name into key and extension. The handler also gets the error of a second file with the same key and
+    extension, which is left out.
     """
     current: Sample | None = None
     wanted = None if suffixes is None else frozenset(suffixes)

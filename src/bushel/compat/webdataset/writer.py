@@ -37,17 +37,13 @@ _COMPRESSORS: dict[Any, Callable[[Any], Any]] = {
 
 
 class TarWriter:
-    """A writer of samples into one archive.
+    """A writer of samples into one archive. Arguments that are not listed are those of the original.
 
     Args:
         fileobj: A path, whose file gets its name when it is complete; a URL for `gopen`; or a binary file object, which
             is left open.
-        user: Name of the owner of all files, as the original's.
-        group: Name of the group of all files.
-        mode: Permissions of all files.
         compress: `"gz"` (or True), `"bz2"`, `"xz"`, or False. Default: by the file name.
         encoder: True: by extension; False: values are bytes; a dict of encoders by extension; or a function.
-        keep_meta: Whether fields whose names start with `_` are written.
         mtime: Time of all files in seconds. Default: now, as an integer. A float adds 1 KiB to each file.
         format: `tarfile`'s `USTAR_FORMAT`, `GNU_FORMAT` or `PAX_FORMAT`, or the name of one. Default: pax.
         allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
@@ -231,17 +227,10 @@ class _Part:
 
 
 class ShardWriter:
-    """A writer of samples into shards of limited size.
+    """A writer of samples into shards of limited size, named by a pattern such as `train-%06d.tar`.
 
-    Args:
-        pattern: Path with a place for the number of a shard: `train-%06d.tar`.
-        maxcount: Samples of a shard.
-        maxsize: Bytes of the fields of a shard, after which the next one starts.
-        post: Called with the name of each finished shard.
-        start_shard: Number of the first shard.
-        verbose: Whether to print the names of shards.
-        opener: Opens a shard for writing; `ShardWriter` closes it.
-        **kw: As for `TarWriter`.
+    The next shard starts after `maxcount` samples or `maxsize` bytes of fields. `post` is called with the name of each
+    finished shard, `opener` opens a shard for writing. The other arguments are those of `TarWriter`.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class Dataset(TorchDataset[Any], ReaderRegistry):  # type: ignore[misc, unused-i
         return ConcatDataset([self, other])
 
     def process(self, indices: list[int], data: list[Record]) -> Any:
-        """Turn a batch of records (uint8[length] each) into a list of samples for `collate_fn`. Subclasses define it."""
+        """Turn a batch of records (uint8[length] each) into samples for `collate_fn`. Subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define process(indices, data)")
 
 

@@ -110,13 +110,11 @@ class ShardListDataset:
 
     Args:
         shards: An index (a URL, or a file object), or a list of `{"url": …, "nsamples": …}`.
-        cache_size: Ignored.
-        cache_dir: Folder of the copies of remote shards, by their names.
+        cache_dir: Folder of the copies of remote shards, by their names. `cache_size` and `keep` are ignored.
         lru_size: Number of shards to keep open.
         dataset_name: Name of a dataset whose index has none.
         localname: A function from a URL to the path of its copy, which gets the suffix `.tar` if it has none.
         transformations: `"PIL"`, `"numpy"`, a function of samples, or a list of these.
-        keep: Ignored: copies are kept.
         base: Base of relative URLs. Default: the URL of the index.
         options: Entries that replace those of the index.
         allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.

@@ -51,14 +51,7 @@ class _RangeSampler:
 
 
 class ShardListSampler(_RangeSampler):
-    """Positions shuffled within their shards; the shards are shuffled too, from the second epoch on.
-
-    Args:
-        dataset: A `ShardListDataset`.
-        lengths: Number of samples of each shard. Default: those of the dataset.
-        seed: Seed of the order, with the epoch.
-        shufflefirst: Whether shards are shuffled in the first epoch too.
-    """
+    """Positions of a dataset, shuffled within shards; the shards are shuffled too, from the second epoch on."""
 
     def __init__(
         self, dataset: _Sharded, *, lengths: Sequence[int] | None = None, seed: int = 0, shufflefirst: bool = False
@@ -73,14 +66,7 @@ ShardedSampler = ShardListSampler
 class ChunkedSampler(_RangeSampler):
     """Positions shuffled within chunks; the chunks are shuffled too, from the second epoch on.
 
-    Args:
-        dataset: An object with a length.
-        dslength_per_replica: Number of positions to report, if greater than 0.
-        num_samples: Number of positions, or a range (first, end). Default: all.
-        chunksize: Positions of a chunk.
-        seed: Seed of the order, with the epoch.
-        shuffle: Whether to shuffle at all.
-        shufflefirst: Whether chunks are shuffled in the first epoch too.
+    `num_samples` is a number of positions or a range (first, end); `dslength_per_replica` is the length to report.
     """
 
     def __init__(
