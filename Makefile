@@ -14,10 +14,10 @@ help:  ## list the targets
 demo: $(READY)  ## pack photos into all five containers, verify them, read them at random, iterate over them
 	$(PYTHON_OF_VENV) examples/demo.py
 
-test: lint installed  ## what must pass before a change goes in: linters, types, an installation, all tests
+test: lint installed  ## linters, types, an installation and all tests; must pass before every change
 	$(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 
-coverage: $(READY)  ## all tests, with the branches counted that they pass; too few are an error
+coverage: $(READY)  ## all tests, with branch coverage; fails if it is too low
 	rm -rf build/coverage && mkdir -p build/coverage
 	$(PYTHON_OF_VENV) -m coverage run -m pytest -n auto --durations=20
 	$(PYTHON_OF_VENV) -m coverage combine --quiet
@@ -28,14 +28,14 @@ lint: $(READY)  ## ruff and mypy --strict
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 
-installed: $(READY)  ## install the package as users do, without what only developers have, and run the demo with that
+installed: $(READY)  ## install the package as users do, without development tools, and run the demo
 	rm -rf build/installed
 	$(PYTHON_OF_VENV) -m venv build/installed
 	build/installed/bin/python -m pip install --quiet --disable-pip-version-check \
 		--config-settings=build-dir=build/installed/cmake .
 	build/installed/bin/python examples/demo.py --quick
 
-bench: $(READY) ceiling  ## a small form of every benchmark; docs/benchmarks.md tells of the whole
+bench: $(READY) ceiling  ## a small form of every benchmark (docs/benchmarks.md describes the full form)
 	$(PYTHON_OF_VENV) benchmarks/reads.py --small --out .bench/reads.json
 	$(PYTHON_OF_VENV) benchmarks/opening.py --small --out .bench/opening.json
 	$(PYTHON_OF_VENV) benchmarks/packing.py --small --out .bench/packing.json
@@ -54,20 +54,20 @@ kernels:  ## compile the C++ again
 	rm -f $(READY)
 	$(MAKE) $(READY)
 
-interop-env: $(READY)  ## environments that hold the original packages, in .interop
+interop-env: $(READY)  ## make environments with the original packages, in .interop
 	$(PYTHON_OF_VENV) interop/environments.py
 
 interop: interop-env  ## tests against the original packages
 	$(PYTHON_OF_VENV) -m pytest -m interop
 
-object-store:  ## start an S3 server on loopback (Ceph's, installed if missing); scripts/object_store.sh stop ends it
+object-store:  ## start an S3 server on loopback (Ceph, installed if missing); stop it with scripts/object_store.sh stop
 	scripts/object_store.sh start
 
 cloud: $(READY) object-store  ## tests against S3, Azure Blob Storage (Azurite) and nginx, which are installed if missing
 	scripts/object_store.sh others
 	$(PYTHON_OF_VENV) -m pytest -m cloud tests/cloud; status=$$?; scripts/object_store.sh stop; exit $$status
 
-nightly: $(READY)  ## every test but interop and cloud, with many more examples
+nightly: $(READY)  ## all tests except interop and cloud, with many more examples
 	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud"
 
 fuzz: $(READY)  ## damaged files with many more examples; then libFuzzer on the JPEG decoders for FUZZ_SECONDS (60)
@@ -77,7 +77,7 @@ fuzz: $(READY)  ## damaged files with many more examples; then libFuzzer on the 
 sanitize: $(READY)  ## tests of the kernels under AddressSanitizer and UndefinedBehaviorSanitizer
 	scripts/sanitize.sh
 
-clean:  ## remove everything that was made, environments too
+clean:  ## remove all build products and environments
 	rm -rf .venv .interop .cloud .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP) $(MODULES)

@@ -43,12 +43,12 @@ console = Console(highlight=False)
 
 
 class MismatchError(Exception):
-    """What came out of a container is not what went in."""
+    """The samples read from a container differ from the ones written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Photo:
-    """A JPEG file, the key under which it is packed, and the number of its folder."""
+    """A JPEG file with its key and the number of its folder."""
 
     path: Path
     key: str
@@ -57,7 +57,7 @@ class Photo:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was measured of one container."""
+    """The measurements of one container."""
 
     info: bushel.Info
     packed: float
@@ -66,7 +66,7 @@ class Result:
 
 
 def find_photos(folder: Path) -> list[Photo]:
-    """The JPEG files under a folder, in the order of their names. Keys have no dots: in a tar, these end a key."""
+    """Return the JPEG files of a folder, sorted. Keys have no dots, because a dot ends the key in a tar."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     if not paths:
         raise FileNotFoundError(f"there are no JPEG files in {folder}")
@@ -76,7 +76,7 @@ def find_photos(folder: Path) -> list[Photo]:
 
 
 def generate_photos(folder: Path, count: int) -> list[Photo]:
-    """Colour gradients with noise, as JPEG files: for a machine that has no photos at hand."""
+    """Generate JPEG files of colour gradients with noise, for a machine without photos."""
     generator = np.random.default_rng(0)
     for number in range(count):
         height, width = generator.integers(120, 400, 2).tolist()
@@ -91,7 +91,7 @@ def generate_photos(folder: Path, count: int) -> list[Photo]:
 
 
 def choose_photos(folder: Path | None, scratch: Path, limit: int | None) -> list[Photo]:
-    """The photos to pack: of the folder that was named, else the sample photos, else generated ones."""
+    """Return the photos to pack: from the given folder, else the sample photos, else generated ones."""
     if folder is None and SAMPLE_PHOTOS.is_dir():
         folder = SAMPLE_PHOTOS
     if folder is None:
@@ -104,12 +104,12 @@ def choose_photos(folder: Path | None, scratch: Path, limit: int | None) -> list
 
 
 def thumbnail(image: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Scale an image to SIDE × SIDE × 3, so that images of any size make a batch."""
+    """Scale an image to SIDE × SIDE × 3, so that images of any size fit into one batch."""
     return np.asarray(Image.fromarray(image).convert("RGB").resize((SIDE, SIDE), reducing_gap=2.0))
 
 
 def pack(photos: list[Photo], out: Path, container: str) -> None:
-    """Write the photos as they are into a dataset."""
+    """Write the photos into a dataset without encoding them again."""
     with bushel.Writer(out, SPEC, container=container) as writer:
         for photo in photos:
             writer.append({"image": photo.path.read_bytes(), "label": photo.label}, key=photo.key)
@@ -128,14 +128,14 @@ def check_content(dataset: bushel.Dataset, photos: list[Photo]) -> None:
 
 
 def read_at_random(dataset: bushel.Dataset) -> None:
-    """Read READS photos as stored, READ_BATCH in a call."""
+    """Read the stored bytes of READS photos, READ_BATCH per call."""
     positions = np.random.default_rng(0).integers(0, len(dataset), (READS // READ_BATCH, READ_BATCH))
     for batch in positions:
         dataset.read(batch, decode=False)
 
 
 def iterate(dataset: bushel.Dataset) -> list[tuple[list[str], int]]:
-    """Iterate shuffled epochs; for each, the keys in the order in which they came, and a CRC-32 of all pixels."""
+    """Iterate over shuffled epochs. Return for each the keys in order and a CRC-32 of all pixels."""
     loader = bushel.Loader(dataset, BATCH, shuffle=True, seed=0, transforms={"image": [thumbnail]})
     epochs = []
     for _ in range(EPOCHS):
@@ -149,7 +149,7 @@ def iterate(dataset: bushel.Dataset) -> list[tuple[list[str], int]]:
 
 
 def check_epochs(epochs: list[tuple[list[str], int]], photos: list[Photo]) -> None:
-    """Every epoch has every photo once, and no two epochs have one order."""
+    """Check that every epoch has every photo once, and that all orders differ."""
     if any(sorted(keys) != sorted(photo.key for photo in photos) for keys, _ in epochs):
         raise MismatchError("an epoch does not hold every photo exactly once")
     if len(photos) > BATCH and len({tuple(keys) for keys, _ in epochs}) != EPOCHS:
@@ -158,7 +158,7 @@ def check_epochs(epochs: list[tuple[list[str], int]], photos: list[Photo]) -> No
 
 @contextmanager
 def step(what: str) -> Iterator[list[float]]:
-    """Print a line for a step and how long it took; the seconds are put into the list."""
+    """Print a step and its duration, and append the seconds to the list."""
     seconds: list[float] = []
     start = time.perf_counter()
     yield seconds
@@ -167,7 +167,7 @@ def step(what: str) -> Iterator[list[float]]:
 
 
 def run(photos: list[Photo], root: Path) -> dict[str, Result]:
-    """Do the whole job with every container."""
+    """Run all steps with every container."""
     results: dict[str, Result] = {}
     first_epochs: list[tuple[list[str], int]] = []
     for container in CONTAINERS:
@@ -195,7 +195,7 @@ def run(photos: list[Photo], root: Path) -> dict[str, Result]:
 
 
 def compare(photos: list[Photo], root: Path) -> None:
-    """One key gives the same bytes from all containers, and the same pixels."""
+    """Check that a key gives the same bytes and pixels in all containers."""
     key = photos[len(photos) // 2].key
     datasets = [bushel.open(root / container) for container in CONTAINERS]
     images = [dataset.read([dataset.position(key)], ["image"], decode=False)[0]["image"] for dataset in datasets]
@@ -208,7 +208,7 @@ def compare(photos: list[Photo], root: Path) -> None:
 
 
 def print_table(results: dict[str, Result]) -> None:
-    """Print what was measured."""
+    """Print the measurements."""
     table = Table("container")
     for heading in ("files", "bytes", "pack samples/s", "random reads/s", "epoch img/s"):
         table.add_column(heading, justify="right")
@@ -224,7 +224,7 @@ def print_table(results: dict[str, Result]) -> None:
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the demo with the options of the command line."""
     parser = argparse.ArgumentParser(description="Pack photos into all five containers, and use them.")
     parser.add_argument("--photos", type=Path, metavar="FOLDER", help="pack the JPEG files of this folder")
     parser.add_argument("--keep", type=Path, metavar="OUT", help="leave the five datasets in this folder")

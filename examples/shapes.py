@@ -1,4 +1,4 @@
-"""A small data set for the other examples: JPEG images of bright discs and squares on noise, generated."""
+"""Generate a small dataset for the other examples: JPEG images of bright discs and squares on noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLASSES = ("disc", "square")
 
 
 def write_shapes(path: Path, samples: int = 512) -> None:
-    """Write the data set, unless it is there."""
+    """Write the dataset if it does not exist."""
     if path.exists():
         return
     rng = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def write_shapes(path: Path, samples: int = 512) -> None:
 
 
 def open_shapes(path: Path) -> bushel.Dataset:
-    """Write the data set if it is not there, and open it."""
+    """Write the dataset if it does not exist, and open it."""
     write_shapes(path)
     return bushel.open(path)
 

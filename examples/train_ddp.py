@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 2 examples/train_ddp.py run
 
-Rank and number of ranks are found out from torch.distributed. Each rank loads its part of every global batch, and each
-sample of an epoch is loaded by one of them; `pad="wrap"` gives all ranks equally many batches, as they wait for each
+The loader takes rank and world size from torch.distributed. Each rank loads its part of every global batch, so every
+sample of an epoch is loaded once. `pad="wrap"` gives all ranks the same number of batches, because they wait for each
 other.
 """
 
@@ -70,9 +70,9 @@ def train(folder: Path) -> None:
 
 
 def main() -> None:
-    """Join the other ranks, train, and leave them."""
+    """Join the process group, train, and leave it."""
     parser = argparse.ArgumentParser(description="Data-parallel training.")
-    parser.add_argument("folder", type=Path, help="for the data set")
+    parser.add_argument("folder", type=Path, help="folder of the dataset")
     folder = parser.parse_args().folder
     dist.init_process_group("gloo")
     train(folder)

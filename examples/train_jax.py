@@ -23,14 +23,14 @@ Parameters = dict[str, jax.Array]
 
 
 def loss_of(parameters: Parameters, image: jax.Array, label: jax.Array) -> jax.Array:
-    """Cross entropy of a network of one hidden layer."""
+    """Return the cross entropy of a network with one hidden layer."""
     hidden = jax.nn.relu(image.reshape(len(image), -1) @ parameters["first"])
     chosen = jax.nn.log_softmax(hidden @ parameters["second"])
     return -jnp.take_along_axis(chosen, label[:, None], axis=1).mean()
 
 
 def train(parameters: Parameters, image: jax.Array, label: jax.Array) -> tuple[Parameters, jax.Array]:
-    """One step of gradient descent."""
+    """Do one step of gradient descent."""
     loss, gradients = jax.value_and_grad(loss_of)(parameters, image, label)
     return jax.tree.map(lambda value, slope: value - RATE * slope, parameters, gradients), loss
 
@@ -38,7 +38,7 @@ def train(parameters: Parameters, image: jax.Array, label: jax.Array) -> tuple[P
 def main() -> None:
     """Train."""
     parser = argparse.ArgumentParser(description="A training loop in JAX.")
-    parser.add_argument("folder", type=Path, help="for the data set")
+    parser.add_argument("folder", type=Path, help="folder of the dataset")
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
 

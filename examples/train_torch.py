@@ -1,4 +1,4 @@
-"""Train with PyTorch, stop anywhere, and go on as if nothing had happened.
+"""Train with PyTorch, stop at any step, and resume with the same result.
 
     python examples/train_torch.py run                    two epochs, a checkpoint after every tenth step
     python examples/train_torch.py run --stop-after 13    stops there, as a job that is cut short would
@@ -25,7 +25,7 @@ EPOCHS, BATCH, EVERY = 2, 32, 10
 
 
 def make_loader(dataset: bushel.Dataset) -> bushel.Loader:
-    """Crops, resizing, mirroring and normalisation all happen while the JPEGs are decoded."""
+    """Crop, resize, flip and normalise, all while the JPEGs are decoded."""
     return bushel.Loader(
         dataset,
         BATCH,

@@ -33,7 +33,7 @@ def write_shards(folder: Path) -> str:
 
 
 def image_augmentation(image: npt.NDArray[np.uint8]) -> Array:
-    """Grey, a quarter of the size, mirrored at random."""
+    """Return a grey image of a quarter of the size, flipped at random."""
     grey: Array = image.mean(axis=2, dtype=np.float32).reshape(SIDE, 4, SIDE, 4).mean(axis=(1, 3)) / 128 - 1
     return grey[:, ::-1] if np.random.default_rng().random() < 0.5 else grey
 
