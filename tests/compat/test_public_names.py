@@ -39,7 +39,7 @@ EXTENSION_POINTS = frozenset({"bushel.core.order", "bushel.core.parallel"})
 SHARED = frozenset({"bushel.compat.batching"})
 """Modules that several drop-ins share."""
 DROP_INS = ("ffrecord", "granular", "gulpio2", "mxnet", "webdataset")
-UNFINISHED = frozenset({"mxnet"})
+UNFINISHED: frozenset[str] = frozenset()
 
 
 def imports_of(path: Path) -> Iterator[tuple[int, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,6 +29,8 @@ _IM2REC_SEED = 100
 
 Pixels = npt.NDArray[Any]
 """uint8[height, width] or [height, width, 2, 3 or 4], or uint16[height, width]."""
+Resample = Callable[[Pixels, tuple[int, int], int], Pixels]
+"""Resizes an image to (width, height), with an interpolation of 0 to 4."""
 
 _NEAREST, _BILINEAR, _CUBIC, _AREA, _AUTO, _RANDOM = 0, 1, 2, 3, 9, 10
 _FILTERS = (0, 2, 3, 4, 1)
@@ -43,6 +45,7 @@ def im2rec(
     color: int = 1,
     encoding: str = ".jpg",
     inter_method: int = _BILINEAR,
+    resample: Resample | None = None,
 ) -> list[Transform]:
     """Return transforms that do what im2rec does to every image: center crop, resize, convert colours, encode.
 
@@ -58,6 +61,7 @@ def im2rec(
         encoding: `.jpg` or `.png`. The field must have the type `jpg` or `png`.
         inter_method: Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge and area to
             shrink, 10 a random one of the first five. Bilinear is fused into decoding, and is the fastest.
+        resample: Function that resizes images, such as with OpenCV's pixels; by default Pillow's filters.
 
     Returns:
         Transforms for `bushel.pack`. The last one returns encoded bytes.
@@ -79,7 +83,8 @@ def im2rec(
         raise ValueError(f"invalid inter_method={inter_method}: expected 0 to 4, 9 or 10")
     steps: list[Transform] = [_CenterSquare()] if center_crop else []
     if resize is not None:
-        steps.append(_Scale(resize) if inter_method == _BILINEAR else _Interpolate(resize, inter_method))
+        fused = inter_method == _BILINEAR and resample is None
+        steps.append(_Scale(resize) if fused else _Interpolate(resize, inter_method, resample or _resized))
     steps.append(_ConvertColor(color, encoding))
     steps.append(_EncodeJpeg(quality or 95) if encoding == ".jpg" else _EncodePng(3 if quality is None else quality))
     return steps
@@ -132,15 +137,16 @@ class _Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Interpolate:
-    """Resize with one of Pillow's filters."""
+    """Resize with an interpolation by its number."""
 
     resize: int | tuple[int, int]
     method: int
+    resample: Resample
 
     def __call__(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         before = image.shape[1], image.shape[0]
         after = _scaled(self.resize, *before)
-        return image if after == before else _resized(image, after, self._chosen(before, after, rng))
+        return image if after == before else self.resample(image, after, self._chosen(before, after, rng))
 
     def _chosen(self, before: tuple[int, int], after: tuple[int, int], rng: np.random.Generator) -> int:
         if self.method == _RANDOM:

@@ -14,7 +14,7 @@ from tests.sources.folders import picture
 import bushel
 import bushel.compat.mxnet as mx
 from bushel.compat.mxnet.gluon.data.vision import transforms
-from bushel.compat.mxnet.gluon.data.vision.hue import shifted_hue
+from bushel.compat.mxnet.gluon.data.vision.transforms import shifted_hue
 
 IMAGE = picture(3, 40, 50)
 EVERY = [

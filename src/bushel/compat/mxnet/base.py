@@ -1,27 +1,94 @@
-"""Errors: classes of the original that programs catch, each also an error of Bushel's own tree."""
+"""Errors, arrays and batches that all modules share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
 from bushel.errors import BushelError, CodecError, FormatError, SpecError
 
-__all__ = ["DamagedError", "ImageError", "MXNetError", "RecordTooLargeError", "WrongModeError"]
+Array: TypeAlias = npt.NDArray[Any]
 
 
 class MXNetError(BushelError, RuntimeError):
-    """What the original raises for everything that its library reports."""
+    """The original's error for everything that its library reports."""
 
 
 class DamagedError(FormatError, MXNetError, ValueError):
-    """A file or a record is not what its format prescribes."""
+    """A file or a record violates its format."""
 
 
 class RecordTooLargeError(SpecError, MXNetError):
-    """A record has more bytes than the format can say."""
+    """A record has more bytes than the format can store."""
 
 
 class ImageError(CodecError, MXNetError):
-    """Bytes are no image that can be decoded, or an array is none that can be encoded."""
+    """An image cannot be decoded, or an array cannot be encoded as one."""
 
 
 class WrongModeError(AssertionError, ValueError):
-    """Reading from what was opened for writing, or the other way round. The original asserts it."""
+    """A file opened for writing is read, or the other way round. The original asserts it."""
+
+
+class NDArray(np.ndarray[Any, np.dtype[Any]]):
+    """A NumPy array with the conversions that MXNet programs call."""
+
+    def asnumpy(self) -> Array:
+        """Return the same memory as a plain NumPy array."""
+        return self.view(np.ndarray)
+
+    def asscalar(self) -> Any:
+        """Return the only element."""
+        return self.item()
+
+
+def array(source_array: Any, dtype: Any = None) -> NDArray:
+    """Return a copy as an `NDArray`; values that are not an array become float32, as in MXNet."""
+    if dtype is None:
+        dtype = source_array.dtype if isinstance(source_array, np.ndarray) else np.float32
+    return np.array(source_array, dtype).view(NDArray)
+
+
+class DataDesc(NamedTuple):
+    """Name and shape of an array of a batch."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+class DataBatch:
+    """A batch: one array of images (NCHW), one of labels, the number of samples that only fill it, and their ids."""
+
+    def __init__(self, data: list[NDArray], label: Sequence[NDArray] = (), pad: int = 0, index: Any = None) -> None:
+        self.data, self.label, self.pad, self.index = data, label, pad, index
+
+    def __str__(self) -> str:
+        shapes, labels = [one.shape for one in self.data], [one.shape for one in self.label]
+        return f"DataBatch: data shapes: {shapes} label shapes: {labels}"
+
+
+class DataIter:
+    """Base class of iterators: `next` returns a batch or raises StopIteration; `reset` starts again."""
+
+    def __init__(self, batch_size: int = 0) -> None:
+        self.batch_size = batch_size
+
+    def __iter__(self) -> Iterator[DataBatch]:
+        return self
+
+    def __next__(self) -> DataBatch:
+        return self.next()
+
+    def next(self) -> DataBatch:
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Start again."""
+
+    def _provide(self, shape: tuple[int, ...], label_width: int, data_name: str, label_name: str) -> None:
+        labels = (self.batch_size, label_width) if label_width > 1 else (self.batch_size,)
+        self.provide_data = [DataDesc(data_name, (self.batch_size, *shape))]
+        self.provide_label = [DataDesc(label_name, labels)]

@@ -1,48 +1,36 @@
-"""`bushel im2rec` and `bushel rec2idx`: MXNet's command lines, both of the Python tools and of the C++ im2rec."""
+"""`bushel im2rec` and `bushel rec2idx`: MXNet's command lines, of the Python tools and of the C++ im2rec."""
 
 from __future__ import annotations
 
 import argparse
 import errno
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
-from bushel.containers.recordio.idx import format_idx
-from bushel.containers.recordio.scan import scan
+from bushel.containers.recordio import format_idx, scan
 from bushel.ingest import IM2REC_SUFFIXES, ListPlan, PackResult, find_images, list_parts, write_lists
-from bushel.sources.lists import ListLine
 from bushel.storage import as_path, open_file, write_whole
 
 __all__ = ["im2rec", "rec2idx"]
 
-_NATIVE = {
+_NATIVE: dict[str, int | None] = {
     "color": 1,
     "resize": -1,
     "label_width": 1,
     "pack_label": 0,
     "nsplit": 1,
-    "part": None,
+    "part": 0,
     "center_crop": 0,
     "quality": None,
-    "encoding": ".jpg",
     "inter_method": 1,
     "unchanged": 0,
 }
-"""Options of the C++ tool, and what they are when they are not given."""
+"""Numeric options of the C++ tool, with their defaults."""
 
 
 def im2rec(arguments: list[str]) -> int:
-    """Make lists of images, or record files of lists.
-
-    Returns:
-        0; 1 when images could not be packed.
-
-    Raises:
-        FileNotFoundError: There is no image, or no list.
-        ValueError: An option is out of its range.
-    """
+    """Make lists of images, or record files of lists. Return 1 if images could not be packed, else 0."""
     if len(arguments) > 2 and not any(one.startswith("-") for one in arguments[:3]):
         return _native(arguments)
     options = _options().parse_args(arguments)
@@ -50,20 +38,11 @@ def im2rec(arguments: list[str]) -> int:
 
 
 def rec2idx(arguments: list[str]) -> int:
-    """Make an index of a record file, with the keys 0, 1, 2….
-
-    Returns:
-        0.
-
-    Raises:
-        FormatError: The record file is damaged; no index is written.
-    """
-    parser = argparse.ArgumentParser(
-        prog="bushel rec2idx",
-        description="Make an index of a record file, with the keys 0, 1, 2… in the order of the records.",
-    )
-    parser.add_argument("record", help="path to a .rec file")
-    parser.add_argument("index", help="path to the index file, which is replaced if it is there")
+    """Make an index of a record file, with the keys 0, 1, 2…, and return 0."""
+    summary = "Make an index of a record file, with the keys 0, 1, 2… in the order of the records."
+    parser = argparse.ArgumentParser(prog="bushel rec2idx", description=summary)
+    parser.add_argument("record", help="path of the .rec file")
+    parser.add_argument("index", help="path of the index file, which is replaced if it exists")
     options = parser.parse_args(arguments)
     records, _, fault = scan(open_file(as_path(options.record)))
     if fault is not None:
@@ -78,26 +57,26 @@ def _options() -> argparse.ArgumentParser:
         prog="bushel im2rec",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         description="Make lists of the images in a folder (--list), or record files of these lists.",
-        epilog="Exit codes: 0 fine, 1 images could not be packed (each is noted in NAME.rec.errors.jsonl), 2 wrong "
-        "use. The C++ tool's form works too: bushel im2rec image.list root output.rec resize=256 quality=90 …",
+        epilog="Exit codes: 0 fine, 1 images could not be packed (NAME.rec.errors.jsonl lists them), 2 wrong use. The "
+        "C++ tool's form works too: bushel im2rec image.list root output.rec resize=256 quality=90 …",
     )
     parser.add_argument("prefix", help="prefix of the lists and record files: PREFIX.lst, PREFIX_0_train.lst …")
     parser.add_argument("root", help="folder of the images")
     lists = parser.add_argument_group("lists")
     lists.add_argument("--list", action="store_true", help="make lists, not record files")
     lists.add_argument("--exts", nargs="+", default=list(IM2REC_SUFFIXES), help="suffixes of images")
-    lists.add_argument("--chunks", type=int, default=1, help="number of chunks to cut the images into")
+    lists.add_argument("--chunks", type=int, default=1, help="number of chunks to divide the images into")
     lists.add_argument("--train-ratio", type=float, default=1.0, help="share of each chunk for training")
     lists.add_argument("--test-ratio", type=float, default=0.0, help="share for testing; the rest is for validation")
-    lists.add_argument("--recursive", action="store_true", help="go into folders; each that has images is a label")
+    lists.add_argument("--recursive", action="store_true", help="descend into folders; each with images is a label")
     lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names")
     records = parser.add_argument_group("record files")
-    records.add_argument("--pass-through", action="store_true", help="keep the bytes of the files as they are")
+    records.add_argument("--pass-through", action="store_true", help="keep the bytes of the files")
     records.add_argument("--resize", type=int, default=0, help="pixels of the shorter edge; 0 to keep the size")
-    records.add_argument("--center-crop", action="store_true", help="cut out the middle square first")
+    records.add_argument("--center-crop", action="store_true", help="crop to the middle square first")
     records.add_argument("--quality", type=int, help="JPEG 1-100 (95 if not given), or PNG compression 0-9 (3)")
     records.add_argument(
-        "--num-thread", type=int, default=1, help="threads, for any number of which the order is that of the list"
+        "--num-thread", dest="num_workers", type=int, default=1, help="threads; the order is always that of the list"
     )
     records.add_argument("--color", type=int, default=1, choices=[-1, 0, 1], help="1 colour, 0 grey, -1 as in the file")
     records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"], help="how images are stored")
@@ -105,23 +84,21 @@ def _options() -> argparse.ArgumentParser:
     return parser
 
 
+_PARAMS = ("pass_through", "resize", "center_crop", "quality", "num_workers", "color", "encoding", "pack_label", "root")
+
+
 def _list(options: argparse.Namespace) -> int:
-    plan = ListPlan(options.chunks, options.train_ratio, options.test_ratio, options.shuffle, im2rec_order=True)
+    plan = ListPlan(options.chunks, options.train_ratio, options.test_ratio, shuffle=options.shuffle, im2rec_order=True)
     lines = list(find_images(options.root, suffixes=options.exts, recursive=options.recursive))
     if not lines:
         hint = "" if options.recursive else ": --recursive looks into its folders"
         raise FileNotFoundError(f"there is no image in {options.root}{hint}")
     if options.recursive:
-        for folder, label in _labels(lines):
+        folders = {int(line.labels[0]): os.path.dirname(line.path) or "." for line in lines}
+        for label, folder in sorted(folders.items()):
             print(folder, label)
     write_lists(os.path.abspath(options.prefix), list_parts(lines, plan))
     return 0
-
-
-def _labels(lines: Iterable[ListLine]) -> list[tuple[str, int]]:
-    """The folder that each label stands for."""
-    found = {int(line.labels[0]): os.path.dirname(line.path) or "." for line in lines}
-    return [(folder, label) for label, folder in sorted(found.items())]
 
 
 def _record(options: argparse.Namespace) -> int:
@@ -133,44 +110,30 @@ def _record(options: argparse.Namespace) -> int:
         wanted = f"in the folder {prefix}" if prefix.is_dir() else f"{prefix}.lst"
         raise FileNotFoundError(f"there is no list {wanted}: --list makes it")
     _check_root(options.root)
-    params = Im2recParams(
-        num_workers=options.num_thread,
-        pass_through=options.pass_through,
-        pack_label=options.pack_label,
-        root=options.root,
-        resize=options.resize,
-        center_crop=options.center_crop,
-        quality=options.quality,
-        color=options.color,
-        encoding=options.encoding,
-    )
+    params = Im2recParams(**{name: getattr(options, name) for name in _PARAMS})
     errors = 0
     for path in found:
         print(f"Creating .rec file from {path} in {folder}")
-        errors += _told(convert(path, folder / f"{path.stem}.rec", params))
+        errors += _report(convert(path, folder / f"{path.stem}.rec", params))
     return 1 if errors else 0
 
 
 def _check_root(root: str) -> None:
-    """Without its folder no image would be found, and record files that are there would become empty."""
+    """Raise an error if the folder is missing: without images, existing record files would become empty."""
     if root and "://" not in root and not os.path.isdir(root):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", root)
 
 
 def _belongs(name: str, start: str) -> bool:
-    """Whether a list has this prefix: `p1` that of `p1.lst` and `p1_0_train.lst`, not of `p10.lst`."""
+    """Return whether a list has this prefix: `p1.lst` and `p1_0_train.lst` have the prefix `p1`, `p10.lst` not."""
     if not name.startswith(start):
         return False
     border = start[-1:] + name[len(start) : len(start) + 1]
     return not (len(border) == 2 and border.isalnum())
 
 
-def _told(packed: PackResult) -> int:
-    """Say what was done; what could not be packed has been logged.
-
-    Returns:
-        The images that could not be packed.
-    """
+def _report(packed: PackResult) -> int:
+    """Print a summary, and return the number of images that could not be packed, which are logged already."""
     print(f"{', '.join(packed.paths)}: {packed.samples} images in {packed.seconds:.1f} s")
     return packed.errors
 
@@ -178,35 +141,32 @@ def _told(packed: PackResult) -> int:
 def _native(arguments: list[str]) -> int:
     listed, root, output, *rest = arguments
     given = dict(one.partition("=")[::2] for one in rest)
+    encoding = given.pop("encoding", ".jpg")
     if unknown := [name for name in given if name not in _NATIVE]:
-        raise ValueError(f"im2rec has no option {unknown[0]!r}: there are {', '.join(_NATIVE)}")
+        raise ValueError(f"im2rec has no option {unknown[0]!r}: there are {', '.join(_NATIVE)} and encoding")
     if not output.endswith(".rec"):
-        raise ValueError(f"the output is called something.rec, not {output}")
-
-    def number(name: str) -> int | None:
-        value = given.get(name, _NATIVE[name])
+        raise ValueError(f"the output must be called something.rec, not {output}")
+    numbers = dict(_NATIVE)
+    for name, value in given.items():
         try:
-            return None if value is None else int(value)
+            numbers[name] = int(value)
         except ValueError:
             raise ValueError(f"{name}={value}: expected a whole number") from None
-
-    parts = number("nsplit") or 1
-    encoding = given.get("encoding", ".jpg")
-    quality = number("quality")
+    parts, quality = numbers["nsplit"] or 1, numbers["quality"]
     params = Im2recParams(
-        pass_through=bool(number("unchanged")),
-        pack_label=bool(number("pack_label")),
+        pass_through=bool(numbers["unchanged"]),
+        pack_label=bool(numbers["pack_label"]),
         parts=parts,
-        part=(number("part") or 0) if parts > 1 else None,
+        part=numbers["part"] if parts > 1 else None,
         root=root,
-        resize=max(number("resize") or 0, 0),
-        center_crop=bool(number("center_crop")),
+        resize=max(numbers["resize"] or 0, 0),
+        center_crop=bool(numbers["center_crop"]),
         quality=3 if encoding == ".png" and quality is not None and quality > 9 else quality,
-        color=number("color") or 0,
+        color=numbers["color"] or 0,
         encoding=encoding,
-        inter_method=number("inter_method") or 0,
+        inter_method=numbers["inter_method"] or 0,
     )
     if not os.path.exists(listed):
         raise FileNotFoundError(f"there is no list {listed}")
     _check_root(root)
-    return 1 if _told(convert(listed, as_path(output), params)) else 0
+    return 1 if _report(convert(listed, as_path(output), params)) else 0

@@ -1,7 +1,4 @@
-"""Images to bytes and back as OpenCV does it, by Bushel's kernels and Pillow. Colours are in the order RGB here.
-
-JPEGs decode to OpenCV's pixels, and encode to OpenCV's bytes.
-"""
+"""Decoding to OpenCV's pixels, and encoding to OpenCV's bytes, but with colours in the order RGB."""
 
 from __future__ import annotations
 
@@ -12,20 +9,16 @@ from typing import Any
 import numpy as np
 
 from bushel import kernels
-from bushel.codecs import get_codec
-from bushel.codecs.base import Buffer, found_bytes
-from bushel.compat.mxnet.base import ImageError
-from bushel.compat.mxnet.ndarray import Array
+from bushel.codecs import Buffer, get_codec
+from bushel.compat.mxnet.base import Array, ImageError
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["COLOUR", "GREY", "UNCHANGED", "decode", "encode", "swapped"]
-
 UNCHANGED, GREY, COLOUR = -1, 0, 1
-"""OpenCV's flags: the pixels of the file; HxW, upright; HxWx3, upright."""
+"""OpenCV's flags: the pixels of the file; HxW; HxWx3. The last two are rotated upright."""
 
 _PNG = b"\x89PNG"
 _LUMA, _PNG_LUMA = (9798, 19235, 3735, 1 << 14), (9797, 19234, 3737, 0)
-"""Parts of red, green and blue, and what is added before rounding down, in 32768ths: OpenCV's, and libpng's."""
+"""Shares of red, green and blue, and an offset before rounding down, in 32768ths: of OpenCV, and of libpng."""
 _UPRIGHT: dict[int, Callable[[Array], Array]] = {
     2: lambda image: image[:, ::-1],
     3: lambda image: image[::-1, ::-1],
@@ -35,33 +28,26 @@ _UPRIGHT: dict[int, Callable[[Array], Array]] = {
     7: lambda image: image[::-1, ::-1].swapaxes(0, 1),
     8: lambda image: image.swapaxes(0, 1)[::-1],
 }
-"""What undoes each Exif orientation."""
+"""Functions that undo the Exif orientations."""
 
 
 def decode(data: Buffer, flag: int = COLOUR, *, tolerant: bool = True) -> Array:
-    """Decode an image.
+    """Decode a JPEG, PNG, WebP, BMP, GIF, TIFF or PPM.
 
     Args:
-        data: A JPEG, PNG, WebP, BMP, GIF, TIFF or PPM.
-        flag: 1 for colour, 0 for grey, both turned as Exif says; -1 for what the file holds, with alpha and 16 bits.
-        tolerant: Let pass what libjpeg only warns of, as OpenCV does: of a JPEG that is cut, the rest is grey.
-
-    Returns:
-        HxWx3 uint8 for 1, HxW uint8 for 0; for -1 HxW, HxWx3 or HxWx4, uint8 or uint16.
-
-    Raises:
-        ImageError: It is no image, or a damaged one.
-        ValueError: There is no such flag.
+        data: The encoded image.
+        flag: 1 for HxWx3, 0 for HxW, both uint8 and upright; -1 for the pixels of the file, with alpha and 16 bits.
+        tolerant: Accept damage of which libjpeg only warns, as OpenCV does: the rest of a truncated JPEG is grey.
     """
     if flag not in (UNCHANGED, GREY, COLOUR):
-        raise ValueError(f"the flag is 1 (colour), 0 (grey) or -1 (as it is), not {flag}")
+        raise ValueError(f"flag must be 1 (colour), 0 (grey) or -1 (unchanged), not {flag}")
     try:
         if bytes(data[:2]) == b"\xff\xd8":
             return _jpeg(data, flag, tolerant)
         luma = _PNG_LUMA if bytes(data[:4]) == _PNG else _LUMA
         return _converted(np.asarray(get_codec("image").decode(data)), flag, luma)
     except (kernels.JpegError, CodecError) as error:
-        raise ImageError(f"no image can be decoded from {found_bytes(data)}: {error}") from error
+        raise ImageError(f"no image can be decoded from {len(data)} bytes: {error}") from error
 
 
 def _jpeg(data: Buffer, flag: int, tolerant: bool) -> Array:
@@ -74,14 +60,14 @@ def _jpeg(data: Buffer, flag: int, tolerant: bool) -> Array:
 
 
 def _luma(data: Buffer) -> Array | None:
-    """The luma that a colour JPEG stores, which conversion from RGB only comes near to; None for a damaged one."""
+    """Return the luma that a colour JPEG stores, which RGB only approximates; None for a damaged JPEG."""
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(data), formats=["JPEG"]) as image:
             image.draft("L", None)
             return np.array(image if image.mode == "L" else image.convert("L"))
-    except Exception:
+    except Exception:  # whatever Pillow raises: the kernel tells what is wrong
         return None
 
 
@@ -92,7 +78,7 @@ def _converted(image: Array, flag: int, luma: tuple[int, int, int, int] = _LUMA)
     if image.dtype == np.uint16:
         image = (image >> 8).astype(np.uint8)
     elif image.dtype != np.uint8:
-        raise CodecError(f"pixels of type {image.dtype} are not 8 or 16 bits")
+        raise CodecError(f"expected pixels of 8 or 16 bits, not {image.dtype}")
     if channels in (2, 4):
         image = image[:, :, :-1]
     if channels in (1, 2):
@@ -107,17 +93,13 @@ def _grey(image: Array, luma: tuple[int, int, int, int]) -> Array:
 
 
 def encode(image: Any, suffix: str = ".jpg", quality: int | None = None) -> bytes:
-    """Encode an image.
+    """Encode an image: uint8 HxW, HxWx1, HxWx3 or HxWx4 (whose alpha a JPEG drops); a PNG also holds uint16 HxW.
 
     Args:
-        image: uint8: HxW, HxWx1, HxWx3, or HxWx4 of which JPEG does not keep the last channel. PNG takes uint16 HxW.
+        image: The pixels.
         suffix: `.jpg`, `.jpeg`, `.png`, or another that Bushel has a codec for (`.webp`, `.bmp`).
-        quality: Of a JPEG, 1 to 100, 95 by default; of a PNG how hard to compress, 0 to 9, 3 by default. What is
-            beyond the bounds means the nearest, as in OpenCV.
-
-    Raises:
-        ImageError: It is no image, or not one of that kind.
-        ValueError: There is no such kind.
+        quality: For a JPEG 1 to 100, by default 95; for a PNG the compression, 0 to 9, by default 3. Other values mean
+            the nearest of these, as in OpenCV.
     """
     pixels = np.asarray(image)
     if pixels.ndim == 3 and pixels.shape[2] == 1:
@@ -133,7 +115,7 @@ def encode(image: Any, suffix: str = ".jpg", quality: int | None = None) -> byte
             return _png(pixels, min(max(3 if quality is None else quality, 0), 9))
         return bytes(get_codec(kind.removeprefix(".")).encode(pixels))
     except SpecError as error:
-        raise ValueError(f"no image is written as {suffix!r}: use .jpg or .png") from error
+        raise ValueError(f"cannot write images as {suffix!r}: use .jpg or .png") from error
     except CodecError as error:
         raise ImageError(str(error)) from error
 
@@ -143,17 +125,17 @@ def _png(pixels: Array, level: int) -> bytes:
 
     deep = pixels.ndim == 2 and pixels.dtype == np.uint16
     if not (deep or pixels.dtype == np.uint8) or pixels.ndim not in (2, 3) or 0 in pixels.shape:
-        raise CodecError(f"a PNG holds images of uint8, not {pixels.dtype} of shape {pixels.shape}")
+        raise CodecError(f"a PNG holds uint8, not {pixels.dtype} of shape {pixels.shape}")
     stream = io.BytesIO()
     try:
         Image.fromarray(np.ascontiguousarray(pixels)).save(stream, "PNG", compress_level=level)
     except (TypeError, ValueError, OSError) as error:
-        raise CodecError(f"a PNG does not hold an image of shape {pixels.shape}: {error}") from error
+        raise CodecError(f"a PNG cannot hold an image of shape {pixels.shape}: {error}") from error
     return stream.getvalue()
 
 
 def swapped(image: Array) -> Array:
-    """RGB to BGR, or back; alpha stays behind, and grey is grey."""
+    """Convert RGB to BGR, or back; alpha stays last, and grey images are unchanged."""
     if image.ndim == 2 or image.shape[2] < 3:
         return image
     return np.ascontiguousarray(image[:, :, [2, 1, 0, *range(3, image.shape[2])]])

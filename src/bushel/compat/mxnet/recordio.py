@@ -1,4 +1,4 @@
-"""`mxnet.recordio`: record files with and without an index, and the image records in them."""
+"""`mxnet.recordio`: record files with and without an index, and image records."""
 
 from __future__ import annotations
 
@@ -12,29 +12,17 @@ from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
-from bushel.compat.mxnet.base import DamagedError, ImageError, MXNetError, RecordTooLargeError, WrongModeError
-from bushel.compat.mxnet.ndarray import Array
+from bushel.compat.mxnet.base import Array, DamagedError, ImageError, MXNetError, RecordTooLargeError, WrongModeError
 from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
-from bushel.containers.recordio.idx import check_key, parse_idx
-from bushel.containers.recordio.records import RecordSink, read_record
-from bushel.containers.recordio.scan import IMAGE_HEADER
+from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
 from bushel.errors import FormatError
 from bushel.storage import File, as_path, open_file
 
-__all__ = [
-    "IRHeader",
-    "MXIndexedRecordIO",
-    "MXNetError",
-    "MXRecordIO",
-    "pack",
-    "pack_img",
-    "unpack",
-    "unpack_img",
-]
+__all__ = ["IRHeader", "MXIndexedRecordIO", "MXNetError", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
 
 _HEADER = struct.Struct("<IfQQ")
 _SMALL = 1 << 16
-"""Bytes of records that are read together with their headers: copying more costs more than a second read."""
+"""Longest record that is read together with its header. Copying a longer one costs more than a second read."""
 
 
 def _damaged(error: FormatError) -> DamagedError:
@@ -42,24 +30,9 @@ def _damaged(error: FormatError) -> DamagedError:
 
 
 class MXRecordIO:
-    """Reads or writes the records of a file one after another.
+    """Reads (`r`), writes (`w`) or appends (`a`) the records of a file, a path, `s3://…` or a path-like object.
 
-    A record is in the file when `write` returns, so it can be read at once and survives a kill.
-
-    Args:
-        uri: The file: a path, `s3://…`, or any path-like object.
-        flag: `r` to read, `w` to write a new file, `a` to add to one.
-
-    Attributes:
-        uri: As given.
-        flag: As given.
-        is_open: Whether it is open.
-        writable: Whether it was opened for writing.
-
-    Raises:
-        ValueError: There is no such flag.
-        FileNotFoundError: There is no such file.
-        DamagedError: With `a`: the file does not end with a whole record.
+    A record is in the file when `write` returns, so it can be read at once, and survives a killed process.
     """
 
     def __init__(self, uri: Any, flag: str) -> None:
@@ -73,7 +46,7 @@ class MXRecordIO:
         self.open()
 
     def open(self) -> None:
-        """Open the file again, at its beginning; with `w` it becomes empty."""
+        """Open the file again at its start; with `w` it becomes empty."""
         if self.flag not in ("r", "w", "a"):
             raise ValueError(f"Invalid flag {self.flag}: use r, w or a")
         if self.writable:
@@ -109,17 +82,12 @@ class MXRecordIO:
         self.close()
 
     def reset(self) -> None:
-        """Begin anew: at the first record when reading; with `w`, an empty file."""
+        """Close and open the file again."""
         self.close()
         self.open()
 
     def write(self, buf: bytes | bytearray | memoryview) -> None:
-        """Add a record.
-
-        Raises:
-            RecordTooLargeError: It has more than 2**29 - 1 bytes.
-            RuntimeError: This is another process than the one that opened the file.
-        """
+        """Append a record."""
         self._append(buf)
 
     def _append(self, buf: bytes | bytearray | memoryview) -> int:
@@ -133,11 +101,7 @@ class MXRecordIO:
             raise RecordTooLargeError(f"{self.uri}: {error}") from error
 
     def read(self) -> bytes | None:
-        """The next record, or None behind the last one.
-
-        Raises:
-            DamagedError: There is no whole record where one should be.
-        """
+        """Return the next record, or None after the last one."""
         file = self._reading()
         return None if self._position >= file.size else self._record(file, self._position)
 
@@ -172,23 +136,9 @@ class MXRecordIO:
 
 
 class MXIndexedRecordIO(MXRecordIO):
-    """Reads records by their keys, or writes records with keys.
+    """Reads records by their keys, or writes records with keys. `bushel rec2idx` makes a missing index.
 
-    Threads may share a reader, and forked processes may go on with it.
-
-    Args:
-        idx_path: The file of keys and offsets.
-        uri: The file of records.
-        flag: `r` to read, `w` to write new files, `a` to add to them.
-        key_type: Of the keys: `int`, `str`, or any function of text.
-
-    Attributes:
-        idx: Key to offset; of a key that comes twice, the last.
-        keys: The keys in the order of the file.
-
-    Raises:
-        FileNotFoundError: One of the files is not there; `bushel rec2idx` makes an index.
-        DamagedError: The index is damaged.
+    Threads may share a reader, and forked processes may continue with it. If a key is repeated, its last record counts.
     """
 
     def __init__(self, idx_path: Any, uri: Any, flag: str, key_type: Callable[[str], Any] = int) -> None:
@@ -217,7 +167,7 @@ class MXIndexedRecordIO(MXRecordIO):
             text = file.read()
         if self.flag == "a" and text and not text.endswith(b"\n"):
             hint = f"run `bushel rec2idx {self.uri} {path}`"
-            raise DamagedError("its last line is cut off", file=str(path), hint=hint)
+            raise DamagedError("the last line is cut off", file=str(path), hint=hint)
         try:
             table = parse_idx(text, str(path))
         except FormatError as error:
@@ -237,25 +187,16 @@ class MXIndexedRecordIO(MXRecordIO):
             self._lines = None
 
     def seek(self, idx: Any) -> None:
-        """Make the record with this key the next one to `read`.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """Make the record with this key the next one to `read`."""
         self._reading()
         self._position = self.idx[idx]
 
     def tell(self) -> int:
-        """The offset at which the next record will be written."""
+        """Return the offset of the next record to be written."""
         return self._writing().position
 
     def read_idx(self, idx: Any) -> bytes:
-        """The record with this key.
-
-        Raises:
-            KeyError: There is none.
-            DamagedError: The index names a place where no whole record is.
-        """
+        """Return the record with this key."""
         file = self._file or self._reading()
         offset = self.idx[idx]
         try:
@@ -265,15 +206,11 @@ class MXIndexedRecordIO(MXRecordIO):
         return record
 
     def write_idx(self, idx: Any, buf: bytes | bytearray | memoryview) -> None:
-        """Add a record with a key.
-
-        Raises:
-            SpecError: A line of the index cannot hold the key: tabs, line breaks, a space in front.
-        """
+        """Append a record with a key, which must not contain tabs, line breaks or a leading space."""
         key = self.key_type(idx)
         name = check_key(str(key))
         offset = self._append(buf)
-        assert self._lines is not None
+        assert self._lines is not None  # open for writing, or _append has raised
         self._lines.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
         self._lines.flush()
         self.idx[key] = offset
@@ -281,14 +218,7 @@ class MXIndexedRecordIO(MXRecordIO):
 
 
 class IRHeader(NamedTuple):
-    """Header of an image record.
-
-    Attributes:
-        flag: Number of values of a label that is a vector; 0 for a single label.
-        label: A number, or a vector of numbers, kept as float32.
-        id: Of the image, 0 to 2**64 - 1.
-        id2: More of it, usually 0.
-    """
+    """Header of an image record; `flag` is the length of a label that is a vector, or 0 for a number."""
 
     flag: int
     label: Any
@@ -300,14 +230,9 @@ class IRHeader(NamedTuple):
 
 
 def pack(header: Any, s: bytes | bytearray | memoryview) -> bytes:
-    """An image record: header, label, and any bytes.
-
-    Args:
-        header: An `IRHeader`, or four values. Its flag does not matter: it follows from the label.
-        s: The image.
-    """
+    """Return an image record of any bytes. The flag is replaced by the label's length."""
     _, label, number, high = header
-    with np.errstate(over="ignore"):  # what float32 does not hold is infinite
+    with np.errstate(over="ignore"):  # larger numbers become infinite
         if isinstance(label, numbers.Number):
             return _HEADER.pack(0, float(np.float32(label)), number, high) + s  # type: ignore[arg-type]
         values = np.asarray(label, dtype="<f4")
@@ -315,17 +240,9 @@ def pack(header: Any, s: bytes | bytearray | memoryview) -> bytes:
 
 
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
-    """Header and image of an image record.
-
-    Returns:
-        header: With a label that is a float, or float32[flag].
-        s: The image.
-
-    Raises:
-        DamagedError: It is too short for its header.
-    """
+    """Return header and image of an image record; the label is a float, or float32[flag]."""
     if len(s) < IMAGE_HEADER:
-        raise DamagedError(f"an image record has a header of {IMAGE_HEADER} bytes, and this one has {len(s)} in all")
+        raise DamagedError(f"an image record of {len(s)} bytes is shorter than its header of {IMAGE_HEADER}")
     header = IRHeader(*_HEADER.unpack_from(s))
     if header.flag == 0:
         return header, s[IMAGE_HEADER:]
@@ -336,33 +253,14 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 
 
 def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
-    """An image record of pixels.
-
-    Args:
-        header: As for `pack`.
-        img: uint8: HxW, or HxWx3 in the order BGR, or HxWx4.
-        quality: Of a JPEG, 1 to 100; for a PNG, how hard to compress: 0 to 9.
-        img_fmt: `.jpg` or `.png`.
-
-    Raises:
-        ImageError: The pixels do not encode.
-    """
+    """Return an image record of pixels in the order BGR. `quality` is 1 to 100 for a JPEG, 0 to 9 for a PNG."""
     return pack(header, encode(swapped(np.asarray(img)), img_fmt, quality))
 
 
 def unpack_img(s: bytes, iscolor: int = UNCHANGED) -> tuple[IRHeader, Array | None]:
-    """Header and pixels of an image record.
-
-    Args:
-        s: The record.
-        iscolor: -1 for what the file holds, 1 for colour, 0 for grey: OpenCV's flags.
-
-    Returns:
-        header: As from `unpack`.
-        img: HxW, or HxWx3 in the order BGR, or HxWx4; None where there is no image that can be decoded.
-    """
+    """Return header and pixels (BGR) of an image record; the pixels are None if it does not hold a valid image."""
     header, data = unpack(s)
     try:
         return header, swapped(decode(data, iscolor))
-    except ImageError:  # OpenCV gives no image for it, and programs look for that
+    except ImageError:  # programs expect None, which OpenCV returns
         return header, None

@@ -1,11 +1,11 @@
-"""Resizing with OpenCV's rules, in NumPy: what was trained on MXNet's pixels gets these pixels.
+"""Resizing with OpenCV's rules, for models that were trained on MXNet's pixels.
 
-OpenCV samples: only area averages when an image becomes smaller. Nearest, bilinear and area give OpenCV's very levels,
-for uint8; cubic and Lanczos, which OpenCV computes in single precision, agree within one level. Bushel's own
-transforms average always, and are faster: see docs/images.md.
+OpenCV only averages with "area". Nearest, bilinear and area give exactly OpenCV's levels for uint8; cubic and Lanczos,
+which OpenCV computes in single precision, agree within one level. Bushel's own transforms always average, and are
+faster: see docs/images.md.
 
-Weights and rounding are described in OpenCV's documentation of `resize` and `InterpolationFlags`: fixed-point numbers
-of 11 bits for uint8, sample positions at (x + 0.5) * scale - 0.5, cubic with a = -0.75, Lanczos over 8 samples.
+OpenCV's documentation of `resize` and `InterpolationFlags` describes weights and rounding: fixed-point numbers of 11
+bits for uint8, sample positions at (x + 0.5) * scale - 0.5, cubic with a = -0.75, Lanczos over 8 samples.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bushel.compat.mxnet.ndarray import Array
-
-__all__ = ["AREA", "AUTO", "BILINEAR", "CUBIC", "LANCZOS", "NEAREST", "RANDOM", "method_for", "resize"]
+from bushel.compat.mxnet.base import Array
 
 NEAREST, BILINEAR, CUBIC, AREA, LANCZOS, AUTO, RANDOM = 0, 1, 2, 3, 4, 9, 10
 
 _ONE = 1 << 11
 _Taps: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
-"""For each pixel of the result the pixels that it is made of, and their weights: both [result, taps]."""
+"""For each pixel of the result the source pixels, and their weights: both [result, taps]."""
 
 
 def method_for(
@@ -33,16 +31,9 @@ def method_for(
     after: tuple[int, ...] | None = None,
     draw: random.Random | None = None,
 ) -> int:
-    """The interpolation, 0 to 4, that a number means for an image of that size.
+    """Return the interpolation, 0 to 4, for MXNet's number of a method and the shapes before and after.
 
-    Args:
-        method: 0 to 4; 9 for cubic to enlarge, area to shrink, bilinear otherwise; 10 for any.
-        before: Height and width.
-        after: Height and width.
-        draw: Where 10 draws from; the module `random` by default.
-
-    Raises:
-        ValueError: There is no such method.
+    9 is cubic to enlarge, area to shrink, and bilinear otherwise; 10 is drawn from `draw`, by default `random`.
     """
     if method == AUTO:
         if before is None or after is None:
@@ -58,20 +49,7 @@ def method_for(
 
 
 def resize(image: Array, width: int, height: int, method: int = BILINEAR) -> Array:
-    """Resize an image.
-
-    Args:
-        image: uint8 or float, HxW or HxWxC.
-        width: Of the result.
-        height: Of the result.
-        method: 0 to 4.
-
-    Returns:
-        A new array of the image's type.
-
-    Raises:
-        ValueError: A size is not positive.
-    """
+    """Return a resized uint8 or float image, HxW or HxWxC, as a new array of the same type."""
     if min(width, height) < 1 or 0 in image.shape:
         raise ValueError(f"cannot resize an image of shape {image.shape} to {width}x{height}")
     rows, columns = image.shape[:2]
@@ -83,10 +61,10 @@ def resize(image: Array, width: int, height: int, method: int = BILINEAR) -> Arr
     if (method == AREA and columns >= width and rows >= height) or (method == BILINEAR and halves):
         summed = _weighted(image.astype(np.float32), _area(columns, width), _area(rows, height))
         return _rounded(np.floor(summed + 0.5) if halves and image.dtype == np.uint8 else summed, image.dtype)
-    across, down = _taps(columns, width, method), _taps(rows, height, method)
+    horizontal, vertical = _taps(columns, width, method), _taps(rows, height, method)
     if image.dtype != np.uint8:
-        return _rounded(_weighted(image.astype(np.float32), across, down), image.dtype)
-    return _fixed_point(image, across, down)
+        return _rounded(_weighted(image.astype(np.float32), horizontal, vertical), image.dtype)
+    return _fixed_point(image, horizontal, vertical)
 
 
 def _nearest(length: int, result: int) -> npt.NDArray[np.int64]:
@@ -95,9 +73,9 @@ def _nearest(length: int, result: int) -> npt.NDArray[np.int64]:
 
 
 def _taps(length: int, result: int, method: int) -> _Taps:
-    """Interpolation between pixels: 2, 4 or 8 taps."""
+    """Return the taps of an interpolation between pixels: 2, 4 or 8."""
     scale, out = 1 / (result / length), np.arange(result)
-    if method == AREA:  # enlarging: each pixel keeps its area, and only what lies across a border is mixed
+    if method == AREA:  # enlarging: each pixel keeps its area, and only pixels at a border are mixed
         first = np.floor(out * scale).astype(np.int64)
         part = ((out + 1) - (first + 1) / scale).astype(np.float32)
         part = np.where(part <= 0, np.float32(0), part - np.floor(part))
@@ -123,7 +101,7 @@ def _taps(length: int, result: int, method: int) -> _Taps:
 
 
 def _area(length: int, result: int) -> _Taps:
-    """Averages: the pixels that each pixel of the result covers, by how much of them."""
+    """Return the taps of an average: the source pixels that each pixel covers, weighted by the covered area."""
     scale = 1 / (result / length)
     left = np.arange(result)[:, None] * scale
     index = np.floor(left).astype(np.int64) + np.arange(int(np.ceil(scale)) + 1)
@@ -138,24 +116,24 @@ def _shaped(weights: Array, image: Array, axis: int) -> Array:
 
 
 def _along(image: Array, axis: int, index: Array, weights: Array) -> Array:
-    """The weighted sum of pixels along an axis, in the type of the weights."""
+    """Return the weighted sum of pixels along an axis, in the type of the weights."""
     summed: Array | None = None
     for tap in range(index.shape[1]):
         taken = np.take(image, index[:, tap], axis).astype(weights.dtype, copy=False)
         term = taken * _shaped(weights[:, tap], image, axis)
         summed = term if summed is None else np.add(summed, term, out=summed)
-    assert summed is not None
+    assert summed is not None  # there are at least two taps
     return summed
 
 
-def _weighted(image: Array, across: _Taps, down: _Taps) -> Array:
-    return _along(_along(image, 1, *across), 0, *down)
+def _weighted(image: Array, horizontal: _Taps, vertical: _Taps) -> Array:
+    return _along(_along(image, 1, *horizontal), 0, *vertical)
 
 
-def _fixed_point(image: Array, across: _Taps, down: _Taps) -> Array:
-    (columns, horizontal), (rows, vertical) = across, down
-    wide = _along(image, 1, columns, np.rint(horizontal * _ONE).astype(np.int32))
-    weights = np.rint(vertical * _ONE).astype(np.int32)
+def _fixed_point(image: Array, horizontal: _Taps, vertical: _Taps) -> Array:
+    columns, rows = horizontal[0], vertical[0]
+    wide = _along(image, 1, columns, np.rint(horizontal[1] * _ONE).astype(np.int32))
+    weights = np.rint(vertical[1] * _ONE).astype(np.int32)
     if rows.shape[1] > 2:
         return _rounded(_along(wide, 0, rows, weights.astype(np.float32) / (_ONE * _ONE)), image.dtype)
     above, below = ((wide[rows[:, tap]] >> 4) * _shaped(weights[:, tap], image, 0) >> 16 for tap in range(2))

@@ -1,16 +1,17 @@
 """Functions of single images: HxWxC arrays, colours in the order RGB unless said otherwise.
 
-Random ones draw from the module `random`, as in the original, so `random.seed` makes them repeat themselves.
+Random functions draw from the module `random`, as in the original, so `random.seed` makes them reproducible.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
 import numpy as np
 
-from bushel.compat.mxnet.ndarray import Array, NDArray
+from bushel.compat.mxnet.base import Array, NDArray
 from bushel.compat.mxnet.pixels import COLOUR, decode, swapped
 from bushel.compat.mxnet.resampling import BILINEAR, CUBIC, method_for, resize
 from bushel.storage import as_path
@@ -22,7 +23,9 @@ __all__ = [
     "imdecode",
     "imread",
     "imresize",
+    "imrotate",
     "random_crop",
+    "random_rotate",
     "random_size_crop",
     "resize_short",
     "scale_down",
@@ -33,21 +36,7 @@ Box = tuple[int, int, int, int]
 
 
 def imdecode(buf: Any, flag: int = COLOUR, to_rgb: int = 1, out: Array | None = None) -> NDArray:
-    """Decode an image.
-
-    Args:
-        buf: The encoded bytes, or uint8[n].
-        flag: 1 for colour, 0 for grey, -1 for what the file holds.
-        to_rgb: Whether colours are in the order RGB; BGR otherwise.
-        out: An array to write into.
-
-    Returns:
-        uint8[height, width, channels]; `out` when it was given.
-
-    Raises:
-        ImageError: It is no image, or a damaged one.
-        ValueError: `buf` is not bytes.
-    """
+    """Decode an image from bytes or uint8[n] to uint8[height, width, channels], in `out` if it is given."""
     if not isinstance(buf, bytes | bytearray | memoryview | np.ndarray):
         raise ValueError(f"buf must be of type bytes, bytearray or numpy.ndarray, not {type(buf).__name__}")  # noqa: TRY004
     data = np.ascontiguousarray(buf, np.uint8).tobytes() if isinstance(buf, np.ndarray) else buf
@@ -72,7 +61,7 @@ def imresize(src: Array, w: int, h: int, interp: int = BILINEAR) -> NDArray:
 
 
 def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
-    """The largest width and height of the shape of `size` that are not larger than the image."""
+    """Return the largest width and height with the aspect ratio of `size` that fit into the image."""
     (w, h), (sw, sh) = size, src_size
     width, height = float(w), float(h)
     if sh < height:
@@ -92,7 +81,7 @@ def resize_short(src: Array, size: int, interp: int = CUBIC) -> NDArray:
 def fixed_crop(
     src: Array, x0: int, y0: int, w: int, h: int, size: tuple[int, int] | None = None, interp: int = CUBIC
 ) -> NDArray:
-    """Cut out a box, and resize it to (width, height) if a size is given."""
+    """Return a box of an image, resized to (width, height) if a size is given."""
     out = np.asarray(src)[y0 : y0 + h, x0 : x0 + w]
     if size is not None and (w, h) != tuple(size):
         return imresize(out, *size, interp=interp)
@@ -100,11 +89,7 @@ def fixed_crop(
 
 
 def random_crop(src: Array, size: tuple[int, int], interp: int = CUBIC, *, draw: Any = random) -> tuple[NDArray, Box]:
-    """Cut out a box of that width and height at any place; a smaller image is enlarged.
-
-    Returns:
-        The crop, and left, top, width and height of the box.
-    """
+    """Return a crop of this width and height at a random place, and its box; a smaller image is enlarged."""
     h, w = src.shape[:2]
     width, height = scale_down((w, h), size)
     x0, y0 = draw.randint(0, w - width), draw.randint(0, h - height)
@@ -112,7 +97,7 @@ def random_crop(src: Array, size: tuple[int, int], interp: int = CUBIC, *, draw:
 
 
 def center_crop(src: Array, size: tuple[int, int], interp: int = CUBIC) -> tuple[NDArray, Box]:
-    """Cut out the middle, of that width and height; a smaller image is enlarged. Returns what `random_crop` does."""
+    """Return the middle, of this width and height, and its box; a smaller image is enlarged."""
     h, w = src.shape[:2]
     width, height = scale_down((w, h), size)
     x0, y0 = (w - width) // 2, (h - height) // 2
@@ -128,18 +113,9 @@ def random_size_crop(
     *,
     draw: Any = random,
 ) -> tuple[NDArray, Box]:
-    """Cut out a box of random area and shape, resized to (width, height); the middle if ten draws do not fit.
+    """Return a crop of random area (a share of the image's) and width / height, resized, and its box.
 
-    Args:
-        src: The image.
-        size: Width and height of the result.
-        area: Bounds of the box's area as a part of the image's; one number is the lower bound.
-        ratio: Bounds of its width / height.
-        interp: As for `imresize`.
-        draw: Where random numbers come from.
-
-    Returns:
-        What `random_crop` does.
+    If ten draws do not fit, the crop is the middle. A single number for `area` is the lower bound.
     """
     h, w = src.shape[:2]
     least, most = area if isinstance(area, tuple | list) else (area, 1.0)
@@ -157,3 +133,60 @@ def color_normalize(src: Array, mean: Any, std: Any = None) -> NDArray:
     """Subtract the mean and divide by the deviation; None for neither."""
     out = src if mean is None else src - np.asarray(mean, np.float32)
     return np.asarray(out if std is None else out / np.asarray(std, np.float32)).view(NDArray)
+
+
+def imrotate(src: Array, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False) -> NDArray:
+    """Rotate a float32 tensor CxHxW, or a batch NxCxHxW by one angle or one each; bilinear, with zeros outside."""
+    if zoom_in and zoom_out:
+        raise ValueError("`zoom_in` and `zoom_out` cannot be both True")
+    tensor = np.asarray(src)
+    if tensor.dtype != np.float32:
+        raise TypeError(f"cannot rotate {tensor.dtype}, only float32: put ToTensor before it")
+    if tensor.ndim not in (3, 4):
+        raise ValueError(f"expected a tensor of 3 axes, or a batch of 4, not {tensor.ndim}")
+    if tensor.ndim == 3:
+        return _rotated(tensor, float(rotation_degrees), zoom_in, zoom_out).view(NDArray)
+    angles = np.broadcast_to(np.asarray(rotation_degrees, np.float64), len(tensor))
+    each = [_rotated(one, angle, zoom_in, zoom_out) for one, angle in zip(tensor, angles.tolist(), strict=True)]
+    return np.stack(each).view(NDArray)
+
+
+def random_rotate(
+    src: Array, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False, *, draw: Any = random
+) -> NDArray:
+    """Rotate a tensor by a random angle between two limits, or each of a batch by its own."""
+    angles = [draw.uniform(*angle_limits) for _ in range(1 if src.ndim == 3 else len(src))]
+    return imrotate(src, angles[0] if src.ndim == 3 else angles, zoom_in, zoom_out)
+
+
+def _rotated(tensor: Array, degrees: float, zoom_in: bool, zoom_out: bool) -> Array:
+    height, width = tensor.shape[1:]
+    angle = math.radians(degrees)
+    scale = _scale(height, width, angle, zoom_in, zoom_out)
+    down, across = np.mgrid[:height, :width].astype(np.float64)
+    down, across = down - (height - 1) / 2, across - (width - 1) / 2
+    columns = scale * (across * math.cos(angle) - down * math.sin(angle)) + (width - 1) / 2
+    rows = scale * (across * math.sin(angle) + down * math.cos(angle)) + (height - 1) / 2
+    return _sampled(tensor, rows, columns)
+
+
+def _scale(height: int, width: int, angle: float, zoom_in: bool, zoom_out: bool) -> float:
+    if not (zoom_in or zoom_out):
+        return 1.0
+    diagonal, corner = math.hypot(height, width), math.atan(height / width)
+    corners = corner + abs(angle), corner - abs(angle)
+    wide = max(abs(diagonal * math.cos(one)) for one in corners) / width
+    high = max(abs(diagonal * math.sin(one)) for one in corners) / height
+    return max(wide, high) if zoom_out else min(1 / wide, 1 / high)
+
+
+def _sampled(tensor: Array, rows: Array, columns: Array) -> Array:
+    height, width = tensor.shape[1:]
+    top, left = np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64)
+    summed = np.zeros(tensor.shape, np.float64)
+    for row, by_row in ((top, top + 1 - rows), (top + 1, rows - top)):
+        for column, by_column in ((left, left + 1 - columns), (left + 1, columns - left)):
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            values = tensor[:, np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
+            summed += values * (by_row * by_column * inside)
+    return summed.astype(np.float32)

@@ -1,4 +1,4 @@
-"""`ImageIter`: batches of images from a record file, or from files that a list names."""
+"""`ImageIter`: batches of images from a record file, or from the files of a list."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bushel.compat.mxnet.base import ImageError, MXNetError
-from bushel.compat.mxnet.batches import DataBatch, DataDesc, DataIter
+from bushel.compat.mxnet.base import Array, DataBatch, DataIter, ImageError, MXNetError, NDArray
 from bushel.compat.mxnet.image.augment import Augmenter, CreateAugmenter
 from bushel.compat.mxnet.image.functions import imdecode
-from bushel.compat.mxnet.ndarray import Array, NDArray
 from bushel.compat.mxnet.recordio import MXIndexedRecordIO, MXRecordIO, unpack
-from bushel.sources.lists import parse_line
-from bushel.storage import as_path
+from bushel.sources import parse_line
+from bushel.storage import as_path, read_text, read_whole
 
 __all__ = ["ImageIter"]
 
@@ -24,30 +22,9 @@ _Listed = dict[Any, tuple[Array, str]]
 
 
 class ImageIter(DataIter):
-    """Iterates over images, in Python, with any augmenters.
+    """Iterates over images in Python, with any augmenters: by default `CreateAugmenter` with the other arguments.
 
-    Args:
-        batch_size: Images in a batch.
-        data_shape: Channels (3), height and width.
-        label_width: Numbers in a label.
-        path_imgrec: The record file; without one, images are read from the files of a list.
-        path_imglist: A list of index, labels and path, which also goes before the labels of a record file.
-        path_root: The folder that paths of a list are relative to.
-        path_imgidx: The index of the record file, which shuffling and parts need.
-        shuffle: A new order, by the module `random`, at every reset.
-        part_index: Which part to read.
-        num_parts: Parts, whose sizes differ by one at most.
-        aug_list: Augmenters; by default those of `CreateAugmenter` with the other arguments.
-        imglist: A list in memory: label or labels, and path.
-        data_name: Name in `provide_data`.
-        label_name: Name in `provide_label`.
-        dtype: Of the labels of a list.
-        last_batch_handle: What becomes of a last batch that is not full: `pad` it from the start; `discard` it; or
-            `roll_over`, to begin the next epoch with it.
-        kwargs: As for `CreateAugmenter`.
-
-    Raises:
-        ValueError: Nothing to read is named, or arguments do not fit each other.
+    `shuffle` draws from the module `random`. The sizes of parts differ by at most one.
     """
 
     def __init__(
@@ -72,13 +49,13 @@ class ImageIter(DataIter):
     ) -> None:
         super().__init__(batch_size)
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-            raise ValueError("name what to read: path_imgrec, path_imglist or imglist")
+            raise ValueError("nothing to read: give path_imgrec, path_imglist or imglist")
         if len(data_shape) != 3 or data_shape[0] != 3:
-            raise ValueError(f"data_shape is (3, height, width), not {data_shape}")
+            raise ValueError(f"data_shape must be (3, height, width), not {data_shape}")
         if not 0 <= part_index < num_parts:
-            raise ValueError(f"part_index={part_index} of num_parts={num_parts}")
+            raise ValueError(f"part_index must be from 0 to num_parts - 1, not {part_index} of {num_parts}")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise ValueError(f"last_batch_handle is pad, discard or roll_over, not {last_batch_handle!r}")
+            raise ValueError(f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}")
         self.imglist = _listed(path_imglist, imglist, dtype)
         self.imgrec: MXRecordIO | None = None
         keys: list[Any] | None = None if self.imglist is None else list(self.imglist)
@@ -93,9 +70,7 @@ class ImageIter(DataIter):
             self.seq = keys[len(keys) * part_index // num_parts : len(keys) * (part_index + 1) // num_parts]
         self.path_root, self.shuffle = path_root, shuffle
         self.data_shape, self.label_width = tuple(data_shape), label_width
-        labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
-        self.provide_data = [DataDesc(data_name, (batch_size, *self.data_shape))]
-        self.provide_label = [DataDesc(label_name, labels)]
+        self._provide(self.data_shape, label_width, data_name, label_name)
         self.auglist = list(aug_list) if aug_list is not None else CreateAugmenter(data_shape, **kwargs)
         self.last_batch_handle = last_batch_handle
         self.cur = 0
@@ -104,7 +79,7 @@ class ImageIter(DataIter):
         self.reset()
 
     def reset(self) -> None:
-        """Begin a new epoch, with what `roll_over` has left of the last one."""
+        """Start an epoch, with the samples that `roll_over` kept back."""
         if self.seq is not None and self.shuffle:
             random.shuffle(self.seq)
         if self.imgrec is not None:
@@ -112,16 +87,12 @@ class ImageIter(DataIter):
         self.cur, self._over = 0, False
 
     def hard_reset(self) -> None:
-        """Begin a new epoch without what was left."""
+        """Start an epoch without the samples kept back."""
         self._rest = []
         self.reset()
 
     def next_sample(self) -> tuple[Any, bytes]:
-        """The label and the encoded bytes of the next image.
-
-        Raises:
-            StopIteration: There is none.
-        """
+        """Return the label and the encoded bytes of the next image, or raise StopIteration."""
         if self.seq is None:
             record = self.imgrec.read() if self.imgrec is not None else None
             if record is None:
@@ -136,18 +107,11 @@ class ImageIter(DataIter):
         if isinstance(self.imgrec, MXIndexedRecordIO):
             header, data = unpack(self.imgrec.read_idx(key))
             return (header.label if self.imglist is None else self.imglist[key][0]), data
-        assert self.imglist is not None
+        assert self.imglist is not None  # without a record file, there is a list
         label, name = self.imglist[key]
         return label, self.read_image(name)
 
     def next(self) -> DataBatch:
-        """The next batch.
-
-        Raises:
-            StopIteration: The epoch is over.
-            RuntimeError: An image cannot be decoded; says which.
-            ValueError: A label has not `label_width` numbers.
-        """
         if self._over:
             raise StopIteration
         samples, self._rest = self._rest, []
@@ -169,12 +133,12 @@ class ImageIter(DataIter):
         for place, (label, image) in enumerate(samples):
             numbers = np.asarray(label, np.float32)
             if numbers.size != self.label_width:
-                raise ValueError(f"a label of {numbers.size} numbers, and label_width={self.label_width}")
+                raise ValueError(f"a label has {numbers.size} numbers, but label_width={self.label_width}")
             data[place], labels[place] = image, numbers.reshape(labels.shape[1:])
         return DataBatch([data.view(NDArray)], [labels.view(NDArray)], pad=pad)
 
     def _fill(self, samples: list[tuple[Any, Array]]) -> None:
-        """Fill a batch from the start of the epoch, from there again if need be."""
+        """Fill a batch from the start of the epoch, several times if necessary."""
         while len(samples) < self.batch_size:
             self.cur = 0
             if self.imgrec is not None:
@@ -190,11 +154,7 @@ class ImageIter(DataIter):
         return label, self.postprocess_data(self.augmentation_transform(self.imdecode(data)))
 
     def imdecode(self, s: bytes) -> Array:
-        """Decode an image.
-
-        Raises:
-            RuntimeError: It cannot be decoded; names the file or the key.
-        """
+        """Decode an image. The error of a damaged one names the file or the key."""
         try:
             return imdecode(s)
         except ImageError as error:
@@ -203,10 +163,8 @@ class ImageIter(DataIter):
             raise MXNetError(f"Broken image {where}, {error}") from error
 
     def read_image(self, fname: str) -> bytes:
-        """The bytes of a file of the list."""
-        with as_path(os.curdir if self.path_root is None else self.path_root).__truediv__(fname).open("rb") as file:
-            data: bytes = file.read()
-        return data
+        """Return the bytes of a file of the list."""
+        return read_whole(as_path(os.curdir if self.path_root is None else self.path_root) / fname)
 
     def augmentation_transform(self, data: Array) -> Array:
         """Apply the augmenters."""
@@ -215,18 +173,16 @@ class ImageIter(DataIter):
         return data
 
     def postprocess_data(self, datum: Array) -> Array:
-        """Channels first."""
+        """Move the channels to the front."""
         return datum.transpose(2, 0, 1)
 
 
 def _listed(path: Any, rows: list[Any] | None, dtype: str) -> _Listed | None:
-    """Key to labels and path, from a list file or from one in memory, whose keys are 1, 2… as text."""
+    """Return labels and path by key, from a list file, or from a list in memory, whose keys are 1, 2… as text."""
     if dtype not in ("int32", "float32", "int64", "float64"):
-        raise ValueError(f"labels are int32, int64, float32 or float64, not {dtype}")
+        raise ValueError(f"dtype must be int32, int64, float32 or float64, not {dtype}")
     if path:
-        with as_path(path).open("rb") as file:
-            lines = file.read().decode("utf-8", "surrogateescape").splitlines()
-        parsed = [parse_line(line) for line in lines if line.strip()]
+        parsed = [parse_line(line) for line in read_text(as_path(path)).splitlines() if line.strip()]
         return {line.index: (np.array(line.labels, dtype), line.path) for line in parsed}
     if rows is None:
         return None

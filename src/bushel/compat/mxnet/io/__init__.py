@@ -1,6 +1,6 @@
 """`mxnet.io`: `im2rec`, and iterators over record files."""
 
-from bushel.compat.mxnet.batches import DataBatch, DataDesc, DataIter
+from bushel.compat.mxnet.base import DataBatch, DataDesc, DataIter
 from bushel.compat.mxnet.io.im2rec import Im2recParams, im2rec
 from bushel.compat.mxnet.io.record_iter import ImageRecordIter
 

@@ -1,10 +1,9 @@
-"""`im2rec`: images of a list, or of an array, to a record file, by `bushel.pack`."""
+"""`im2rec`: images of a list, or of an array, to a record file, by `bushel.pack` and `bushel.ingest.im2rec`."""
 
 from __future__ import annotations
 
 import json
 import logging
-import random
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -13,13 +12,14 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from bushel import ingest
+from bushel.compat.mxnet.base import Array
 from bushel.compat.mxnet.gluon.data.vision.transforms import Compose, ToTensor
-from bushel.compat.mxnet.io.sources import ArrayImages, ListedImages
-from bushel.compat.mxnet.ndarray import Array
-from bushel.compat.mxnet.pixels import encode
-from bushel.compat.mxnet.resampling import BILINEAR, method_for, resize
-from bushel.core.index.sidecar import FOLDER
-from bushel.ingest import PackResult, error_log_path, pack, part_path
+from bushel.compat.mxnet.pixels import decode
+from bushel.compat.mxnet.resampling import BILINEAR, resize
+from bushel.errors import SpecError
+from bushel.sources import Arrays, ListFile, Sample
+from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_text, remove
 
 __all__ = ["Im2recParams", "convert", "im2rec"]
@@ -29,30 +29,30 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Im2recParams:
-    """What `dataset_params` may say.
+    """The parameters in `dataset_params`.
 
     Attributes:
         num_workers: Threads that read and encode. The order is that of the list for any number of them.
-        batch_size: Taken for the original's sake; batches are cut by their bytes here.
+        batch_size: Accepted, without effect.
         pass_through: Keep the bytes of the files; nothing is decoded.
         pack_label: Keep all labels of a line; otherwise the first.
-        parts: Cut the list, by position, into so many files.
+        parts: Divide the list, by position, into this number of files.
         part: Make only this one, counted from 0.
-        max_errors: Number of images that may be missing or damaged, or their share between 0 and 1; None for any
-            number. Each is logged.
+        max_errors: Images of each part that may be missing or damaged: a number, or a share between 0 and 1; None for
+            any. Each is logged.
         shuffle: Pack in a random order.
-        seed: Of that order, and of random transforms.
+        seed: Seed of that order, and of random transforms.
         root: The folder of the images; by default that of the list.
         labels: For an array: numbers, [n] or [n, labels].
-        name: Of the file, without `.rec`; by default that of the list, or `images`.
+        name: Name of the file, without `.rec`; by default that of the list, or `images`.
         resize: Pixels of the shorter edge, or (width, height); 0 to keep the size.
-        center_crop: Cut out the middle square, before resizing.
-        quality: Of JPEGs, 1 to 100, by default 95; of PNGs how hard to compress, 0 to 9, by default 3.
-        color: 1 for colour, 0 for grey, -1 for what the file has.
+        center_crop: Crop to the middle square before resizing.
+        quality: For JPEGs 1 to 100, by default 95; for PNGs the compression, 0 to 9, by default 3.
+        color: 1 for colour, 0 for grey, -1 for the channels of the file.
         encoding: `.jpg` or `.png`.
-        inter_method: Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 auto, 10 any.
-        check: With `pass_through`: decode every image all the same, to find the damaged ones.
-        mode: `create`, which replaces what is there; `append`; or `resume` what was interrupted.
+        inter_method: Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 auto, 10 random.
+        check: With `pass_through`: decode every image, to find damaged ones.
+        mode: `create`, which replaces an existing file; `append`; or `resume` an interrupted run.
     """
 
     num_workers: int = 1
@@ -77,51 +77,71 @@ class Im2recParams:
     mode: Literal["create", "append", "resume"] = "create"
 
     def __post_init__(self) -> None:
-        sizes = self.resize if isinstance(self.resize, tuple | list) else (self.resize,)
-        if min(sizes) < 0 or len(sizes) > 2 or (len(sizes) == 2 and 0 in sizes):
-            raise ValueError(f"resize is a number of pixels, or (width, height): {self.resize}")
-        if self.encoding not in (".jpg", ".png"):
-            raise ValueError(f"encoding is '.jpg' or '.png', not {self.encoding!r}")
-        if self.color not in (-1, 0, 1):
-            raise ValueError(f"color is -1, 0 or 1, not {self.color}")
         if min(self.num_workers, self.batch_size, self.parts) < 1:
-            raise ValueError("num_workers, batch_size and parts are at least 1")
-        method_for(self.inter_method)
+            raise ValueError("num_workers, batch_size and parts must be at least 1")
+        if self.color not in (-1, 0, 1):
+            raise ValueError(f"color must be -1, 0 or 1, not {self.color}")
+
+    def steps(self, transforms: Iterable[Callable[..., Any]]) -> list[Any]:
+        """Return the transforms of `bushel.pack`: the user's, and im2rec's with OpenCV's pixels."""
+        low, high = (1, 100) if self.encoding == ".jpg" else (0, 9)
+        given = tuple(self.resize) if isinstance(self.resize, list) else self.resize
+        ours = ingest.im2rec(
+            given or None,
+            center_crop=bool(self.center_crop),
+            quality=None if self.quality is None else min(max(self.quality, low), high),
+            color=-1,  # `decode` has converted the images of a list
+            encoding=self.encoding,
+            inter_method=self.inter_method,
+            resample=_resample,
+        )
+        return [_Transformed(tuple(transforms)), *ours]
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepare:
-    """What is done to every image: an array in, encoded bytes out."""
+class _Transformed:
+    """Apply the user's transforms, and round to uint8."""
 
-    params: Im2recParams
     transforms: tuple[Callable[..., Any], ...]
 
-    def __call__(self, image: Array, rng: np.random.Generator) -> bytes:
+    def __call__(self, image: Array, rng: np.random.Generator) -> Array:
         changed = np.asarray(Compose(self.transforms)(image[:, :, None] if image.ndim == 2 else image, rng))
         if changed.dtype.kind == "f":
             changed = np.clip(np.rint(changed), 0, 255).astype(np.uint8)
-        return encode(self._resized(self._cropped(changed), rng), self.params.encoding, self.params.quality)
+        return changed[:, :, 0] if changed.shape[2:] == (1,) else changed
 
-    def _cropped(self, image: Array) -> Array:
-        if not self.params.center_crop:
-            return image
-        rows, columns = image.shape[:2]
-        side = min(rows, columns)
-        top, left = (rows - side) // 2, (columns - side) // 2
-        return image[top : top + side, left : left + side]
 
-    def _resized(self, image: Array, rng: np.random.Generator) -> Array:
-        wanted, (rows, columns) = self.params.resize, image.shape[:2]
-        if not wanted:
-            return image
-        if isinstance(wanted, int):
-            short = min(rows, columns)
-            width, height = max(columns * wanted // short, 1), max(rows * wanted // short, 1)
-        else:
-            width, height = wanted
-        draw = random.Random(int(rng.integers(1 << 63)))
-        method = method_for(self.params.inter_method, (rows, columns), (height, width), draw)
-        return resize(image, width, height, method)
+def _resample(image: Array, size: tuple[int, int], method: int) -> Array:
+    return resize(image, *size, method)
+
+
+class _ListedImages(ListFile):
+    """The images of a list, decoded as OpenCV does it with this flag; None keeps them encoded."""
+
+    def __init__(self, path: AnyPath, root: AnyPath | None, pack_label: bool, flag: int | None) -> None:
+        super().__init__(path, root=root, first_label=not pack_label)
+        self.spec = {**self.spec, "label": "array" if pack_label else "float"}  # for any list, to be able to append
+        self._flag = flag
+
+    def __getitem__(self, position: int) -> Sample:
+        sample = dict(super().__getitem__(position))
+        label = np.asarray(sample["label"], np.float32)
+        sample["label"] = label if label.size > 1 else float(label.reshape(-1)[0])  # a single label is a number
+        if self._flag is not None:
+            sample["image"] = decode(sample["image"], self._flag, tolerant=False)
+        return sample
+
+
+def _array_images(images: Any, labels: Any) -> Arrays:
+    """Return the images of an array, with ids 0, 1, 2… and labels (by default 0)."""
+    images = np.asanyarray(images)
+    if images.ndim not in (3, 4) or images.dtype != np.uint8:
+        shapes = "uint8[n, height, width] or uint8[n, height, width, channels]"
+        raise SpecError(f"an array of images must be {shapes}, not {images.dtype}{list(images.shape)}")
+    labels = np.zeros(len(images), np.int64) if labels is None else np.asarray(labels)
+    if labels.ndim not in (1, 2) or len(labels) != len(images):
+        raise SpecError(f"{len(images)} images need as many labels, not {list(labels.shape)}")
+    return Arrays({"image": images, "label": labels, KEY: np.arange(len(images))}, spec={"image": "image"})
 
 
 def im2rec(
@@ -130,25 +150,24 @@ def im2rec(
     dataset_params: Mapping[str, Any] | None,
     output_path: Any,
 ) -> Any:
-    """Convert the images of a list, or of an array, into a record file.
+    """Convert the images of a list, or of an array, into a record file, in the order of the list.
 
-    Several workers read, transform and encode; one writes, in the order of the list. An image that is missing or
-    damaged is logged and passed over, and noted in `NAME.rec.errors.jsonl`.
+    An image that is missing or damaged is logged, listed in `NAME.rec.errors.jsonl`, and left out.
 
     Args:
-        list_file: A list: lines of index, label (or labels) and path, with tabs between them. Or uint8[n, height,
-            width, 3], RGB, with `labels` in `dataset_params`.
-        transforms: A `Compose` of transforms, or any callables, applied to every image: uint8[height, width, channels],
-            RGB. What they return is stored as uint8; floats are rounded. Or None.
+        list_file: A list: lines of index, label (or labels) and path, separated by tabs. Or uint8[n, height, width, 3],
+            RGB, with `labels` in `dataset_params`.
+        transforms: A `Compose`, or any callables, for every image: uint8[height, width, channels], RGB. Their results
+            are stored as uint8; floats are rounded. Or None.
         dataset_params: See `Im2recParams`.
-        output_path: The folder for the `.rec` and the `.idx` file. It is made if need be.
+        output_path: The folder for the `.rec` and the `.idx` file, which is made if necessary.
 
     Returns:
-        The path of the `.rec` file, as text; of several parts a list of these.
+        The path of the `.rec` file as text; a list of paths for several parts.
 
     Raises:
-        ValueError: A parameter is unknown or out of its range.
-        TooManyErrors: More than `max_errors` images failed. What was packed before is whole.
+        ValueError: A parameter is unknown or invalid.
+        TooManyErrors: More than `max_errors` images failed. The images packed before are kept.
     """
     given = dict(dataset_params or {})
     known = [field.name for field in fields(Im2recParams)]
@@ -164,29 +183,35 @@ def im2rec(
 
 def convert(
     list_file: Any, target: AnyPath, params: Im2recParams, transforms: Compose | Iterable[Callable[..., Any]] = ()
-) -> PackResult:
-    """Do what `im2rec` does, into this file.
-
-    Returns:
-        What was done.
-    """
-    steps = tuple(transforms.transforms if isinstance(transforms, Compose) else transforms)
-    if any(isinstance(step, ToTensor) for step in steps):
-        raise ValueError("ToTensor makes what no image file holds: leave it to the reader of the record file")
-    source, spec = _source(list_file, params, steps)
+) -> ingest.PackResult:
+    """Do what `im2rec` does, with the output file `target`."""
+    own = tuple(transforms.transforms if isinstance(transforms, Compose) else transforms)
+    if any(isinstance(step, ToTensor) for step in own):
+        raise ValueError("a record file cannot hold the results of ToTensor: apply it when the file is read")
+    is_array, steps = hasattr(list_file, "__array__"), params.steps(own)
+    if params.pass_through and (own or is_array):
+        raise ValueError("pass_through keeps the bytes of files, so it excludes transforms and arrays")
+    if params.labels is not None and not is_array:
+        raise ValueError("labels go with an array: a list contains its labels")
+    if is_array:
+        source: Any = _array_images(list_file, params.labels)
+    else:
+        root = None if params.root is None else as_path(params.root)
+        flag = None if params.pass_through else params.color
+        source = _ListedImages(as_path(list_file), root, params.pack_label, flag)
     parts = None if params.parts == 1 and params.part is None else params.parts
     numbers = range(params.parts) if params.part is None else [params.part]
-    targets = [target] if parts is None else [part_path(target, number, ".rec") for number in numbers]
+    targets = [target] if parts is None else [ingest.part_path(target, number, ".rec") for number in numbers]
     if params.mode == "create":
         for one in targets:
             _discard(one)
     try:
-        return pack(
+        return ingest.pack(
             source,
             cast("Any", target),
             container="recordio",
-            spec=spec,
-            transforms=None if params.pass_through else {"image": [_Prepare(params, steps)]},
+            spec={"image": "image" if params.pass_through else params.encoding[1:]},
+            transforms=None if params.pass_through else {"image": steps},
             check=params.check,
             shuffle=params.shuffle,
             seed=params.seed,
@@ -198,36 +223,24 @@ def convert(
         )
     finally:
         for one in targets:
-            _tell(error_log_path(cast("Any", one)))
-
-
-def _source(list_file: Any, params: Im2recParams, steps: tuple[Any, ...]) -> tuple[Any, dict[str, str]]:
-    """What is packed, and the type of its images."""
-    if params.pass_through and (steps or hasattr(list_file, "__array__")):
-        raise ValueError("pass_through keeps the bytes of files: it goes with neither transforms nor arrays")
-    if hasattr(list_file, "__array__"):
-        return ArrayImages(list_file, params.labels), {"image": params.encoding[1:]}
-    if params.labels is not None:
-        raise ValueError("labels go with an array: those of a list are in it")
-    root = None if params.root is None else as_path(params.root)
-    flag = None if params.pass_through else params.color
-    listed = ListedImages(as_path(list_file), root=root, pack_label=params.pack_label, flag=flag)
-    return listed, {"image": "image" if params.pass_through else params.encoding[1:]}
+            _log_errors(ingest.error_log_path(cast("Any", one)))
 
 
 def _discard(target: AnyPath) -> None:
-    """Take away what an earlier run has left, finished or not: the original overwrites it."""
-    name = target.name
-    sidecars = target.parent / FOLDER
+    """Remove the output of an earlier run, finished or not.
+
+    The original overwrites it. `mode="overwrite"` of `bushel.pack` would drop the images before a `TooManyErrors`.
+    """
+    name, sidecars = target.name, target.parent / ".bushel"
     for path in (target, target.parent / f"{name.removesuffix('.rec')}.idx", sidecars / f"{name}.safetensors"):
         remove(path)
     if isinstance(target, Path):
-        remove(target.parent / FOLDER / f"{name}.pack.json")
-        shutil.rmtree(target.parent / FOLDER / "staging" / name, ignore_errors=True)
+        remove(sidecars / f"{name}.pack.json")
+        shutil.rmtree(target.parent / ".bushel" / "staging" / name, ignore_errors=True)
 
 
-def _tell(log: AnyPath) -> None:
-    """Say on the console what could not be packed."""
+def _log_errors(log: AnyPath) -> None:
+    """Log the images that could not be packed."""
     if not log.exists():
         return
     lines = [json.loads(line) for line in read_text(log).splitlines()]

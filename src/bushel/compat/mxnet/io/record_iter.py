@@ -8,13 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bushel.compat.mxnet.batches import DataBatch, DataDesc, DataIter
-from bushel.compat.mxnet.ndarray import Array, NDArray
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.open import open as open_dataset
+import bushel
+from bushel.compat.mxnet.base import Array, DataBatch, DataIter, NDArray
 from bushel.errors import FormatError, UnsupportedError
 from bushel.loader import Loader
-from bushel.sources.lists import parse_line
+from bushel.sources import parse_line
 from bushel.spec import KEY
 from bushel.storage import as_path, read_text
 from bushel.transforms import (
@@ -34,12 +32,12 @@ from bushel.transforms import (
 __all__ = ["ImageRecordIter"]
 
 _NO_EFFECT = ("verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "aug_seq", "shuffle_chunk_seed")
-"""Options of the original that say how it works, not what it gives."""
+"""Options that change how the original works, but not its results."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Middle:
-    """The middle of an image, the smaller half of what is over before it."""
+    """Keep the middle of an image; an odd pixel is cut off at the end."""
 
     height: int
     width: int
@@ -61,7 +59,7 @@ class _Middle:
 
 @dataclass(frozen=True, slots=True)
 class _Mirror:
-    """Every image, mirrored from left to right."""
+    """Mirror every image from left to right."""
 
     resizes: ClassVar[bool] = False
     output: ClassVar[tuple[int, int] | None] = None
@@ -74,52 +72,11 @@ class _Mirror:
 
 
 class ImageRecordIter(DataIter):
-    """Iterates over a file of image records in threads.
+    """Iterates over a file of image records, through `bushel.Loader`.
 
-    One `for`, or `next` until StopIteration, is an epoch; `reset` begins the next one. The last batch is filled up
-    with samples from the start of the epoch, whose number is in `pad`.
-
-    Args:
-        path_imgrec: The record file.
-        data_shape: Channels (3 or 1), height and width.
-        batch_size: Images in a batch.
-        path_imgidx: Not needed: the index beside the file is used, or one that `bushel index` has made.
-        path_imglist: A list whose labels go before those of the file, by image id.
-        label_width: Numbers in a label.
-        preprocess_threads: Threads that decode.
-        num_parts: Parts of the file, whose sizes differ by one at most.
-        part_index: Which of them to read.
-        shuffle: A permutation of all images, another in each epoch.
-        seed: Of the permutation and of the augmentations.
-        seed_aug: Not needed: `seed` says it all.
-        round_batch: Taken for the original's sake: 0 or 1, the last batch is filled up.
-        dtype: Of the images: `float32`, `float16`, or `uint8` for levels as they are.
-        resize: Pixels of the shorter edge, before all else; -1 to leave it.
-        rand_crop: Crop at a random place, not in the middle.
-        random_resized_crop: Crop a random area and shape, and resize.
-        min_random_area: Of that area, as a part of the image's.
-        max_random_area: Likewise.
-        min_aspect_ratio: Of that shape; by default 1 - `max_aspect_ratio`, and the upper bound 1 + `max_aspect_ratio`.
-        max_aspect_ratio: Likewise.
-        mirror: Mirror all images.
-        rand_mirror: Mirror half of them.
-        brightness: See `bushel.transforms.ColorJitter`.
-        contrast: Likewise.
-        saturation: Likewise.
-        mean_r: To subtract from each channel.
-        mean_g: Likewise.
-        mean_b: Likewise.
-        std_r: To divide by.
-        std_g: Likewise.
-        std_b: Likewise.
-        scale: To multiply with at last.
-        data_name: Name in `provide_data`.
-        label_name: Name in `provide_label`.
-        others: Options of the original that change nothing here.
-
-    Raises:
-        UnsupportedError: An augmentation is not done here: rotating, shearing, padding, a mean image, HSL noise.
-        FormatError: The file holds no image records.
+    One `for`, or `next` until StopIteration, is an epoch; `reset` starts the next one. The last batch is filled with
+    samples from the start of the epoch, whose number is in `pad`. `path_imgidx` and `seed_aug` are not needed, and
+    `round_batch` is always on. Other options that change the result raise an `UnsupportedError`.
     """
 
     def __init__(
@@ -164,10 +121,10 @@ class ImageRecordIter(DataIter):
         super().__init__(batch_size)
         if undone := [name for name in others if name not in _NO_EFFECT]:
             option = f"{undone[0]}={others[undone[0]]!r}"
-            raise UnsupportedError(f"{option}: this augmentation is not done here, and ImageIter takes any function")
+            raise UnsupportedError(f"{option}: use ImageIter for this augmentation")
         channels, height, width = data_shape
         if channels not in (1, 3):
-            raise ValueError(f"data_shape is (3, height, width) or (1, height, width), not {data_shape}")
+            raise ValueError(f"data_shape must be (3, height, width) or (1, height, width), not {data_shape}")
         steps: list[Any] = [Resize(resize)] if resize > 0 else []
         if random_resized_crop:
             least = 1 - max_aspect_ratio if min_aspect_ratio is None else min_aspect_ratio
@@ -204,24 +161,17 @@ class ImageRecordIter(DataIter):
         )
         self._samples = len(dataset)
         self._label_width = label_width
-        self.provide_data = [DataDesc(data_name, (batch_size, *data_shape))]
-        labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
-        self.provide_label = [DataDesc(label_name, labels)]
+        self._provide(data_shape, label_width, data_name, label_name)
         self._given = 0
         self._epoch: Generator[Any] | None = None
 
     def reset(self) -> None:
-        """Begin the next epoch."""
+        """Start the next epoch."""
         if self._epoch is not None:
             self._epoch.close()
             self._epoch = None
 
     def next(self) -> DataBatch:
-        """The next batch.
-
-        Raises:
-            StopIteration: The epoch is over.
-        """
         if self._epoch is None:
             self._epoch, self._given = iter(self._loader), 0
         batch = next(self._epoch)
@@ -244,14 +194,14 @@ class ImageRecordIter(DataIter):
         return rows if self._label_width > 1 else rows[:, 0]
 
 
-def _images(path: Any) -> Dataset:
-    dataset = open_dataset(path, container="recordio", index="memory")
+def _images(path: Any) -> bushel.Dataset:
+    dataset = bushel.open(path, container="recordio", index="memory")
     if not {"image", "label"} <= set(dataset.spec):
-        raise FormatError("the records of this file are no image records", file=str(path))
+        raise FormatError("the file holds no image records", file=str(path))
     return dataset.fields([name for name in ("image", "label", "id") if name in dataset.spec])
 
 
 def _listed(path: Any) -> dict[int, Array]:
-    """Labels by the ids of images."""
+    """Return the labels of a list by image id."""
     lines = [parse_line(line) for line in read_text(as_path(path)).splitlines() if line.strip()]
     return {line.index: np.array(line.labels, np.float32) for line in lines}

@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from bushel.compat.mxnet.recordio import MXIndexedRecordIO
-
-__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
+from bushel.compat.mxnet.image.functions import imdecode
+from bushel.compat.mxnet.pixels import COLOUR
+from bushel.compat.mxnet.recordio import MXIndexedRecordIO, unpack
 
 
 class Dataset:
-    """Base class: a length, samples by position, and the views that follow from these."""
+    """Base class: a length, samples by position, and views."""
 
     def __getitem__(self, idx: int) -> Any:
         raise NotImplementedError
@@ -24,15 +24,11 @@ class Dataset:
         return (self[position] for position in range(len(self)))
 
     def filter(self, fn: Callable[[Any], bool]) -> Dataset:
-        """The samples for which `fn` is true; it is called with all of them now."""
+        """Return the samples for which `fn`, which is called with all of them now, is true."""
         return _Chosen(self, [position for position, sample in enumerate(self) if fn(sample)])
 
     def shard(self, num_shards: int, index: int) -> Dataset:
-        """Part `index` of `num_shards`, whose sizes differ by one at most.
-
-        Raises:
-            ValueError: There is no such part.
-        """
+        """Return part `index` of `num_shards`, whose sizes differ by at most one."""
         if not 0 <= index < num_shards:
             raise ValueError(f"Shard index of out bound: {index} out of {num_shards}")
         size, rest = divmod(len(self), num_shards)
@@ -40,25 +36,20 @@ class Dataset:
         return _Chosen(self, range(first, first + size + (index < rest)))
 
     def take(self, count: int | None) -> Dataset:
-        """The first `count` samples; all for None."""
+        """Return the first `count` samples; all for None."""
         return _Chosen(self, range(len(self) if count is None else min(count, len(self))))
 
     def sample(self, sampler: Iterable[int]) -> Dataset:
-        """The samples at these positions."""
+        """Return the samples at these positions."""
         return _Chosen(self, list(sampler))
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
-        """Every sample through `fn`, whose arguments are the elements of the sample where that is a tuple.
-
-        Args:
-            fn: The function.
-            lazy: Call it when a sample is asked for; otherwise for all of them now.
-        """
+        """Return the results of `fn` for every sample, whose elements are its arguments if the sample is a tuple."""
         changed = _Transformed(self, fn)
         return changed if lazy else SimpleDataset(list(changed))
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
-        """The first element of every sample through `fn`: images, without the labels."""
+        """Apply `fn` to the first element of every sample, such as the image without the label."""
         return self.transform(_First(fn), lazy)
 
 
@@ -94,7 +85,7 @@ class _First:
 
 
 class SimpleDataset(Dataset):
-    """What has a length and positions already."""
+    """A dataset of a list, or of anything else with a length and positions."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -107,11 +98,7 @@ class SimpleDataset(Dataset):
 
 
 class ArrayDataset(Dataset):
-    """Several of one length, side by side: samples are tuples.
-
-    Raises:
-        ValueError: They have different lengths, or there are none.
-    """
+    """Tuples of the elements of several arrays of one length."""
 
     def __init__(self, *args: Any) -> None:
         if not args or len({len(one) for one in args}) != 1:
@@ -128,10 +115,7 @@ class ArrayDataset(Dataset):
 class RecordFileDataset(Dataset):
     """The records of a file, as bytes, in the order of its `.idx` file, which has the same name.
 
-    Threads may share it, a forked process may go on with it, and a pickled copy opens its own files.
-
-    Raises:
-        FileNotFoundError: The file or its index is not there.
+    Threads may share it, a forked process may continue with it, and a pickled copy opens its own files.
     """
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:
@@ -144,3 +128,21 @@ class RecordFileDataset(Dataset):
 
     def __getitem__(self, idx: int) -> Any:
         return self._record.read_idx(self._record.keys[idx])
+
+
+class ImageRecordDataset(RecordFileDataset):
+    """The images (HxWx3 RGB, or HxWx1 with `flag=0`) and labels of a file of image records."""
+
+    def __init__(
+        self,
+        filename: str | os.PathLike[str],
+        flag: int = COLOUR,
+        transform: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        super().__init__(filename)
+        self._flag, self._transform = flag, transform
+
+    def __getitem__(self, idx: int) -> Any:
+        header, data = unpack(super().__getitem__(idx))
+        image = imdecode(data, self._flag)
+        return (image, header.label) if self._transform is None else self._transform(image, header.label)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from bushel.compat.mxnet.ndarray import NDArray
-from bushel.core.parallel import parallel_map
-
-__all__ = ["BatchSampler", "DataLoader", "RandomSampler", "Sampler", "SequentialSampler"]
-
-LastBatch = Literal["keep", "discard", "rollover"]
+from bushel.compat.batching import Batches, LastBatch, make_batches, shuffled
+from bushel.compat.mxnet.base import NDArray
 
 
 class Sampler:
-    """Base class: yields positions, or lists of them, anew for every epoch."""
+    """Base class: iterates over positions, or lists of them, in every epoch."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError
@@ -40,69 +35,32 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """All positions in a random order, by the module `numpy.random`, as in the original."""
+    """All positions in a random order, drawn from the module `numpy.random`, as in the original."""
 
     def __init__(self, length: int) -> None:
         self._length = length
 
     def __iter__(self) -> Iterator[int]:
-        order = np.arange(self._length)
-        np.random.shuffle(order)
-        return iter(order.tolist())
+        return iter(shuffled(self._length))
 
     def __len__(self) -> int:
         return self._length
 
 
-class BatchSampler(Sampler):
-    """Positions of another sampler, in lists.
-
-    Args:
-        sampler: Yields positions.
-        batch_size: Positions in a list.
-        last_batch: What becomes of a last list that is not full: `keep` it, `discard` it, or `rollover`, to begin the
-            next epoch with it.
-    """
+class BatchSampler(Batches, Sampler):
+    """Lists of `batch_size` positions; `last_batch` keeps a short last one, discards it, or begins the next epoch."""
 
     def __init__(self, sampler: Any, batch_size: int, last_batch: LastBatch = "keep") -> None:
         if last_batch not in ("keep", "discard", "rollover"):
             raise ValueError(f"last_batch must be one of keep, discard, rollover, not {last_batch!r}")
-        if batch_size < 1:
-            raise ValueError(f"batch_size is at least 1, not {batch_size}")
-        self._sampler, self._size, self._last = sampler, batch_size, last_batch
-        self._rest: list[int] = []
+        super().__init__(sampler, batch_size, last_batch)
 
-    def __iter__(self) -> Iterator[list[int]]:
-        positions = itertools.chain(self._rest, self._sampler)
-        self._rest = []
-        while batch := list(itertools.islice(positions, self._size)):
-            if len(batch) == self._size or self._last == "keep":
-                yield batch
-            elif self._last == "rollover":
-                self._rest = batch
 
-    def __len__(self) -> int:
-        count = len(self._sampler) + len(self._rest)
-        return -(-count // self._size) if self._last == "keep" else count // self._size
+_HINTS = {"pin_memory", "pin_device_id", "prefetch", "thread_pool", "timeout", "try_nopython", "auto_reload"}
 
 
 class DataLoader:
-    """Batches of a dataset, made in threads.
-
-    Args:
-        dataset: A `Dataset`, an array, a list.
-        batch_size: Samples in a batch.
-        shuffle: A random order, another in every epoch.
-        sampler: An order of one's own, instead.
-        last_batch: As for `BatchSampler`; by default `keep`.
-        batch_sampler: Yields lists of positions, instead of all of these.
-        batchify_fn: Makes a batch of a list of samples; by default arrays are stacked, and of tuples each element.
-        num_workers: Threads that make batches ahead; 0 to make each when it is asked for.
-        others: Options of the original that say how it works: `pin_memory`, `prefetch`, `thread_pool`, `timeout`….
-
-    Raises:
-        ValueError: Arguments do not go together.
-    """
+    """Batches of a dataset, made in `num_workers` threads. Options of how the original works have no effect."""
 
     def __init__(
         self,
@@ -116,8 +74,7 @@ class DataLoader:
         num_workers: int = 0,
         **others: Any,
     ) -> None:
-        hints = {"pin_memory", "pin_device_id", "prefetch", "thread_pool", "timeout", "try_nopython", "auto_reload"}
-        if unknown := sorted(set(others) - hints):
+        if unknown := sorted(set(others) - _HINTS):
             raise TypeError(f"DataLoader has no argument {unknown[0]!r}")
         if batch_sampler is None:
             if batch_size is None:
@@ -128,7 +85,7 @@ class DataLoader:
             order = usual(len(dataset)) if sampler is None else sampler
             batch_sampler = BatchSampler(order, batch_size, last_batch or "keep")
         elif batch_size is not None or shuffle or sampler is not None or last_batch is not None:
-            raise ValueError("batch_sampler goes with none of batch_size, shuffle, sampler and last_batch")
+            raise ValueError("batch_sampler cannot be combined with batch_size, shuffle, sampler or last_batch")
         self._dataset, self._batches = dataset, batch_sampler
         self._batchify = _batchify if batchify_fn is None else batchify_fn
         self._workers = max(num_workers, 0)
@@ -137,16 +94,7 @@ class DataLoader:
         return len(self._batches)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._workers:
-            return map(self._make, self._batches)
-        return parallel_map(
-            self._make,
-            self._batches,
-            workers=self._workers,
-            limit=2 * self._workers,
-            size=lambda _: 1,
-            draw_in_workers=True,
-        )
+        return make_batches(self._make, self._batches, self._workers)
 
     def _make(self, positions: Sequence[int]) -> Any:
         return self._batchify([self._dataset[position] for position in positions])

@@ -1,7 +1,7 @@
 """`mxnet.gluon.data.vision.transforms` on NumPy arrays: images HxWxC, RGB, uint8 until something makes them floats.
 
-Each transform is a callable value. Random ones draw from `rng` where they are given one, as `bushel.Loader`,
-`bushel.pack` and `im2rec` do, so that results do not depend on the number of workers; else from the module `random`.
+Each transform is a callable value. Random transforms draw from `rng`, which `bushel.Loader`, `bushel.pack` and `im2rec`
+give them, so that results do not depend on the number of workers; without one they draw from the module `random`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from bushel.compat.mxnet.gluon.data.vision.hue import shifted_hue
-from bushel.compat.mxnet.image.augment import EIGENVALUES, EIGENVECTORS, LUMA
-from bushel.compat.mxnet.image.functions import center_crop, imresize, random_size_crop
-from bushel.compat.mxnet.image.rotate import imrotate, random_rotate
-from bushel.compat.mxnet.ndarray import Array, NDArray
+from bushel.compat.mxnet.base import Array, NDArray
+from bushel.compat.mxnet.image.augment import EIGENVALUES, EIGENVECTORS, LUMA, blended
+from bushel.compat.mxnet.image.functions import center_crop, imresize, imrotate, random_rotate, random_size_crop
 from bushel.compat.mxnet.resampling import BILINEAR
 
 __all__ = [
@@ -54,7 +52,7 @@ Rng = np.random.Generator | None
 
 
 def _draws(rng: Rng) -> Any:
-    """Where random numbers come from: the functions of the module `random`, or those of a generator like it."""
+    """Return the module `random`, or a generator with its functions that is seeded from `rng`."""
     return random if rng is None else random.Random(int(rng.integers(1 << 63)))
 
 
@@ -63,19 +61,39 @@ def _pair(size: Size) -> tuple[int, int]:
 
 
 def _like(values: Array, image: Array) -> NDArray:
-    """Values in the type of an image; uint8 is cut off at its bounds, and rounded down, as in MXNet."""
+    """Return values in the type of an image; as in MXNet, uint8 is clipped, and rounded down."""
     kept = np.clip(values, 0, 255) if image.dtype == np.uint8 else values
     return kept.astype(image.dtype).view(NDArray)
 
 
+def shifted_hue(image: Array, turns: float) -> Array:
+    """Turn the hue of an image (0 to 255) by whole circles, in the colour space HLS (Joblove and Greenberg 1978)."""
+    rgb = image.astype(np.float32) / 255
+    high, low = rgb.max(2), rgb.min(2)
+    chroma = high - low
+    lightness = (high + low) / 2
+    red, green, blue = np.moveaxis(rgb, 2, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sixths = np.select(
+            [chroma == 0, high == red, high == green],
+            [np.float32(0), (green - blue) / chroma, (blue - red) / chroma + 2],
+            (red - green) / chroma + 4,
+        )
+    sixths = (sixths + np.float32(6 * turns)) % 6
+    # Over the circle, each channel is a trapezoid whose height is the chroma, centred at the lightness.
+    place = (sixths[:, :, None] + np.array([0, 4, 2], np.float32)) % 6
+    shape = np.clip(np.abs(place - 3) - 1, 0, 1)
+    shifted: Array = (lightness[:, :, None] + chroma[:, :, None] * (shape - np.float32(0.5))) * 255
+    return shifted
+
+
 class Compose:
-    """Transforms one after the other: those of this module, or any callables."""
+    """Transforms of this module, or any callables, applied one after the other."""
 
     def __init__(self, transforms: Iterable[Callable[..., Any]]) -> None:
         self.transforms = [one for one in transforms if one is not None]
 
     def __call__(self, x: Any, rng: Rng = None) -> Any:
-        """Transform an image."""
         for transform in self.transforms:
             drawn = "rng" in inspect.signature(transform).parameters
             x = transform(x, rng=rng) if drawn else transform(x)
@@ -96,7 +114,6 @@ class RandomApply:
     p: float = 0.5
 
     def __call__(self, x: Array, rng: Rng = None) -> Any:
-        """Transform an image."""
         if self.p < _draws(rng).random():
             return x
         each = self.transforms if isinstance(self.transforms, list | tuple) else [self.transforms]
@@ -105,38 +122,30 @@ class RandomApply:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Another type."""
+    """Convert to another type."""
 
     dtype: Any = "float32"
 
     def __call__(self, x: Array) -> NDArray:
-        """Transform an array."""
         return np.asarray(x).astype(self.dtype).view(NDArray)
 
 
 @dataclass(frozen=True, slots=True)
 class ToTensor:
-    """HxWxC of 0 to 255 to CxHxW of 0 to 1, float32; or NxHxWxC to NxCxHxW."""
+    """Convert HxWxC of 0 to 255 to CxHxW of 0 to 1, float32; or NxHxWxC to NxCxHxW."""
 
     def __call__(self, x: Array) -> NDArray:
-        """Transform an image, or a batch."""
         return np.ascontiguousarray(np.moveaxis(np.asarray(x), -1, -3).astype(np.float32) / 255).view(NDArray)
 
 
 @dataclass(frozen=True, slots=True)
 class Normalize:
-    """(value - mean) / std of each channel: of a tensor CxHxW or NxCxHxW of floats, or of an image HxWxC of uint8.
-
-    Attributes:
-        mean: A number, or one for each channel.
-        std: Likewise.
-    """
+    """(value - mean) / std of each channel: of a tensor CxHxW or NxCxHxW of floats, or of an image HxWxC of uint8."""
 
     mean: Any = 0.0
     std: Any = 1.0
 
     def __call__(self, x: Array) -> NDArray:
-        """Transform a tensor."""
         values = np.asarray(x)
         shape = (-1,) if values.dtype == np.uint8 else (-1, 1, 1)
         mean, std = (np.asarray(one, np.float32).reshape(shape) for one in (self.mean, self.std))
@@ -152,7 +161,6 @@ class Resize:
     interpolation: int = BILINEAR
 
     def __call__(self, x: Array) -> NDArray:
-        """Transform an image, or a batch."""
         if x.ndim == 4:
             return np.stack([self(one) for one in x]).view(NDArray)
         (width, height), (rows, columns) = _pair(self.size), x.shape[:2]
@@ -164,7 +172,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class CropResize:
-    """Cut out a box, then resize it to (width, height) if a size is given. Takes NxHxWxC too."""
+    """Keep a box, then resize it to (width, height) if a size is given. Takes NxHxWxC too."""
 
     x: int
     y: int
@@ -174,11 +182,6 @@ class CropResize:
     interpolation: int | None = None
 
     def __call__(self, image: Array) -> NDArray:
-        """Transform an image, or a batch.
-
-        Raises:
-            ValueError: The box does not lie inside the image.
-        """
         if image.ndim == 4:
             return np.stack([self(one) for one in image]).view(NDArray)
         rows, columns = image.shape[:2]
@@ -192,19 +195,18 @@ class CropResize:
 
 @dataclass(frozen=True, slots=True)
 class CenterCrop:
-    """The middle, of (width, height); a smaller image is enlarged."""
+    """Keep the middle, of (width, height); a smaller image is enlarged."""
 
     size: Size
     interpolation: int = BILINEAR
 
     def __call__(self, x: Array) -> NDArray:
-        """Transform an image."""
         return center_crop(x, _pair(self.size), self.interpolation)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class RandomResizedCrop:
-    """A box of random area and shape, resized to (width, height)."""
+    """Keep a box of random area and aspect ratio, resized to (width, height)."""
 
     size: Size
     scale: tuple[float, float] = (0.08, 1.0)
@@ -212,7 +214,6 @@ class RandomResizedCrop:
     interpolation: int = BILINEAR
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        """Transform an image."""
         return random_size_crop(x, _pair(self.size), self.scale, self.ratio, self.interpolation, draw=_draws(rng))[0]
 
 
@@ -221,7 +222,6 @@ class RandomFlipLeftRight:
     """Mirror half of the images from left to right."""
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        """Transform an image."""
         return (x[:, ::-1] if _draws(rng).random() < 0.5 else x).view(NDArray)
 
 
@@ -230,73 +230,65 @@ class RandomFlipTopBottom:
     """Mirror half of the images from top to bottom."""
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        """Transform an image."""
         return (x[::-1] if _draws(rng).random() < 0.5 else x).view(NDArray)
 
 
 class _Jitter:
-    """A change by a factor between max(0, 1 - amount) and 1 + amount; the amount is the one field."""
+    """Base class of changes by a random factor between max(0, 1 - amount) and 1 + amount, their only field."""
 
     __slots__ = ()
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        """Transform an image."""
         return self.drawn(np.asarray(x), _draws(rng))
 
     def drawn(self, image: Array, draw: Any) -> NDArray:
-        """Transform an image by a factor that is drawn."""
         [amount] = astuple(self)  # type: ignore[call-overload]
         return self.apply(image, draw.uniform(max(0.0, 1 - amount), 1 + amount))
 
     def apply(self, image: Array, factor: float) -> NDArray:
-        """Transform an image by this factor."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class RandomBrightness(_Jitter):
-    """All levels times a factor between max(0, 1 - brightness) and 1 + brightness."""
+    """Multiply all levels by a factor between max(0, 1 - brightness) and 1 + brightness."""
 
     brightness: float
 
     def apply(self, image: Array, factor: float) -> NDArray:
-        """Transform an image by this factor."""
-        return _like(image * np.float32(factor), image)
+        return _like(blended(image, np.float32(0), factor), image)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomContrast(_Jitter):
-    """Distances from the mean grey times a factor between max(0, 1 - contrast) and 1 + contrast."""
+    """Multiply distances from the mean grey by a factor between max(0, 1 - contrast) and 1 + contrast."""
 
     contrast: float
 
     def apply(self, image: Array, factor: float) -> NDArray:
-        """Transform an image by this factor."""
         grey = np.float32((image @ LUMA if image.shape[2] == 3 else image).mean())
-        return _like(image * np.float32(factor) + grey * np.float32(1 - factor), image)
+        return _like(blended(image, grey, factor), image)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomSaturation(_Jitter):
-    """Distances from the pixel's own grey times a factor between max(0, 1 - saturation) and 1 + saturation."""
+    """Multiply distances from the pixel's grey by a factor between max(0, 1 - saturation) and 1 + saturation."""
 
     saturation: float
 
     def apply(self, image: Array, factor: float) -> NDArray:
-        """Transform an image by this factor."""
         if image.shape[2] != 3:
             return image.view(NDArray)
-        return _like(image * np.float32(factor) + (image @ LUMA)[:, :, None] * np.float32(1 - factor), image)
+        return _like(blended(image, (image @ LUMA)[:, :, None], factor), image)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomHue(_Jitter):
-    """The hue turned by between max(0, 1 - hue) and 1 + hue whole circles."""
+    """Turn the hue by between max(0, 1 - hue) and 1 + hue whole circles."""
 
     hue: float
 
     def apply(self, image: Array, factor: float) -> NDArray:
-        """Transform an image by this factor."""
         return image.view(NDArray) if image.shape[2] != 3 else _like(shifted_hue(image, factor), image)
 
 
@@ -310,7 +302,6 @@ class RandomColorJitter:
     hue: float = 0
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        """Transform an image."""
         draw = _draws(rng)
         kinds = (RandomBrightness, RandomContrast, RandomSaturation, RandomHue)
         amounts = (self.brightness, self.contrast, self.saturation, self.hue)
@@ -323,12 +314,11 @@ class RandomColorJitter:
 
 @dataclass(frozen=True, slots=True)
 class RandomLighting:
-    """Noise along the principal colours, of deviation `alpha`."""
+    """Add noise along the principal colours, with standard deviation `alpha`."""
 
     alpha: float
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        """Transform an image, HxWx3."""
         draw, image = _draws(rng), np.asarray(x)
         if image.shape[2] == 1:
             return image.view(NDArray)
@@ -338,20 +328,19 @@ class RandomLighting:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """A tensor CxHxW, or a batch, turned by an angle: see `imrotate`."""
+    """Rotate a tensor CxHxW, or a batch: see `imrotate`."""
 
     rotation_degrees: float
     zoom_in: bool = False
     zoom_out: bool = False
 
     def __call__(self, x: Array) -> NDArray:
-        """Transform a tensor."""
         return imrotate(x, self.rotation_degrees, self.zoom_in, self.zoom_out)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomRotation:
-    """A tensor turned by an angle between two limits, with a probability."""
+    """Rotate a tensor by an angle between two limits, with a probability."""
 
     angle_limits: tuple[float, float]
     zoom_in: bool = False
@@ -360,23 +349,17 @@ class RandomRotation:
 
     def __post_init__(self) -> None:
         if self.angle_limits[0] >= self.angle_limits[1]:
-            raise ValueError(f"angle_limits are the lower and the higher angle, not {self.angle_limits}")
+            raise ValueError(f"angle_limits must be the lower and the higher angle, not {self.angle_limits}")
         if not 0 <= self.rotate_with_proba <= 1:
-            raise ValueError(f"a probability lies between 0 and 1: {self.rotate_with_proba}")
+            raise ValueError(f"rotate_with_proba must be between 0 and 1, not {self.rotate_with_proba}")
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        """Transform a tensor."""
         draw = _draws(rng)
         if draw.random() > self.rotate_with_proba:
             return x.view(NDArray)
         return random_rotate(x, self.angle_limits, self.zoom_in, self.zoom_out, draw=draw)
 
 
-ResizedCrop, Brightness, Contrast, Saturation, Hue = (
-    RandomResizedCrop,
-    RandomBrightness,
-    RandomContrast,
-    RandomSaturation,
-    RandomHue,
-)
-"""The names in the design document of `im2rec`."""
+# The names in the design document of `im2rec`.
+ResizedCrop, Brightness, Contrast = RandomResizedCrop, RandomBrightness, RandomContrast
+Saturation, Hue = RandomSaturation, RandomHue
