@@ -25,7 +25,7 @@ def threads() -> set[str]:
 
 @settings(max_examples=20)
 @given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 6), st.sampled_from([1, 5000, 1 << 30]))
-def test_results_come_in_workers(delays: list[int], workers: int, limit: int) -> None:
+def test_results_come_in_order(delays: list[int], workers: int, limit: int) -> None:
     def work(item: tuple[int, int]) -> int:
         time.sleep(item[1] / 5000)
         return item[0]
