@@ -95,7 +95,7 @@ def test_integrity() -> None:
     written("broken")
     names: dict[str, Any] = {"bushel": bushel}
     run_page(page, names)
-    assert (names["report"].ok, names["report"].samples, names["done"].samples) == (True, 9, 9)
+    assert (names["result"].ok, names["result"].samples, names["done"].samples) == (True, 9, 9)
 
 
 def test_index() -> None:

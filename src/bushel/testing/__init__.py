@@ -1,11 +1,11 @@
-"""The conformance suite: what a container, a codec, a source or a storage back-end must hold.
+"""The conformance suite for containers, codecs, sources and storage back-ends.
 
-It needs no pytest. A check that fails raises a `ConformanceError` that says what was expected and what was found:
+It does not need pytest. A failing check raises a `ConformanceError` with what was expected and what was found:
 
     from bushel.testing import check_container
     check_container("tar", tmp_path)
 
-To see every check as a test of its own:
+To run every check as a test of its own:
 
     @pytest.mark.parametrize("name", CONTAINER_CHECKS)
     def test_container(name, tmp_path):
@@ -41,23 +41,23 @@ CONTAINER_CHECKS: Mapping[str, Callable[[Target], None]] = {
     for name in module.__all__
     if name.startswith("check_")
 }
-"""Name to check. A check raises `InapplicableError` where the container has not got what it asks for."""
+"""Checks by name. A check raises `InapplicableError` if the container lacks the feature that it tests."""
 
 
 def check_container(container: str, folder: Path, *, generation: str | None = None, seed: int = 0) -> list[str]:
     """Check a container.
 
     Args:
-        container: Its name, as `bushel.Writer` takes it.
-        folder: An empty folder for what the checks write.
-        generation: Of a bag.
-        seed: Another seed checks with other specs and samples.
+        container: Name of the container, as `bushel.Writer` takes it.
+        folder: An empty folder that the checks write to.
+        generation: Generation of a bag.
+        seed: Seed of the random specs and samples.
 
     Returns:
         The names of the checks that did not apply.
 
     Raises:
-        ConformanceError: It does not hold what it must.
+        ConformanceError: A check failed.
     """
     skipped = []
     for name, check in CONTAINER_CHECKS.items():

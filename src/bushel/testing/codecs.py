@@ -1,4 +1,4 @@
-"""What every codec must hold."""
+"""Conformance checks of codecs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _MUTATIONS = 200
 
 
 def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = True, seed: int = 0) -> None:
-    """Check a codec with some values: round trip, kinds of buffers, pickling, and damaged bytes.
+    """Check a codec with given values: round trip, kinds of buffers, pickling, and damaged bytes.
 
     Args:
-        codec: A codec, or the name of one (`register_codec` makes it known).
-        values: Values that it encodes.
-        lossless: Whether decoding gives the value again; else it must give a value of the same kind (of arrays,
-            the same dtype and shape), and its encoder may give other bytes each time.
-        seed: Of the damage.
+        codec: A codec, or the name of one that is registered.
+        values: Values that it can encode.
+        lossless: Whether decoding must give an equal value. Otherwise it must give one of the same type (for arrays,
+            the same dtype and shape), and encoding may give other bytes each time.
+        seed: Seed of the random damage.
 
     Raises:
-        ConformanceError: It does not hold what it must.
+        ConformanceError: A check failed.
     """
     each = get_codec(codec) if isinstance(codec, str) else codec
     copy = pickle.loads(pickle.dumps(each))
@@ -42,7 +42,7 @@ def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = T
         found = each.decode(data)
         _expect_like(found, value, what, lossless=lossless)
         expect_equal(copy.decode(data), found, f"{what}, decoded by the pickled codec")
-        # Encoding need not give the same bytes every time: what is lossy then decodes to a value like the first.
+        # Encoding need not give the same bytes every time; a lossy codec then decodes to a value like the first.
         _expect_like(copy.decode(bytes(copy.encode(value))), value, f"{what}, pickled codec", lossless=lossless)
         _check_buffers(each, data, found, what)
         if each.ranged is not None:
@@ -60,7 +60,7 @@ def _expect_like(found: Any, value: Any, what: str, *, lossless: bool) -> None:
 
 
 def _check_buffers(codec: Codec, data: bytes, value: Any, what: str) -> None:
-    """Any buffer will do, and the value does not change with it afterwards."""
+    """Check that any buffer can be decoded, and that the value does not change with it afterwards."""
     buffer = bytearray(data)
     for view in (memoryview(buffer), memoryview(buffer).toreadonly(), buffer):
         found = codec.decode(view)
@@ -70,7 +70,7 @@ def _check_buffers(codec: Codec, data: bytes, value: Any, what: str) -> None:
 
 
 def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
-    """Elements are those of the whole value."""
+    """Check that elements equal those of the whole value."""
     count = len(value)
     expect_equal(ranged.count(data), count, f"{what}: number of elements")
     for chosen in (slice(None), slice(1, None, 2), slice(None, None, -1), slice(count, None)):
@@ -82,11 +82,11 @@ def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
         ranged.decode(data, np.array([count], np.int64))
     except IndexError:
         return
-    expect(False, f"{what}: element {count} of {count} is no IndexError")
+    expect(False, f"{what}: element {count} of {count} does not raise an IndexError")
 
 
 def _check_damage(codec: Codec, data: bytes, what: str, rng: random.Random) -> None:
-    """Damaged bytes decode to something or raise a CodecError."""
+    """Check that damaged bytes are decoded to something or raise a CodecError."""
     for _ in range(_MUTATIONS if data else 0):
         damaged = bytearray(data)
         kind = rng.randrange(3)

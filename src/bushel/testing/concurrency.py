@@ -1,4 +1,4 @@
-"""What must hold when threads share a dataset and processes get a copy of it."""
+"""Conformance checks of datasets that threads share, or that processes have a copy of."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _expected(dataset: Any) -> list[dict[str, Any]]:
 
 
 def _reads(dataset: Any, expected: list[dict[str, Any]], seed: int, count: int) -> int:
-    """Read stored bytes at random, one by one and in batches; the number of samples that came out right."""
+    """Read stored bytes at random, one by one and in batches; return the number of correct samples."""
     rng = random.Random(seed)
     right = 0
     while right < count:
@@ -39,7 +39,7 @@ def _reads(dataset: Any, expected: list[dict[str, Any]], seed: int, count: int) 
 
 
 def check_threads(target: Target, reads: int = 1000) -> None:
-    """Eight threads that read one dataset at random get the right bytes."""
+    """Check that eight threads read one dataset correctly at random."""
     dataset = _dataset(target, "threads")
     expected = _expected(dataset)
     dataset.close()
@@ -49,12 +49,12 @@ def check_threads(target: Target, reads: int = 1000) -> None:
 
 
 def check_fork(target: Target) -> None:
-    """Forked processes go on with a dataset that their parent has read from and still reads."""
+    """Check that forked processes can use a dataset that their parent has read from and still reads."""
     _in_processes(target, "fork")
 
 
 def check_spawn(target: Target) -> None:
-    """A dataset and its views are pickled to processes that start from nothing."""
+    """Check that a dataset and its views can be pickled to spawned processes."""
     _in_processes(target, "spawn")
 
 
@@ -80,5 +80,5 @@ def _child(dataset: Any, expected: list[dict[str, Any]], results: Any) -> None:
     try:
         _reads(dataset, expected, 1, 200)
         results.put("right")
-    except Exception as error:  # to be told in the parent, whatever it is
+    except Exception as error:  # reported in the parent, whatever it is
         results.put(repr(error))

@@ -1,4 +1,4 @@
-"""What must hold when files are damaged or lost."""
+"""Conformance checks of damaged and lost files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_damage", "check_lost_sidecar", "check_stale_index"]
 
 
 def check_lost_sidecar(target: Target) -> None:
-    """The data files alone give every sample back: its key, and each value under some name."""
+    """Check that the data files alone give back every sample with its key, and each value under some name."""
     spec = target.fit()
     samples = make_samples(spec, target.seed, 7)
     keys = numbered(7)
@@ -34,7 +34,7 @@ def check_lost_sidecar(target: Target) -> None:
         for name, value in sample.items():
             for each in value if spec[name].endswith("[]") else [value]:
                 known = any(same(leaf, each) for leaf in leaves)
-                expect(known, f"{name}={each!r} of sample {number} is nowhere in {dataset.spec} without the sidecar")
+                expect(known, f"{name}={each!r} of sample {number} is missing from {dataset.spec} without the sidecar")
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -48,13 +48,13 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def check_damage(target: Target) -> None:
-    """One flipped bit of any field is found by a verifying read, which names the sample, and by `bushel.verify`."""
+    """Check that `bushel.verify` and a verifying read, which names the sample, find a flipped bit in any field."""
     import bushel
 
     spec = target.fit()
     samples = make_samples(spec, target.seed, 5)
     path = target.write("damage", spec, samples, numbered(5))
-    expect(bushel.verify(path).ok, "verify reports problems in a dataset that has none")
+    expect(bushel.verify(path).ok, "verify reports problems in an undamaged dataset")
     with target.open(path) as dataset:
         [shard] = dataset.shards
         places = []
@@ -74,18 +74,18 @@ def check_damage(target: Target) -> None:
             try:
                 dataset.read([sample], [name], decode=False)
             except CorruptError as error:
-                expect_equal((error.key, error.field), (f"key{sample:03d}", name), "what the CorruptError names")
+                expect_equal((error.key, error.field), (f"key{sample:03d}", name), "key and field of the CorruptError")
             else:
                 expect(False, f"a flipped bit in {name!r} of sample {sample} was read without an error")
             others = [number for number in range(5) if number != sample]
             dataset.read(others, [name])
-        expect(not bushel.verify(path).ok, f"verify does not see a flipped bit in {name!r} of sample {sample}")
+        expect(not bushel.verify(path).ok, f"verify does not find a flipped bit in {name!r} of sample {sample}")
         flip(file, at)
     expect(bushel.verify(path).ok, "verify reports problems after the damage was undone")
 
 
 def flip(file: Path, at: int) -> None:
-    """Flip a bit as a failing disk does: size and time stay the same."""
+    """Flip a bit as a failing disk does, without changing size and time."""
     stat = file.stat()
     with open(file, "r+b") as handle:
         handle.seek(at)
@@ -96,7 +96,7 @@ def flip(file: Path, at: int) -> None:
 
 
 def check_stale_index(target: Target) -> None:
-    """An index that is older than the data is not used: new samples are seen, cut files are refused."""
+    """Check that an index older than the data is not used: new samples are found, truncated files refused."""
     spec = target.fit(limit=3)
     path = target.write("stale", spec, make_samples(spec, target.seed, 4), numbered(4))
     with target.open(path) as dataset:

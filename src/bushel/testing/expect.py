@@ -1,4 +1,4 @@
-"""How the suite says what is wrong, with and without pytest."""
+"""Assertions of the suite, with and without pytest."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["ConformanceError", "InapplicableError", "expect", "expect_equal", "e
 
 
 class ConformanceError(AssertionError):
-    """Something does not hold what it must; the message says what, and with which values."""
+    """A check failed; the message says which, and with which values."""
 
 
 class InapplicableError(Exception):
-    """A check asks for something that this container does not have (sequence fields, say)."""
+    """A check needs a feature that this container does not have, such as sequence fields."""
 
 
 def expect(condition: object, message: str) -> None:
@@ -26,7 +26,7 @@ def expect(condition: object, message: str) -> None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two decoded values are equal, arrays by dtype, shape and content."""
+    """Return whether two decoded values are equal, arrays by dtype, shape and content."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return (
             isinstance(one, np.ndarray)
@@ -46,9 +46,9 @@ def expect_equal(found: Any, expected: Any, what: str) -> None:
     """Fail unless two values are the same.
 
     Args:
-        found: What came out.
-        expected: What should have.
-        what: Where, for the message.
+        found: The actual value.
+        expected: The expected value.
+        what: Description of the value for the message.
     """
     if not same(found, expected):
         raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(found)}")
@@ -62,7 +62,7 @@ def expect_raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
     except kinds:
         return
     names = " or ".join(kind.__name__ for kind in kinds)
-    raise ConformanceError(f"{what}: expected {names}, and nothing was raised")
+    raise ConformanceError(f"{what}: expected {names}, but nothing was raised")
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The processes that die in `bushel.testing.kills`: their plans come from standard input, their exit codes go out."""
+"""The writer processes that `bushel.testing.kills` kills. Plans come from standard input, exit codes go to output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main() -> None:
 
 def _write(target: Target, spec: dict[str, str], plan: Plan) -> None:
     if plan.renames is not None:
-        _count_renames(plan.renames)
+        _kill_after_renames(plan.renames)
     keys = numbered(COUNT)
     with target.writer(plan.name, spec, shard_samples=plan.shard_samples) as writer:
         for number in range(plan.samples):
@@ -43,31 +43,31 @@ def _write(target: Target, spec: dict[str, str], plan: Plan) -> None:
                 writer.flush()
         if plan.within is not None:
             sample = make_sample(spec, target.seed, plan.samples)
-            writer.append({**sample, plan.within: _dying(sample[plan.within])}, key=keys[plan.samples])
+            writer.append({**sample, plan.within: _killing_sequence(sample[plan.within])}, key=keys[plan.samples])
         if plan.renames is None:
-            _die()
-    _die()
+            _kill_self()
+    _kill_self()
 
 
-def _die() -> None:
+def _kill_self() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _dying(values: list[Any]) -> Iterator[Any]:
-    """A sequence that ends its reader's life behind the first element."""
+def _killing_sequence(values: list[Any]) -> Iterator[Any]:
+    """Return a sequence that kills its reader after the first element."""
     yield from values[:1]
-    _die()
+    _kill_self()
 
 
-def _count_renames(limit: int) -> None:
-    """Have the process die before rename number `limit`."""
+def _kill_after_renames(limit: int) -> None:
+    """Make the process die before rename number `limit`."""
     done = 0
 
     def counted(rename: Any) -> Any:
         def wrapper(*arguments: Any, **options: Any) -> Any:
             nonlocal done
             if done == limit:
-                _die()
+                _kill_self()
             done += 1
             return rename(*arguments, **options)
 

@@ -1,7 +1,7 @@
-"""What must hold when a writer is killed: a real process, a real SIGKILL, and `mode="resume"` after it.
+"""Conformance checks of killed writers: a real process, a real SIGKILL, and `mode="resume"` after it.
 
-The processes (`bushel.testing.killed_writer`) write samples that the parent can make too, and kill themselves at a
-chosen moment: after a number of samples, in the middle of one, or before one of the renames that name finished files.
+The processes (`bushel.testing.killed_writer`) write samples that the parent can make, too, and kill themselves at a
+chosen moment: after a number of samples, in the middle of one, or before one of the renames of finished files.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from bushel.testing.target import Target, compare, numbered
 __all__ = ["COUNT", "Plan", "check_kill_and_resume", "check_kill_while_finishing"]
 
 COUNT = 17
-"""Samples of the dataset that is to come out."""
+"""Number of samples of the final dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one writer dies.
+    """When one writer dies.
 
     Attributes:
-        name: Of its dataset.
-        samples: Complete samples that it appends.
-        flushed: How many of them it has flushed.
+        name: Name of its dataset.
+        samples: Number of complete samples that it appends.
+        flushed: Number of these that it has flushed.
         within: The sequence field in the middle of which it dies, or None.
         renames: The number of renames after which it dies, or None.
         shard_samples: As for the writer.
@@ -47,7 +47,7 @@ class Plan:
 
 
 def check_kill_and_resume(target: Target) -> None:
-    """After a kill at any moment nothing is lost that was flushed, and nothing is there twice."""
+    """Check that a kill at any moment loses no flushed sample and duplicates none."""
     spec = target.fit()
     sequence = next((name for name, kind in spec.items() if kind.endswith("[]")), None)
     plans = [
@@ -67,7 +67,7 @@ def check_kill_and_resume(target: Target) -> None:
 
 
 def check_kill_while_finishing(target: Target) -> None:
-    """A kill between the renames of a finished shard's files is made good, too."""
+    """Check that a kill between the renames of a finished shard's files is recovered from, too."""
     plans = [Plan(f"renamed-{renames}", COUNT, renames=renames, shard_samples=5) for renames in range(8)]
     _check(target, target.fit(), plans)
 
@@ -103,7 +103,7 @@ def _kill(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
 
 
 def _expect_same_files(path: Path, whole: Path, what: str) -> None:
-    """A dataset that was resumed has the files of one that was written without a break, and no others."""
+    """Check that a resumed dataset has the files of one that was written without a break, and no others."""
     expect_equal(_files(path), _files(whole), f"{what}: names of files")
     for name in _files(whole):
         equal = (path / name).read_bytes() == (whole / name).read_bytes()

@@ -1,4 +1,4 @@
-"""What must hold when parts of a dataset are read: positions, fields, elements, batches."""
+"""Conformance checks of partial reads: positions, fields, elements, batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["check_batches", "check_elements", "check_masks", "check_positions"]
 
 
 def check_positions(target: Target) -> None:
-    """Samples are found by position, from both ends, by NumPy integers, as slices and lists."""
+    """Check that samples are found by position, from both ends, by NumPy integers, slices and lists."""
     spec = target.fit(limit=2)
     samples = make_samples(spec, target.seed, 9)
     dataset = target.open(target.write("positions", spec, samples, numbered(9), shard_samples=4))
@@ -28,12 +28,12 @@ def check_positions(target: Target) -> None:
 
 
 def check_elements(target: Target) -> None:
-    """Ranges, steps and lists of a sequence's elements are what Python's slicing gives."""
+    """Check that ranges, steps and lists of a sequence's elements equal those of Python's slicing."""
     lists = {name: kind for name, kind in POOL.items() if kind.endswith("[]")}
     try:
         spec = target.fit(lists)
     except AssertionError as error:
-        raise InapplicableError(f"{target.container} holds no sequence fields") from error
+        raise InapplicableError(f"{target.container} cannot hold sequence fields") from error
     samples = make_samples(spec, target.seed, 6)
     dataset = target.open(target.write("elements", spec, samples, numbered(6)), verify=True)
     for number, sample in enumerate(samples):
@@ -53,7 +53,7 @@ def check_elements(target: Target) -> None:
 
 
 def check_masks(target: Target) -> None:
-    """Only the fields that are asked for are there."""
+    """Check that a sample has only the requested fields."""
     spec = target.fit()
     samples = make_samples(spec, target.seed, 3)
     dataset = target.open(target.write("masks", spec, samples))
@@ -64,18 +64,18 @@ def check_masks(target: Target) -> None:
             expect_equal(sorted(found), sorted(["__key__", name]), f"fields of ds[1, {mask}]")
             expect_equal(found[name], value, f"ds[1, {mask}]")
         expect_equal(dataset.fields([name]).spec, {name: spec[name]}, f"spec of fields([{name!r}])")
-    with expect_raises(KeyError, what="a field that is not there"):
+    with expect_raises(KeyError, what="an unknown field"):
         dataset[0, ["no such field"]]
 
 
 def check_batches(target: Target) -> None:
-    """A batched read gives what single reads give, in the order asked for, decoded or stored."""
+    """Check that a batched read equals single reads, in the requested order, decoded or stored."""
     spec = target.fit()
     samples = make_samples(spec, target.seed, 12)
     dataset = target.open(target.write("batches", spec, samples, numbered(12), shard_samples=5))
     order = [target.random.randrange(-12, 12) for _ in range(40)]
     single = [dataset[position] for position in order]
-    expect_equal(dataset.read(order), single, "read(positions) beside ds[position]")
+    expect_equal(dataset.read(order), single, "read(positions), compared with ds[position]")
     stored = dataset.read(order, decode=False)
     for position, sample, raw in zip(order, single, stored, strict=True):
         expect_equal(dataset.decode_sample(raw, position), sample, f"decoded stored bytes of sample {position}")

@@ -1,4 +1,4 @@
-"""Specs and samples for the suite: random, but the same for the same seed in every process."""
+"""Specs and samples for the suite: random, but equal for equal seeds in every process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEXTS = ("", "plain", "déjà vu", "☕ \U0001f600", "line\nbreak\ttab\0nul", "
 
 @cache
 def _jpegs() -> tuple[bytes, ...]:
-    """A few small photos' worth of noise, colour and grey."""
+    """Return a few small JPEGs of noise, in colour and grey."""
     noise = np.random.default_rng(20)
     shapes = [(5, 7, 3), (16, 16, 3), (1, 1, 3), (9, 4), (23, 11, 3), (8, 8)]
     encode = get_codec("jpg").encode
@@ -75,23 +75,23 @@ POOL: Mapping[str, str] = {
     "parts": "bytes[]",
     "times": "int[]",
 }
-"""The fields that the suite's specs are made of. Integers and floats fit the 32-bit floats of RecordIO's header."""
+"""The fields that specs are made of. Integers and floats fit the 32-bit floats of RecordIO's header."""
 
 
 def fit(
     container: str, generation: str | None, rng: random.Random, pool: Mapping[str, str] = POOL, limit: int = 99
 ) -> dict[str, str]:
-    """A random spec of fields from a pool that the container can hold: it is asked, and what it refuses is dropped.
+    """Return a random spec of fields that the container can hold. Fields that it refuses are dropped.
 
     Args:
-        container: Its name.
-        generation: Of a bag.
+        container: Name of the container.
+        generation: Generation of a bag.
         rng: Decides which fields are tried first.
         pool: Names and types to choose from.
-        limit: The most fields.
+        limit: Maximum number of fields.
 
     Raises:
-        ConformanceError: The container takes no field at all.
+        ConformanceError: The container refuses every field.
     """
     names = list(pool)
     rng.shuffle(names)
@@ -101,7 +101,7 @@ def fit(
             spec[first] = pool[first]
             break
     else:
-        raise ConformanceError(f"{container} takes none of the specs {[{name: pool[name]} for name in names]}")
+        raise ConformanceError(f"{container} refuses each of the specs {[{name: pool[name]} for name in names]}")
     for name in names:
         if len(spec) < limit and name not in spec and _holds(container, generation, {**spec, name: pool[name]}):
             spec[name] = pool[name]
@@ -117,7 +117,7 @@ def _holds(container: str, generation: str | None, spec: Mapping[str, str]) -> b
 
 
 def make_sample(spec: Mapping[str, str], seed: int, number: int) -> Sample:
-    """Sample `number` of a dataset that nobody has to keep. It has a value or an element, as tars need."""
+    """Return sample `number` of a generated dataset. It has at least one value or element, as tars need."""
     rng = random.Random(f"{seed}/{number}")
     sample: Sample = {}
     for name, kind in spec.items():
@@ -130,5 +130,5 @@ def make_sample(spec: Mapping[str, str], seed: int, number: int) -> Sample:
 
 
 def make_samples(spec: Mapping[str, str], seed: int, count: int) -> Sequence[Sample]:
-    """The first `count` samples of that dataset."""
+    """Return the first `count` samples of the generated dataset."""
     return [make_sample(spec, seed, number) for number in range(count)]

@@ -1,4 +1,4 @@
-"""What every source must hold."""
+"""Conformance checks of sources."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _THREADS = 4
 def check_source(source: Source, *, pickles: bool = True) -> None:
     """Check a source: length, spec, samples, keys, threads, pickling.
 
-    Every sample is fetched a few times, so give it a source of few samples, all of them good.
+    Every sample is read several times, so pass a small source without bad samples.
 
     Args:
         source: The source.
         pickles: Whether it must work in worker processes.
 
     Raises:
-        ConformanceError: It does not hold what it must.
+        ConformanceError: A check failed.
     """
     fields, samples = parse_spec(source.spec), len(source)
     expect(samples >= 0, f"the length is {samples}")
     first = [_checked(source[position], fields, position) for position in range(samples)]
     keys = [sample[KEY] for sample in first if KEY in sample]
-    expect(len(keys) in (0, samples), f"{len(keys)} of {samples} samples have a key: all have one, or none")
+    expect(len(keys) in (0, samples), f"{len(keys)} of {samples} samples have a key: all must have one, or none")
     expect(len(set(keys)) == len(keys), "two samples have the same key")
     with expect_raises(IndexError, what=f"position {samples} of {samples}"):
         source[samples]
     with ThreadPoolExecutor(_THREADS) as pool:
         again = list(pool.map(source.__getitem__, range(samples)))
     for position, sample in enumerate(again):
-        expect_equal(dict(sample), first[position], f"sample {position}, fetched again in a thread")
+        expect_equal(dict(sample), first[position], f"sample {position}, read again in a thread")
     if pickles:
         copy: Source = pickle.loads(pickle.dumps(source))
         expect_equal(dict(copy.spec), dict(source.spec), "the spec of a pickled copy")
@@ -49,7 +49,7 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
             expect_equal(dict(copy[position]), first[position], f"sample {position} of a pickled copy")
     if isinstance(source, Traceable):
         for position in range(samples):
-            expect(isinstance(source.origin(position), str), f"the origin of sample {position} is no text")
+            expect(isinstance(source.origin(position), str), f"the origin of sample {position} is not a str")
     if isinstance(source, Labelled):
         _check_labels(source)
 
@@ -58,7 +58,7 @@ def _checked(sample: Any, fields: Mapping[str, Field], position: int) -> dict[st
     expect(isinstance(sample, Mapping), f"sample {position} is a {type(sample).__name__}, not a dict")
     unknown = sorted(name for name in sample if name != KEY and name not in fields)
     expect(not unknown, f"sample {position} has {unknown}, which are not in the spec")
-    expect(isinstance(sample.get(KEY, ""), str), f"the key of sample {position} is {sample.get(KEY)!r}, not text")
+    expect(isinstance(sample.get(KEY, ""), str), f"the key of sample {position} is {sample.get(KEY)!r}, not a str")
     for name, value in sample.items():
         if name == KEY or value is None:
             continue
@@ -79,4 +79,4 @@ def _check_labels(source: Labelled) -> None:
         expect(isinstance(other, Labelled), "a relabelled source has no label2idx")
         if isinstance(other, Labelled):
             for name, number in shifted.items():
-                expect_equal(other.label2idx.get(name), number, f"the number of label {name!r}, once known")
+                expect_equal(other.label2idx.get(name), number, f"the number of the known label {name!r}")

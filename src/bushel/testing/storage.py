@@ -1,4 +1,4 @@
-"""What every storage back-end must hold: anything whose paths have `open()`."""
+"""Conformance checks of storage back-ends: anything whose paths have `open()`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["check_storage"]
 
 _SPECS = {
     "bag": {"image": "jpg", "label": "int", "words": "utf8[]"},
-    "tar": {"jpg": "jpg", "txt": "utf8"},  # named as a tar without a sidecar names them
+    "tar": {"jpg": "jpg", "txt": "utf8"},  # the names that a tar without a sidecar gives
 }
 
 
 def check_storage(folder: Callable[[], AnyPath]) -> None:
-    """Check a kind of storage: reads by position, batches, threads, and a dataset written to it and read from it.
+    """Check a kind of storage: reads by position, batches, threads, and writing and reading a dataset.
 
     Args:
-        folder: Called for the path of an empty folder on it, another one each time.
+        folder: Called for the path of an empty folder in that storage, another one each time.
 
     Raises:
-        ConformanceError: It does not hold what it must.
+        ConformanceError: A check failed.
     """
     _check_files(folder())
     for container, spec in _SPECS.items():
@@ -42,11 +42,11 @@ def _check_files(folder: AnyPath) -> None:
     for name, content in contents.items():
         with (folder / name).open("wb") as handle:
             handle.write(content)
-        expect((folder / name).exists() and (folder / name).is_file(), f"{name} is not there after it was written")
+        expect((folder / name).exists() and (folder / name).is_file(), f"{name} does not exist after it was written")
         expect_equal(int((folder / name).stat().st_size), len(content), f"size of {name}")
     expect_equal(sorted(path.name for path in folder.iterdir()), sorted(contents), "names in the folder")
-    expect(not (folder / "absent").exists(), "a file that was never written is there")
-    with expect_raises(FileNotFoundError, what="opening a file that is not there"):
+    expect(not (folder / "absent").exists(), "a file that was never written exists")
+    with expect_raises(FileNotFoundError, what="opening a missing file"):
         open_file(folder / "absent")
     files = [open_file(folder / name) for name in contents]
     _check_reads(files, list(contents.values()), rng)
@@ -69,11 +69,11 @@ def _check_reads(files: list[File], contents: list[bytes], rng: random.Random) -
     expect_equal(read_many(files, extents), expected, "a batch of extents")
     buffer, ends = gather(files, extents)
     joined = b"".join(value or b"" for value in expected)
-    expect(buffer.tobytes() == joined, "gathered bytes are not those of the files")
+    expect(buffer.tobytes() == joined, "gathered bytes differ from those of the files")
     expect_equal(np.diff(ends).tolist(), [len(value or b"") for value in expected], "lengths of gathered extents")
     for at, content in enumerate(contents):
         expect_equal(files[at].size, len(content), f"size of file {at}")
-        expect_equal(files[at].read(0, len(content)), content, f"file {at} as a whole")
+        expect_equal(files[at].read(0, len(content)), content, f"the whole of file {at}")
         for start, size in ((0, len(content) + 1), (len(content) + 1, 0), (-1, 1), (0, 2**62)):
             with expect_raises(ExtentError, what=f"{size} bytes at {start} of {len(content)}"):
                 files[at].read(start, size)

@@ -1,4 +1,4 @@
-"""A container under test, and how datasets of it are written and compared."""
+"""A container under test, and writing and comparing datasets of it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Target:
 
     Attributes:
         container: Its name.
-        folder: An empty folder for what is written.
-        generation: Of a bag.
-        seed: Another seed checks with other specs and samples.
+        folder: An empty folder to write to.
+        generation: Generation of a bag.
+        seed: Seed of the random specs and samples.
     """
 
     container: str
@@ -34,15 +34,15 @@ class Target:
 
     @property
     def random(self) -> random.Random:
-        """A fresh generator of random numbers, the same every time."""
+        """Return a new random generator, seeded alike every time."""
         return random.Random(f"{self.container}/{self.generation}/{self.seed}")
 
     def fit(self, pool: Mapping[str, str] = POOL, limit: int = 99, again: int = 0) -> dict[str, str]:
-        """A spec that the container holds; `again` gives others."""
+        """Return a spec that the container can hold; other values of `again` give other specs."""
         return fit(self.container, self.generation, random.Random(f"{self.seed}/{again}"), pool, limit)
 
     def writer(self, name: str, spec: Mapping[str, str], **options: Any) -> Any:
-        """A writer for the dataset of this name."""
+        """Return a writer for the dataset of this name."""
         import bushel
 
         options = {"container": self.container, "generation": self.generation, "sync": False, **options}
@@ -70,7 +70,7 @@ class Target:
 
 
 def compare(dataset: Any, samples: Sequence[Sample], spec: Mapping[str, str], keys: Sequence[str], what: str) -> None:
-    """Fail unless a dataset has exactly these samples under these keys, in this order."""
+    """Fail unless a dataset has exactly these samples with these keys, in this order."""
     expect_equal(len(dataset), len(samples), f"{what}: number of samples")
     expect_equal(list(dataset.keys), list(keys), f"{what}: keys")
     for number, (found, sample) in enumerate(zip(dataset, samples, strict=True)):
@@ -81,7 +81,7 @@ def compare(dataset: Any, samples: Sequence[Sample], spec: Mapping[str, str], ke
 
 
 def decoded(kind: str, value: Any) -> Any:
-    """What reading gives for a value that was written: bytes given for a codec field are its encoding."""
+    """Return the value read back for a written value. Bytes written to a codec field are its encoding."""
     if kind.endswith("[]"):
         return [decoded(kind[:-2], each) for each in value]
     encoded = kind != "bytes" and isinstance(value, bytes)
@@ -89,11 +89,11 @@ def decoded(kind: str, value: Any) -> Any:
 
 
 def numbered(count: int) -> list[str]:
-    """Keys that every container takes."""
+    """Return keys that every container can hold."""
     return [f"key{number:03d}" for number in range(count)]
 
 
 def forget(path: Path) -> None:
-    """Remove everything that Bushel put beside the data."""
+    """Remove everything that Bushel stored beside the data."""
     for sidecars in list(path.rglob(".bushel")):
         shutil.rmtree(sidecars)

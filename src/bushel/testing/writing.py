@@ -1,4 +1,4 @@
-"""What must hold when samples are written and read again."""
+"""Conformance checks of writing samples and reading them back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 HUGE = (16 << 20) + 5
-"""Bytes of a huge value: more than 16 MiB, and no multiple of anything."""
+"""Size of a huge value in bytes: more than 16 MiB, and not a multiple of a power of two."""
 
 KEYS = (
     "0",
@@ -45,11 +45,11 @@ KEYS = (
     "a'b\"c\\d",
     "-1",
 )
-"""Keys that some container or other finds hard. A container may refuse one; it may not change one."""
+"""Keys that are difficult for some container. A container may refuse one, but must not change one."""
 
 
 def check_round_trip(target: Target) -> None:
-    """Random specs and samples come back the same, in one shard and in several."""
+    """Check that random specs and samples are read back unchanged, from one shard and from several."""
     for again in range(6):
         spec = target.fit(limit=[99, 1, 2, 3, 5, 99][again], again=again)
         samples = make_samples(spec, target.seed + again, 13)
@@ -62,17 +62,17 @@ def check_round_trip(target: Target) -> None:
 
 
 def check_no_samples(target: Target) -> None:
-    """A dataset without samples is a dataset."""
+    """Check that a dataset without samples can be written and read."""
     path = target.write("none", target.fit(), [])
     with target.open(path) as dataset:
         expect_equal(len(dataset), 0, "number of samples")
         expect_equal(list(dataset), [], "samples")
-        with expect_raises(IndexError, what="the first of no samples"):
+        with expect_raises(IndexError, what="the first sample of an empty dataset"):
             dataset[0]
 
 
 def check_keys(target: Target) -> None:
-    """A key is kept exactly, or refused without a trace; it is found again; none is there twice."""
+    """Check that a key is kept exactly, or refused without a trace, and that it is found and is unique."""
     spec = target.fit(limit=3)
     kept: list[str] = []
     samples = []
@@ -88,7 +88,7 @@ def check_keys(target: Target) -> None:
         with expect_raises(ValueError, SpecError, what=f"the key {kept[0]!r} a second time"):
             writer.append(samples[0], key=kept[0])
         expect_equal(len(writer), len(kept), "len(writer) after refused samples")
-    expect(len(kept) >= 3, f"only the keys {kept} were taken, of {KEYS}")
+    expect(len(kept) >= 3, f"only the keys {kept} of {KEYS} were accepted")
     for place in ("with its sidecar", "without its sidecar"):
         dataset = target.open(target.folder / "keys")
         expect_equal(list(dataset.keys), kept, f"keys, {place}")
@@ -104,7 +104,7 @@ def check_keys(target: Target) -> None:
 
 
 def check_keys_of_their_own(target: Target) -> None:
-    """Samples written without keys get keys, all different, by which they are found."""
+    """Check that samples written without keys get unique keys, by which they are found."""
     spec = target.fit(limit=2)
     dataset = target.open(target.write("no-keys", spec, make_samples(spec, target.seed, 5)))
     keys = list(dataset.keys)
@@ -114,7 +114,7 @@ def check_keys_of_their_own(target: Target) -> None:
 
 
 def check_empty_values(target: Target) -> None:
-    """Empty text, empty bytes, empty lists and lists of empty values are values."""
+    """Check that empty text, empty bytes, empty lists and lists of empty values are kept."""
     empty: dict[str, Any] = {"utf8": "", "bytes": b"", "json": {}, "msgpack": [], "int": 0, "float": 0.0}
     pool = {name: kind for name, kind in POOL.items() if kind.removesuffix("[]") in empty or kind == "jpg[]"}
     if target.container == "gulp":
@@ -136,7 +136,7 @@ def check_empty_values(target: Target) -> None:
 
 
 def check_missing_fields(target: Target) -> None:
-    """A sample may lack a field, or is refused without a trace."""
+    """Check that a sample may lack a field, or is refused without a trace."""
     spec = target.fit()
     keys: list[str] = []
     samples: list[Sample] = []
@@ -158,7 +158,7 @@ def check_missing_fields(target: Target) -> None:
 
 
 def check_refused_values(target: Target) -> None:
-    """A value that does not encode leaves nothing behind."""
+    """Check that a value that cannot be encoded leaves nothing behind."""
     spec = target.fit()
     samples = make_samples(spec, target.seed, 4)
     with target.writer("refused", spec) as writer:
@@ -174,13 +174,13 @@ def check_refused_values(target: Target) -> None:
 
 
 def _broken() -> Iterator[Any]:
-    """A sequence whose second element cannot be had."""
+    """Return a sequence whose second element raises."""
     yield b"\0\0"
     raise ZeroDivisionError
 
 
 def check_huge_values(target: Target) -> None:
-    """A value of more than 16 MiB is stored and read like any other."""
+    """Check that a value of more than 16 MiB is stored and read like any other."""
     spec = target.fit({"raw": "bytes", "image": "jpg", "label": "int"}, limit=2)
     name = "raw" if "raw" in spec else "image"
     huge = np.random.default_rng(target.seed).integers(0, 256, HUGE, np.uint8).tobytes()
@@ -190,23 +190,23 @@ def check_huge_values(target: Target) -> None:
     with target.open(path, verify=True) as dataset:
         for number in (1, 0, 2):
             found = dataset.read([number], [name], decode=False)[0][name]
-            expect(bytes(found) == samples[number][name], f"field {name!r} of sample {number} is not what was written")
+            expect(bytes(found) == samples[number][name], f"field {name!r} of sample {number} differs")
 
 
 def check_append(target: Target) -> None:
-    """Samples are added to a dataset that is there, which no other mode touches."""
+    """Check that samples are appended to an existing dataset, which no other mode touches."""
     for again, options in enumerate([{}, {"shard_samples": 2}]):
         spec = target.fit(again=again)
         samples = make_samples(spec, target.seed, 9)
         keys = numbered(9)
         name = f"append-{again}"
         path = target.write(name, spec, samples[:4], keys[:4], **options)
-        with expect_raises(FileExistsError, what="mode='create' on a dataset that is there"):
+        with expect_raises(FileExistsError, what="mode='create' on an existing dataset"):
             target.writer(name, spec)
         for first, last in ((4, 5), (5, 9)):
             with target.writer(name, spec, mode="append", **options) as writer:
                 expect_equal(len(writer), first, "len(writer) in mode='append'")
-                with expect_raises(ValueError, SpecError, what="a key that is there already"):
+                with expect_raises(ValueError, SpecError, what="an existing key"):
                     writer.append(samples[0], key=keys[1])
                 for number in range(first, last):
                     expect_equal(writer.append(samples[number], key=keys[number]), number, "position of a new sample")
