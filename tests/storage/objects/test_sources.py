@@ -174,7 +174,7 @@ class TestLists:
         write_whole(remote / "1" / "second.jpg", b"")
         again = sources.Table(rows, root=str(remote), file="{id}/*.jpg", key="{id}").fetched([0, 1])
         assert again[0]["image"] == jpeg(0)
-        with pytest.raises(FileNotFoundError, match="2 files fit"):
+        with pytest.raises(FileNotFoundError, match="2 files match"):
             again[1]
 
     def test_folders_of_frames(self, buckets: Buckets, tmp_path: Path) -> None:
