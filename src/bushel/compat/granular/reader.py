@@ -17,6 +17,7 @@ from bushel.compat.granular.bag import Records, checked_index, checked_range, ma
 from bushel.compat.granular.base import Closing, OutOfRangeError, UnknownKeyError, WrongTypeError, WrongUseError
 from bushel.compat.granular.formats import Codecs, bind_codecs, of_generation
 from bushel.compat.granular.paths import granular_path
+from bushel.containers import ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import KEY
 from bushel.storage import AnyPath, FilePool
@@ -106,8 +107,9 @@ class PointReader(Closing):
 
     def _open(self) -> None:
         opened = bushel.open(self._folders, container="bag", index="memory")
-        if not self._cache_index:
-            opened = bushel.Dataset([shard if shard.stored else _off_memory(shard) for shard in opened.shards])
+        if not self._cache_index and not all(shard.stored for shard in opened.shards):
+            tables = [(shard.shard, _off_memory(shard.index)) for shard in opened.shards]
+            opened = bushel.Dataset.from_tables("bag", tables)
         self._dataset = opened
         self._starts = np.cumsum([0, *(shard.samples for shard in opened.shards)]).tolist()
         self._length = len(opened)
@@ -311,13 +313,13 @@ def _stored(sample: Datapoint, name: str) -> Any:
     return value.encode("utf-8", "surrogateescape") if name == KEY else value
 
 
-def _off_memory(shard: Any) -> Any:
-    """Return the same shard with its table in mapped temporary files, rather than in memory."""
+def _off_memory(table: ShardIndex) -> ShardIndex:
+    """Return the same table in mapped temporary files, rather than in memory."""
     columns = {}
-    for name, column in shard.index.columns.items():
+    for name, column in table.columns.items():
         starts = None if column.starts is None else mapped(column.starts)
         columns[name] = replace(column, offset=mapped(column.offset), length=mapped(column.length), starts=starts)
-    return shard.with_index(replace(shard.index, columns=columns))
+    return replace(table, columns=columns)
 
 
 class DatasetReader(PointReader):

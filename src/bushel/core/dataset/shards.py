@@ -181,10 +181,6 @@ class OpenShard:
         index = None if self._index is None else self._index.select([field.name for field in fields])
         return replace(self, fields=fields, _index=index)
 
-    def with_index(self, index: ShardIndex) -> OpenShard:
-        """Return the same shard with another table of the same samples, such as one kept elsewhere."""
-        return replace(self, _index=index)
-
     def join(self, raw: bytes) -> bytes:
         """The payload of a record stored in pieces."""
         return get_container(self.container).join(raw)
