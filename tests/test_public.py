@@ -11,6 +11,7 @@ import pytest
 import bushel
 
 NAMES = [
+    "BadSample",
     "BushelError",
     "Codec",
     "CodecError",
@@ -20,11 +21,14 @@ NAMES = [
     "FormatError",
     "Info",
     "Loader",
+    "LoaderStats",
+    "Mixture",
     "PackResult",
     "Progress",
     "SpecError",
     "StateError",
     "StreamDataset",
+    "StreamLoader",
     "TooManyErrors",
     "UnsupportedError",
     "Writer",

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     )
     from bushel.ingest import ConvertResult, PackResult, convert, pack
     from bushel.integrity import repair, verify
-    from bushel.loader import Loader, mix
+    from bushel.loader import BadSample, Loader, LoaderStats, Mixture, StreamLoader, mix
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "BadSample": "loader",
     "BushelError": "errors",
     "Codec": "codecs",
     "CodecError": "errors",
@@ -43,11 +44,14 @@ _HOME = {
     "FormatError": "errors",
     "Info": "core.dataset.dataset",
     "Loader": "loader",
+    "LoaderStats": "loader",
+    "Mixture": "loader",
     "PackResult": "ingest",
     "Progress": "core.progress",
     "SpecError": "errors",
     "StateError": "errors",
     "StreamDataset": "core.dataset.stream",
+    "StreamLoader": "loader",
     "TooManyErrors": "errors",
     "UnsupportedError": "errors",
     "Writer": "core.writer.writer",
@@ -66,6 +70,7 @@ _HOME = {
 _MODULES = ("jpeg", "loader", "sources", "testing", "transforms")
 
 __all__ = [
+    "BadSample",
     "BushelError",
     "Codec",
     "CodecError",
@@ -75,11 +80,14 @@ __all__ = [
     "FormatError",
     "Info",
     "Loader",
+    "LoaderStats",
+    "Mixture",
     "PackResult",
     "Progress",
     "SpecError",
     "StateError",
     "StreamDataset",
+    "StreamLoader",
     "TooManyErrors",
     "UnsupportedError",
     "Writer",

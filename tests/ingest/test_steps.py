@@ -14,7 +14,7 @@ from bushel.codecs import get_codec
 from bushel.errors import CodecError
 from bushel.ingest import im2rec
 from bushel.ingest.sample_encoder import FieldSteps
-from bushel.loader.transforms import generator
+from bushel.loader.micro_batch import generator
 from bushel.transforms import CenterCrop, Grayscale, Lambda, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize
 from bushel.transforms.values import Transform
 

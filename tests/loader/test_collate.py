@@ -116,5 +116,5 @@ def test_padding_to_a_shape() -> None:
     [(((3,), (1,)), Padded(shape=(2,))), (((3,), (1, 2)), Padded()), (((3,), (1,)), Padded(shape=(4, 4)))],
 )
 def test_what_cannot_be_padded_is_refused(shapes: tuple[tuple[int, ...], ...], rule: Padded) -> None:
-    with pytest.raises(SpecError, match=r"field 'x' of the batch from sample 'k0' on"):
+    with pytest.raises(SpecError, match=r"cannot collate field 'x' of the batch that starts at sample 'k0'"):
         batch_of(*(np.zeros(shape) for shape in shapes), rule=rule)

@@ -14,7 +14,7 @@ from tests.loader.memory_dataset import jitter
 import bushel
 from bushel.errors import CodecError, SpecError
 from bushel.loader import Loader, MapView, StreamLoader
-from bushel.loader.transforms import SampleTransforms
+from bushel.loader.micro_batch import SampleTransforms
 from bushel.transforms import (
     CenterCrop,
     ColorJitter,

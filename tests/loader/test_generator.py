@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from bushel.loader.transforms import generator
+from bushel.loader.micro_batch import generator
 
 
 @pytest.mark.parametrize("words", [(0, 0, 0), (5, 2, 7), (2**63, 1000, 2**47), (2**64 - 1, 0, 1)])

@@ -1,6 +1,7 @@
 """The loader as the trainer sees it: epochs, batches, determinism, state."""
 
-from typing import Any
+import inspect
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset, jitter
 
 from bushel.core.order import Shuffle
-from bushel.errors import SpecError, StateError
-from bushel.loader import Blocks, Exact, Loader, Padded, Sequential
+from bushel.errors import CorruptError, SpecError, StateError
+from bushel.loader import Blocks, Exact, Loader, Padded, Sequential, StreamLoader
+from bushel.loader.base import Options, SharedArguments
 
 
 def numbers(loader: Loader) -> list[list[int]]:
@@ -99,11 +101,71 @@ def test_lengths() -> None:
 
 def test_break_leaves_the_epoch_and_the_next_for_begins_another() -> None:
     loader = Loader(MemoryDataset(20), 5, shuffle=True)
-    for _ in loader:
-        break
+    for number, _ in enumerate(loader, 1):
+        if number == 2:
+            break
     assert loader.state_dict()["epoch"] == 0
-    assert loader.state_dict()["samples"] == 5
+    assert loader.state_dict()["samples"] == 10
     assert sum(numbers(loader), []) == Exact(20).take(1, np.arange(20)).tolist()
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1}], ids=str)
+def test_a_look_costs_nothing(options: dict[str, Any]) -> None:
+    loader = Loader(MemoryDataset(20), 5, shuffle=True, transforms={"vector": jitter}, **options)
+    iter(loader)
+    first = next(iter(loader))
+    assert loader.state_dict()["samples"] == 5  # what the trainer was given
+    for again in loader:
+        np.testing.assert_array_equal(again["vector"], first["vector"])
+        break
+    assert loader.epoch == 0
+    assert [numbers(loader), numbers(loader)] == [
+        Exact(20).take(epoch, np.arange(20)).reshape(4, 5).tolist() for epoch in (0, 1)
+    ]
+    next(iter(loader))
+    assert loader.epoch == 2
+    assert sum(numbers(loader), []) == Exact(20).take(2, np.arange(20)).tolist()
+
+
+def test_a_look_at_samples_and_at_the_only_batch_of_an_epoch() -> None:
+    loader = Loader(MemoryDataset(4), None, workers=0)
+    assert [next(iter(loader))["number"] for _ in range(3)] == [0, 0, 0]
+    assert [sample["number"] for sample in loader] == [0, 1, 2, 3]
+    loader = Loader(MemoryDataset(4), 4, shuffle=True, workers=0)
+    look = next(iter(loader))["number"].tolist()
+    assert (loader.epoch, loader.state_dict()["epoch"]) == (0, 1)
+    assert numbers(loader) == [look]
+    assert loader.epoch == 1
+
+
+def test_a_look_after_a_resume_starts_where_the_state_does() -> None:
+    whole, loader = Loader(MemoryDataset(20), 5, shuffle=True), Loader(MemoryDataset(20), 5, shuffle=True)
+    expected = numbers(whole)
+    loader.load_state_dict({**loader.state_dict(), "samples": 10})
+    assert next(iter(loader))["number"].tolist() == expected[2]
+    state = loader.state_dict()
+    assert numbers(loader) == expected[2:]
+    loader.load_state_dict(state)
+    assert numbers(loader) == expected[3:]
+
+
+def test_an_old_iterator_does_not_move_a_newer_one() -> None:
+    loader = Loader(MemoryDataset(20), 5)
+    old = iter(loader)
+    next(old)
+    new = iter(loader)
+    assert [next(new)["number"][0], next(new)["number"][0]] == [0, 5]
+    assert [batch["number"][0] for batch in old] == [5, 10, 15]
+    assert (loader.epoch, loader.state_dict()["samples"]) == (0, 10)
+
+
+def test_an_iteration_that_fails_at_its_first_batch_is_tried_again() -> None:
+    dataset = MemoryDataset(10, unreadable=[2])
+    loader = Loader(dataset, 5, workers=0)
+    for _ in range(2):
+        with pytest.raises(CorruptError):
+            list(loader)
+    assert loader.epoch == 0
 
 
 def test_state_counts_what_the_trainer_got_and_not_what_is_prefetched() -> None:
@@ -300,3 +362,31 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
 def test_wrong_arguments_are_refused_at_once(arguments: dict[str, Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         Loader(MemoryDataset(10), **{"batch_size": 2, **arguments})
+
+
+def test_shared_arguments_are_declared_once() -> None:
+    assert get_type_hints(Options) == get_type_hints(SharedArguments)
+
+
+@pytest.mark.parametrize("loader", [Loader, StreamLoader])
+def test_help_shows_all_arguments(loader: type) -> None:
+    shown = inspect.signature(loader).parameters
+    assert set(Options.__dataclass_fields__) < set(shown)
+    assert "shared" not in shown
+    assert shown["max_errors"].default == 100
+    with pytest.raises(TypeError, match="batchsize"):
+        loader(MemoryDataset(1), 1, batchsize=3)
+
+
+def test_reprs_can_be_read() -> None:
+    loader = Loader(MemoryDataset(20), 5, shuffle="blocks", seed=3, workers=2, rank=0, world_size=1)
+    next(iter(loader))
+    assert repr(loader).startswith("<bushel.Loader: batches of 5 from ")
+    assert "order blocks(256,16)/1, seed 3, rank 0 of 1, 2 workers; epoch 0, 5 of 20 samples" in repr(loader)
+    assert repr(loader.stats()).startswith("<bushel.LoaderStats: 5 samples in 1 batches")
+    assert "single samples" in repr(Loader(MemoryDataset(20), None, processes=1, workers=1))
+
+
+def test_a_list_of_transforms_is_for_the_only_image_field() -> None:
+    loader = Loader(MemoryDataset(4), 2, transforms=[])
+    assert len(numbers(loader)) == 2

@@ -9,7 +9,7 @@ from tests.loader.memory_dataset import MemoryDataset, refuse_seven
 
 from bushel.errors import CorruptError, FormatError, SpecError, TooManyErrors
 from bushel.loader import BadSample, Exact, Loader
-from bushel.loader.report import OnError
+from bushel.loader.bad_samples import OnError
 
 
 def damaged(samples: int = 30) -> MemoryDataset:
@@ -115,12 +115,12 @@ def test_there_is_a_limit(on_error: OnError) -> None:
     exact = Loader(damaged(), 5, on_error=on_error, max_errors=3)
     assert len(list(exact)) == len(list(exact)) == 6
     loader = Loader(damaged(), 5, on_error=on_error, max_errors=2)
-    with pytest.raises(TooManyErrors, match=r"3 bad samples, and max_errors=2 .*the last is sample 'key \d+'"):
+    with pytest.raises(TooManyErrors, match=r"3 bad samples, but max_errors=2.*the last is sample 'key \d+'"):
         list(loader)
 
 
 def test_nothing_replaces_when_nothing_is_good() -> None:
-    with pytest.raises(TooManyErrors, match="no sample of the dataset is good"):
+    with pytest.raises(TooManyErrors, match="all samples of the dataset are bad"):
         list(Loader(MemoryDataset(5, range(5)), 2, on_error="replace", max_errors=None))
 
 

@@ -91,8 +91,8 @@ def test_starting_in_a_long_epoch_costs_nothing() -> None:
         (0, 0, 1, False, None, "batch_size"),
         (1, 1, 1, False, None, "rank"),
         (1, -1, 1, False, None, "rank"),
-        (1, 0, 1, True, "wrap", "choose one"),
-        (1, 0, 1, False, "zeros", "pad is"),
+        (1, 0, 1, True, "wrap", "give only one"),
+        (1, 0, 1, False, "zeros", "unknown pad"),
     ],
 )
 def test_wrong_arguments_are_refused(

@@ -68,7 +68,7 @@ def stats(**changes: Any) -> LoaderStats:
         ({"decode": 20.0, "threads": 1}, "1 of 4 CPUs are used, so raise workers"),
         ({"decode": 34.0}, "most work is in decode: 4.0 of 4 CPUs are busy; store smaller images"),
         ({"transform": 20.0}, "processes="),
-        ({"collate": 20.0}, "equal shapes"),
+        ({"collate": 20.0}, "values of one shape"),
     ],
 )
 def test_advice(changes: dict[str, float], says: str) -> None:

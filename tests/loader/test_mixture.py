@@ -131,3 +131,14 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         Loader(mixture, 2, seed=4)
     with pytest.raises(ValueError, match="beyond"):
         mixture.order.take(2**48, np.arange(1))
+
+
+def test_a_look_costs_nothing_and_the_repr_can_be_read(tmp_path: Path) -> None:
+    mixture = mix({write(tmp_path / "a", 30, 0): 3, write(tmp_path / "b", 20, 1000): 1}, seed=1)
+    loader, twin = Loader(mixture, 4), Loader(mixture, 4)
+    look = next(iter(loader))["x"].tolist()
+    epochs = [[x for batch in loader for x in batch["x"].tolist()] for _ in range(2)]
+    assert epochs == [[x for batch in twin for x in batch["x"].tolist()] for _ in range(2)]
+    assert epochs[0][:4] == look
+    shares = "0.75 of 30 samples, 0.25 of 20 samples"
+    assert repr(mixture) == f"<bushel.Mixture: {shares}; {len(mixture)} samples per epoch, seed 1>"

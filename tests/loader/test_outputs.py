@@ -53,7 +53,7 @@ def test_pinning_without_a_gpu_is_warned_of_and_left_out() -> None:
         [batch] = Loader(MemoryDataset(4), 4, to="torch", pin_memory=True)
         assert batch["vector"].is_pinned()
         return
-    with pytest.warns(UserWarning, match="does nothing where torch has no GPU"):
+    with pytest.warns(UserWarning, match="has no effect: torch has no GPU"):
         loader = Loader(MemoryDataset(4), 4, to="torch", pin_memory=True)
     assert [batch["number"].tolist() for batch in loader] == [[0, 1, 2, 3]]
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset
 
 from bushel.loader import Loader
-from bushel.loader.prefetch import PrefetchWindow, count_bytes
+from bushel.loader.micro_batch import count_bytes
+from bushel.loader.run import PrefetchWindow
 
 
 def after(

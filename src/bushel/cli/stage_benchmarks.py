@@ -16,10 +16,10 @@ from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import LIMIT, Exact, Shuffle
 from bushel.core.parallel import cpu_count
 from bushel.loader.collate import Sample
-from bushel.loader.decode_batch import stored_bytes
 from bushel.loader.loader import Loader
+from bushel.loader.micro_batch import stored_bytes
 from bushel.loader.stats import LoaderStats
-from bushel.loader.streaming import StreamLoader
+from bushel.loader.stream_loader import StreamLoader
 from bushel.transforms.by_field import Transforms
 
 __all__ = ["StageBenchmarks", "Rate", "measure"]

@@ -22,7 +22,7 @@ from bushel.ingest.part import ErrorLimit, OrderRange, Part, PartResult, StreamI
 from bushel.ingest.processes import WorkerPool
 from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
 from bushel.ingest.side_files import ErrorLog, error_log_path, labels_path, load_labels, save_labels
-from bushel.loader.report import error_limit
+from bushel.loader.bad_samples import error_limit
 from bushel.sources.base import Fetching, Foldered, Labelled, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream

@@ -19,7 +19,7 @@ from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
 from bushel.errors import SpecError
 from bushel.ingest.images import KINDS, base_codec, image_kind, tile_values
-from bushel.loader.transforms import generator
+from bushel.loader.micro_batch import generator
 from bushel.sources.base import Fetching, Sample, Source, Traceable
 from bushel.spec import KEY, Field
 from bushel.transforms.fused import DecodePlan, decode_into, image_size, is_upright, plan_decode

@@ -1,36 +1,36 @@
-"""The loader: order, plan, fetch, decode, collate, state."""
+"""Loading for training: `Loader`, `StreamLoader`, `MapView`, mixtures, orders and collation."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bushel.loader.collate import Padded, collate  # now: `collate` would else be the module
+from bushel.loader.collate import Padded, collate  # imported here, or `collate` would be the module
 
 if TYPE_CHECKING:
     from bushel.core.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
+    from bushel.loader.bad_samples import BadSample
+    from bushel.loader.base import LoaderState
     from bushel.loader.iterables import in_batches, shuffle_buffer
     from bushel.loader.loader import Loader
+    from bushel.loader.map_view import MapView
     from bushel.loader.mixture import Mixture, mix
-    from bushel.loader.report import BadSample
-    from bushel.loader.state import LoaderState
     from bushel.loader.stats import LoaderStats
-    from bushel.loader.streaming import StreamLoader
-    from bushel.loader.view import MapView
+    from bushel.loader.stream_loader import StreamLoader
 
 _HOME = {
     "ORDER_VERSION": "core.order",
-    "BadSample": "loader.report",
+    "BadSample": "loader.bad_samples",
     "Blocks": "core.order",
     "Exact": "core.order",
     "Loader": "loader.loader",
-    "LoaderState": "loader.state",
+    "LoaderState": "loader.base",
     "LoaderStats": "loader.stats",
-    "MapView": "loader.view",
+    "MapView": "loader.map_view",
     "Mixed": "core.order",
     "Mixture": "loader.mixture",
     "Sequential": "core.order",
-    "StreamLoader": "loader.streaming",
+    "StreamLoader": "loader.stream_loader",
     "in_batches": "loader.iterables",
     "mix": "loader.mixture",
     "shuffle_buffer": "loader.iterables",
@@ -58,7 +58,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import names when they are first used: worker processes begin sooner without what only their parent needs."""
+    """Import a name when it is first used, so that worker processes start without the modules that they do not need."""
     if name not in _HOME:
         raise AttributeError(f"module 'bushel.loader' has no attribute {name!r}")
     value = getattr(import_module(f"bushel.{_HOME[name]}"), name)

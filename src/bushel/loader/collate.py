@@ -1,4 +1,4 @@
-"""Collation: a list of samples becomes one batch, field by field."""
+"""Collation: making one batch from a list of samples, field by field."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Batch = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """Collate arrays of unequal shapes by filling each up, at the end of every axis, to a common shape.
+    """Collate arrays of different shapes: pad each at the end of every axis to a common shape.
 
     Attributes:
-        value: What to fill with.
-        shape: The common shape, or None for the largest of the batch along every axis. A None inside means the
-            largest along that axis. A longer array is an error.
+        value: Value of the padding.
+        shape: The common shape; None for the largest size in the batch along each axis. A None in the tuple means the
+            largest size along that axis. A larger array is an error.
     """
 
     value: float = 0
@@ -35,22 +35,22 @@ class Padded:
         """Collate the values of one field.
 
         Raises:
-            ValueError: The arrays differ in their number of axes, or one is larger than `shape`.
+            ValueError: The arrays differ in the number of axes, or one is larger than `shape`.
         """
         arrays = [np.asarray(value) for value in values]
         axes = arrays[0].ndim
         given = (None,) * axes if self.shape is None else self.shape
         if any(array.ndim != axes for array in arrays) or len(given) != axes:
             raise ValueError(
-                f"arrays of {sorted({array.ndim for array in arrays})} axes do not pad to one shape of {len(given)}"
+                f"arrays of {sorted({array.ndim for array in arrays})} axes cannot be padded to a shape of {len(given)}"
             )
         largest = [max(array.shape[axis] for array in arrays) for axis in range(axes)]
         shape = [largest[axis] if size is None else size for axis, size in enumerate(given)]
         if any(most > size for most, size in zip(largest, shape, strict=True)):
-            raise ValueError(f"an array of the batch is larger than the shape {tuple(shape)} to pad it to")
+            raise ValueError(f"arrays of up to {tuple(largest)} do not fit into the padded shape {tuple(shape)}")
         batch = np.full((len(arrays), *shape), self.value, np.result_type(*(array.dtype for array in arrays)))
-        for slot, array in zip(batch, arrays, strict=True):
-            slot[tuple(slice(size) for size in array.shape)] = array
+        for row, array in zip(batch, arrays, strict=True):
+            row[tuple(slice(size) for size in array.shape)] = array
         return batch
 
 
@@ -63,23 +63,23 @@ def collate(
     rules: Mapping[str, FieldCollate] | None = None,
     stacked: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Batch:
-    """Make a batch of samples.
+    """Make a batch from samples.
 
-    Without a rule, numbers become an array with NumPy's own type for them (Python ints int64, floats float64, bools
-    bool), arrays of one shape and type are stacked and keep the type, and everything else (text, bytes, dicts, arrays
-    of unequal shapes) stays a list.
+    Without a rule, numbers become an array (Python ints int64, floats float64, bools bool), arrays of one shape and
+    type are stacked and keep their type, and all other values (text, bytes, dicts, arrays of different shapes) stay a
+    list.
 
     Args:
         samples: The samples, in the order of the batch.
-        rules: Field to rule: `"list"`, `"stack"` (an error where arrays do not stack; the elements of sequences are
-            stacked, too), a `Padded`, or a function of the list of values.
-        stacked: Fields whose values were stacked already.
+        rules: A mapping of fields to rules: `"list"`, `"stack"` (arrays that do not stack are an error; the elements
+            of sequences are stacked, too), a `Padded`, or a function of the list of values.
+        stacked: Arrays of the fields that are stacked already.
 
     Returns:
-        Field to array of shape (len(samples), ...) or list; `__key__` is a list of str.
+        A dict of fields to arrays of shape (len(samples), ...) or lists. `__key__` is a list of str.
 
     Raises:
-        SpecError: A sample lacks a field that others have and whose rule is not `"list"`, or values do not collate.
+        SpecError: A sample lacks a field that others have, and its rule is not `"list"`; or values do not collate.
     """
     if not samples:
         return {}
@@ -97,15 +97,16 @@ def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) 
     for sample in samples:
         if name not in sample:
             raise SpecError(
-                f"sample {sample.get(KEY)!r} has no field {name!r} and other samples of its batch do: leave the field "
-                f'out by fields=, or take it as a list with None in it by collate={{{name!r}: "list"}}'
+                f"sample {sample.get(KEY)!r} has no field {name!r}, but other samples of its batch have. Leave the "
+                f'field out with fields=, or get a list with None for it with collate={{{name!r}: "list"}}'
             )
     try:
         if callable(rule):
             return rule(values)
         return _stack(values, must=rule == "stack")
     except ValueError as error:
-        raise SpecError(f"field {name!r} of the batch from sample {samples[0].get(KEY)!r} on: {error}") from error
+        start = f"cannot collate field {name!r} of the batch that starts at sample {samples[0].get(KEY)!r}"
+        raise SpecError(f"{start}: {error}") from error
 
 
 def _stack(values: list[Any], *, must: bool) -> Any:
@@ -121,11 +122,13 @@ def _stack(values: list[Any], *, must: bool) -> Any:
         kinds = bool | int | float | complex | np.number | np.bool_
         if all(isinstance(value, kinds) for value in values):
             array = np.array(values)
-            if array.dtype != object:  # integers beyond 64 bits stay what they are
+            if array.dtype != object:  # integers above 64 bits stay a list
                 return array
     if must:
         forms = sorted({_form(value) for value in values})
-        raise ValueError(f"values do not stack: {', '.join(forms)}; take them as a list, padded, or resize them")
+        raise ValueError(
+            f'values of different kinds do not stack: {", ".join(forms)}. Resize them, or collate with Padded or "list"'
+        )
     return values
 
 

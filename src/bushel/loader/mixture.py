@@ -1,4 +1,4 @@
-"""Mixtures: several datasets in fixed proportions, as one thing to load from."""
+"""Mixtures: several datasets in fixed proportions, loaded as one."""
 
 from __future__ import annotations
 
@@ -17,76 +17,85 @@ __all__ = ["Mixture", "Until", "mix", "share_block"]
 Until = Literal["first", "all"] | int
 
 BLOCK = 4096
-"""Draws in which the proportions are kept to one sample."""
+"""Number of draws within which each dataset has its share to within one sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Datasets in fixed proportions. Give it to a `Loader`.
+    """Datasets in fixed proportions, as `mix` returns them. Give it to a `Loader`.
 
     Attributes:
-        dataset: All of them, one after another.
-        order: What comes when.
+        dataset: All of the datasets, one after another.
+        order: The order of an epoch.
     """
 
     dataset: Dataset
     order: Mixed
 
     def __len__(self) -> int:
-        """Samples in an epoch."""
+        """Number of samples in an epoch."""
         return self.order.samples
+
+    def __repr__(self) -> str:
+        block = sum(self.order.shares)
+        parts = [
+            f"{share / block:.3g} of {size} samples"
+            for share, size in zip(self.order.shares, self.order.sizes, strict=True)
+        ]
+        return f"<bushel.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed {self.order.seed}>"
 
 
 def mix(datasets: Mapping[Dataset, float], *, seed: int = 0, until: Until = "first") -> Mixture:
     """Mix datasets by weight, so that in every 4096 samples each has its share to within one sample.
 
-    Every dataset is gone through in an order of its own, again and again, each time another. What comes when is a pure
-    function of (seed, epoch, position), so a loader over a mixture is resumed like any other.
+    Each dataset is read in a random order, pass after pass, another for each pass. The order is a pure function of
+    (seed, epoch, position), so a loader over a mixture resumes like any other.
 
     Args:
-        datasets: Dataset to weight. Weights are above 0 and need not add up to 1; under 1/4096 they count as that.
-        seed: 0 to 2**64 - 1.
-        until: When an epoch ends: `"first"`: before the first dataset would begin again; `"all"`: when all have been
-            gone through, the smaller ones more than once; or the number of samples. The next epoch goes on where
-            this one ended.
+        datasets: A mapping of datasets to weights. Weights are above 0 and need not add up to 1; a share is at least
+            1/4096.
+        seed: Seed of the order and of random transforms, 0 to 2**64 - 1.
+        until: End of an epoch: `"first"` for the end of the first dataset to be read completely; `"all"` for the time
+            when all datasets were read completely, the smaller ones more than once; or a number of samples. The next
+            epoch continues where this one ends.
 
     Raises:
-        ValueError: A weight is not above 0, a dataset is empty, or there are none.
-        FormatError: The datasets have a field of one name that is a sequence in only some of them.
+        ValueError: A weight is not above 0, a dataset is empty, or there are no datasets.
+        FormatError: A field is a sequence in only some of the datasets.
     """
     weights = list(datasets.values())
     if not weights or not all(0 < weight < float("inf") for weight in weights):
-        raise ValueError(f"a mixture is of datasets with weights above 0: {weights}")
+        raise ValueError(f"invalid weights {weights}: a mixture needs datasets with finite weights above 0")
     sizes = tuple(map(len, datasets))
     if 0 in sizes:
-        raise ValueError(f"an empty dataset cannot have a share in a mixture: sizes {sizes}")
+        raise ValueError(f"a dataset of the mixture is empty: the sizes are {sizes}")
     shares = share_block(weights)
     samples = until if isinstance(until, int) else _length(Mixed(sizes, shares, 0, seed), until)
     return Mixture(concat(datasets), Mixed(sizes, shares, samples, seed))
 
 
 def share_block(weights: list[float], block: int = BLOCK) -> tuple[int, ...]:
-    """Share a block by weight: whole numbers that add up to it, each within 1 of its exact share but at least 1."""
+    """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
     if len(weights) > block:
-        raise ValueError(f"a mixture is of at most {block} datasets")
+        raise ValueError(f"{len(weights)} datasets: a mixture has at most {block}")
     exact = np.array(weights, np.float64) / sum(weights) * block
     shares = np.maximum(np.floor(exact).astype(np.int64), 1)
     while shares.sum() < block:
         shares[np.argmax(exact - shares)] += 1
-    while shares.sum() > block:  # where small weights were raised to 1, the largest share gives way
+    while shares.sum() > block:  # shares of small weights were raised to 1
         shares[np.argmax(np.where(shares > 1, shares - exact, -np.inf))] -= 1
     return tuple(shares.tolist())
 
 
 def _length(order: Mixed, until: Literal["first", "all"]) -> int:
-    """Draws until the first set, or the last, has been gone through once."""
+    """Return the number of draws until the first set, or the last one, was read completely."""
     sizes, shares, block = np.array(order.sizes), np.array(order.shares), sum(order.shares)
     if until == "first":
-        whole = int((sizes // shares).min())  # blocks that surely have no repetition
+        whole = int((sizes // shares).min())  # blocks without a repetition
         sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
         return whole * block + int(np.argmax(draws >= sizes[sets]))
     if until == "all":
-        whole = int((-(-sizes // shares) - 1).max())  # blocks after which some set is not through
+        whole = int((-(-sizes // shares) - 1).max())  # blocks after which some set is not read completely
         sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
         return whole * block + int(np.flatnonzero(draws == sizes[sets] - 1).max()) + 1
-    raise ValueError(f'until is "first", "all" or a number of samples: {until!r}')
+    raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')

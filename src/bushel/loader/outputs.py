@@ -1,4 +1,4 @@
-"""What batches are made of when they leave: NumPy arrays, torch tensors, or JAX arrays."""
+"""The output of a loader: NumPy arrays, torch tensors or JAX arrays, on a device if asked for."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ To = Literal["numpy", "torch", "jax"]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How a batch leaves the loader.
+    """The form in which a batch leaves the loader.
 
     Attributes:
-        to: The library whose arrays it consists of.
-        pin_memory: torch: page-locked memory.
-        device: torch: where tensors go, or None to stay. JAX: a device or a sharding, or None for the default device.
+        to: Library of the arrays.
+        pin_memory: With torch: whether to use page-locked memory.
+        device: With torch: device to copy tensors to; None for the CPU. With JAX: device or sharding; None for the
+            default device.
     """
 
     to: To = "numpy"
@@ -32,37 +33,37 @@ class Output:
 
     def __post_init__(self) -> None:
         if self.to not in get_args(To):
-            raise ValueError(f"to is one of {', '.join(get_args(To))}, not {self.to!r}")
+            raise ValueError(f"unknown to={self.to!r}: expected {', '.join(get_args(To))}")
         if self.pin_memory and self.to != "torch":
-            raise ValueError(f'pin_memory is for to="torch", not to={self.to!r}')
+            raise ValueError(f'pin_memory=True needs to="torch", but to={self.to!r}')
         if self.device is not None and self.to == "numpy":
-            raise ValueError('device is for to="torch" and to="jax"')
+            raise ValueError('device= needs to="torch" or to="jax"')
         if self.to == "numpy":
             return
-        library = _library(self.to)  # a missing one is said now, not at the first batch
+        library = _library(self.to)  # a missing library is an error now, not at the first batch
         if self.pin_memory and not library.cuda.is_available():
-            warnings.warn("pin_memory=True does nothing where torch has no GPU", stacklevel=4)
+            warnings.warn("pin_memory=True has no effect: torch has no GPU here", stacklevel=5)
             object.__setattr__(self, "pin_memory", False)
 
     def to_host(self, batch: Any) -> Any:
-        """Make tensors of the arrays in a batch, page-locked if wanted. Any thread may do this part.
+        """Convert the arrays of a batch to tensors in host memory. Any thread may do this.
 
-        Only arrays of numbers are converted, in dicts, lists and tuples too. Everything else stays.
+        Only arrays of numbers are converted, also within dicts, lists and tuples. All other values stay.
         """
         return _each(batch, _is_numbers, self._tensor) if self.to == "torch" else batch
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> Any:
-        # torch knows neither arrays that must not be written to nor negative strides
+        # torch supports neither read-only arrays nor negative strides
         shared = array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
         tensor = _library("torch").from_numpy(shared)
         return tensor.pin_memory() if self.pin_memory else tensor
 
 
 class Upload:
-    """Copies the batches of one iteration to their device. The copies overlap with what the device computes.
+    """Copies the batches of one iteration to their device, while the device computes.
 
     Args:
-        output: Which device.
+        output: The form of the batches, with the device.
     """
 
     def __init__(self, output: Output) -> None:
@@ -71,11 +72,11 @@ class Upload:
         if output.to == "torch" and output.device is not None:
             torch = _library("torch")
             if torch.device(output.device).type == "cuda":
-                # on a stream of their own, or the copies would wait for the kernels that were launched before
+                # on the default stream, copies would wait for the kernels that were launched before
                 self._stream = torch.cuda.Stream(output.device)
 
     def start(self, batch: Any) -> Any:
-        """Begin to copy a batch that `to_host` made."""
+        """Start to copy a batch that `to_host` returned."""
         output = self._output
         if output.to == "jax":
             return _each(batch, _is_numbers, self._to_jax)
@@ -86,7 +87,7 @@ class Upload:
             return _each(batch, torch.is_tensor, lambda tensor: tensor.to(output.device, non_blocking=True))
 
     def finish(self, batch: Any) -> Any:
-        """Let the trainer's kernels wait for a batch that `start` gave."""
+        """Let the trainer's kernels wait for a batch that `start` returned."""
         if self._stream is None:
             return batch
         torch = _library("torch")
@@ -94,7 +95,7 @@ class Upload:
         current.wait_stream(self._stream)
 
         def note_use(tensor: Any) -> Any:
-            tensor.record_stream(current)  # or its memory might be given to the next copy too early
+            tensor.record_stream(current)  # or its memory could be reused by the next copy too early
             return tensor
 
         return _each(batch, torch.is_tensor, note_use)
@@ -111,7 +112,7 @@ def _is_numbers(value: Any) -> bool:
 
 
 def _each(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
-    """Change what is wanted in a batch, however deep in dicts, lists and tuples."""
+    """Replace the values in a batch for which `wanted` is true, also within dicts, lists and tuples."""
     if wanted(value):
         return change(value)
     if isinstance(value, dict):

@@ -1,11 +1,11 @@
-"""What happens to a batch on its way: fetch, prepare (decode and transform), assemble. No threads here.
+"""The three steps that make a batch: fetch, decode and transform, assemble.
 
-A `Pipeline` is a plain value that says what is to be done; `run` does it, in threads.
+A `Pipeline` is a plain value without threads; `bushel.loader.run` runs its steps in threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -16,25 +16,23 @@ import numpy.typing as npt
 
 from bushel.core.order import Order
 from bushel.errors import BushelError, CodecError, TooManyErrors
+from bushel.loader.bad_samples import BadSample, ErrorReport, Failure, OnError
+from bushel.loader.batch_arrays import ArrayFactory, BatchArrays
 from bushel.loader.collate import Collate, Sample, collate
-from bushel.loader.decode_batch import Stretch, stored_bytes, stretches
+from bushel.loader.micro_batch import MicroBatch, SampleTransforms, generator, micro_batches, stored_bytes
 from bushel.loader.plan import BatchPlan
-from bushel.loader.report import BadSample, ErrorReport, Failure, OnError, raise_first
-from bushel.loader.slots import SlotMemory, Slots
 from bushel.loader.stats import Clock
-from bushel.loader.transforms import SampleTransforms, generator
 from bushel.spec import KEY
 
-__all__ = ["Fetched", "Finished", "Pipeline", "Readable"]
+__all__ = ["Fetched", "Finished", "Pipeline", "Readable", "raise_first"]
 
 I64 = npt.NDArray[np.int64]
 
-
-_LIGHT = 1 << 16
+_LIGHT_BYTES = 1 << 16
 
 
 class Readable(Protocol):
-    """What the loader needs of a dataset."""
+    """The methods of a dataset that a loader uses."""
 
     @property
     def spec(self) -> Mapping[str, str]:
@@ -42,7 +40,7 @@ class Readable(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Identity of the samples and their sequence."""
+        """Identity of the samples and their order."""
 
     @property
     def keys(self) -> Sequence[str]:
@@ -51,24 +49,24 @@ class Readable(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[Sample]:
-        """Read many samples at once."""
+        """Return many samples, in one read."""
 
     def decode_samples(
         self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
     ) -> list[Sample]:
-        """Decode what `read(decode=False)` gave; images of the fields `encoded` may stay as they are stored.
+        """Decode samples that `read(decode=False)` returned. Images of the fields `encoded` may stay stored bytes.
 
-        `fields` is what `read` was given, where that was a mapping.
+        `fields` is the argument of `read` if that was a mapping.
         """
 
     def prefetch(self, positions: Any, fields: Any = None) -> None:
-        """Say what will be read soon."""
+        """Tell the storage what will be read soon."""
 
     def position(self, key: str) -> int:
-        """The position of a key; KeyError when there is none."""
+        """Return the position of a key. Raise KeyError if it is missing."""
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
-        """File and offset of a field."""
+        """Return file and offset of a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +74,8 @@ class Fetched:
     """The stored samples of a batch.
 
     Attributes:
-        samples: What was read, in the order of the batch.
-        stored_bytes: Bytes of it.
+        samples: The samples, in the order of the batch.
+        stored_bytes: Their size in bytes.
     """
 
     samples: list[Sample | Failure]
@@ -86,36 +84,38 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A batch.
+    """A finished batch.
 
     Attributes:
-        consumed: Positions of the epoch that all ranks have consumed with it.
-        batch: The batch, or None when all of its samples were skipped.
-        samples: Samples in it.
+        consumed: Positions of the epoch that all ranks have consumed after this batch.
+        batch: The batch; None if all of its samples were skipped.
+        samples: Number of samples in it.
         stored_bytes: Bytes that were read for it.
+        past_end: Whether the batch is empty because a stream ended before it.
     """
 
     consumed: int
     batch: Any
     samples: int
     stored_bytes: int
+    past_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What is done to every batch.
+    """The work that makes batches.
 
     Attributes:
-        dataset: Where samples come from.
-        order: Their order, for replacements.
-        fields: The fields that are read, as `dataset.read` takes them.
-        decode: Whether fields are decoded.
-        transforms: What is applied to each sample.
+        dataset: The source of samples.
+        order: The order of the epoch, for replacements.
+        fields: The fields to read, as `dataset.read` takes them.
+        decode: Whether to decode fields.
+        transforms: The transforms of samples.
         collate: How samples become a batch.
-        batch_transform: What is applied to each batch, or None.
-        on_error: What becomes of bad samples.
-        excluded: Samples that are known to be bad, and are not read. They are replaced, or else skipped.
-        batched: Whether samples become batches; if not, a "batch" is a list with None for every skipped sample.
+        batch_transform: A function to apply to each batch; None for none.
+        on_error: What to do with bad samples.
+        excluded: Positions of samples that are known to be bad. They are not read, but replaced or skipped.
+        batched: Whether samples become batches. If not, a "batch" is a list with None for every skipped sample.
     """
 
     dataset: Readable
@@ -131,19 +131,19 @@ class Pipeline:
 
     @property
     def is_stored(self) -> bool:
-        """Whether samples leave as they are stored, so that there is nothing to prepare."""
+        """Whether samples stay stored bytes, so that nothing is decoded or transformed."""
         return not self.decode and not self.transforms.fields
 
     def is_light(self, fetched: Fetched) -> bool:
-        """Whether a batch is decoded in less time than it takes to share it among threads."""
-        return fetched.stored_bytes <= _LIGHT and not self.transforms.fields
+        """Return whether a batch is decoded faster in one thread than it is shared among several."""
+        return fetched.stored_bytes <= _LIGHT_BYTES and not self.transforms.fields
 
-    def slots(self, plan: BatchPlan, memory: SlotMemory) -> Slots | None:
-        """The slots that a batch is decoded into; None where samples are not collated field by field."""
-        return Slots(len(plan.samples), memory) if self.batched and not callable(self.collate) else None
+    def arrays(self, plan: BatchPlan, factory: ArrayFactory) -> BatchArrays | None:
+        """Return the arrays that a batch is decoded into; None if samples are not collated field by field."""
+        return BatchArrays(len(plan.samples), factory) if self.batched and not callable(self.collate) else None
 
     def fetch(self, plan: BatchPlan, clock: Clock) -> Fetched:
-        """Read the stored samples of a batch in one go; when that fails, one by one to find the bad ones."""
+        """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones."""
         start = perf_counter()
         stored = self._fetch(plan)
         clock.add({"storage": perf_counter() - start})
@@ -152,7 +152,7 @@ class Pipeline:
     def _fetch(self, plan: BatchPlan) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
         wanted = [number for number in numbers if number not in self.excluded]
-        with suppress(Exception):  # not lost: the sample at fault raises it again, below
+        with suppress(Exception):  # the bad sample raises it again below
             stored = iter(self.dataset.read(np.array(wanted, np.int64), self.fields, decode=False))
             return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
         return [self._fetch_one(number) for number in numbers]
@@ -165,48 +165,48 @@ class Pipeline:
         except Exception as error:
             return self._failure(error, sample)
 
-    def prepare(
+    def decode_and_transform(
         self,
         epoch: int,
         numbers: I64,
         stored: Sequence[Sample | Failure],
         clock: Clock,
-        slots: Slots | None = None,
+        arrays: BatchArrays | None = None,
         first: int = 0,
     ) -> list[Sample | Failure]:
-        """Decode and transform stored samples. What goes wrong stands in their place, whatever `on_error` says.
+        """Decode and transform stored samples. A `Failure` takes the place of each bad one, whatever `on_error` says.
 
         Args:
-            epoch: Keys the randomness of transforms.
-            numbers: int64[n], the samples.
-            stored: What `fetch` gave for them.
-            clock: Where times are added up.
-            slots: The batch's.
-            first: Place of the first of them in the batch.
+            epoch: Number of the epoch, for random transforms.
+            numbers: int64[n], the positions of the samples in the dataset.
+            stored: The samples as `fetch` returned them.
+            clock: Adds up times.
+            arrays: The arrays of the batch.
+            first: Row of the first sample in the batch.
         """
-        prepared: list[Sample | Failure] = []
-        for start, end in stretches(stored, self.transforms.fused):
-            begun = perf_counter()
+        done: list[Sample | Failure] = []
+        for start, end in micro_batches(stored, self.transforms.fused):
+            started = perf_counter()
             samples = self._decode(numbers[start:end], stored[start:end])
-            decoding, own = perf_counter() - begun, numbers[start:end].tolist()
+            decoding, own = perf_counter() - started, numbers[start:end].tolist()
             rngs: list[np.random.Generator | None] = [None] * len(own)
             if self.transforms.random:
                 rngs = [generator(self.order.seed, epoch, number) for number in own]
-            stretch = Stretch(samples, own, rngs, first + start, slots, self._failure)
+            micro = MicroBatch(samples, own, rngs, first + start, arrays, self._failure)
             for step in self.transforms.fields:
-                decoding += stretch.transform(step, self.transforms.reducing_gap)
-            stretch.settle()
-            clock.add({"decode": decoding, "transform": perf_counter() - begun - decoding})
-            prepared += stretch.samples
-        return prepared
+                decoding += micro.transform(step, self.transforms.reducing_gap)
+            micro.write_rows()
+            clock.add({"decode": decoding, "transform": perf_counter() - started - decoding})
+            done += micro.samples
+        return done
 
     def _decode(self, numbers: I64, stored: Sequence[Sample | Failure]) -> list[Sample | Failure]:
-        """Decode samples together; when that fails, one by one to find the bad ones."""
+        """Decode samples together. If that fails, decode them one by one to find the bad ones."""
         if not self.decode:
             return list(stored)
         good = [place for place, sample in enumerate(stored) if not isinstance(sample, Failure)]
         whole = [sample for sample in stored if not isinstance(sample, Failure)]
-        with suppress(Exception):  # not lost: the sample at fault raises it again, below
+        with suppress(Exception):  # the bad sample raises it again below
             decoded: list[Sample | Failure] = list(stored)
             for place, sample in zip(good, self._decode_stored(whole, numbers[good]), strict=True):
                 decoded[place] = sample
@@ -231,33 +231,33 @@ class Pipeline:
         self,
         plan: BatchPlan,
         fetched: Fetched,
-        prepared: Sequence[Sample | Failure],
-        slots: Slots | None,
+        decoded: Sequence[Sample | Failure],
+        arrays: BatchArrays | None,
         report: ErrorReport,
         clock: Clock,
     ) -> Finished:
-        """Make the batch of its prepared samples.
+        """Make the batch from its decoded and transformed samples.
 
         Raises:
-            TooManyErrors: More bad samples than allowed.
-            Exception: With `on_error="raise"`, what is wrong with the first bad sample of the batch.
+            TooManyErrors: There are more bad samples than allowed.
+            Exception: With `on_error="raise"`, the error of the first bad sample of the batch.
         """
         if self.on_error == "raise":
-            raise_first(prepared)
+            raise_first(decoded)
         filled: list[Sample | None] = []
-        for place, sample in enumerate(prepared):
+        for place, sample in enumerate(decoded):
             if not isinstance(sample, Failure):
                 filled.append(sample)
                 continue
-            self._note(int(plan.samples[place]), sample, report)
+            self._report(int(plan.samples[place]), sample, report)
             replace = self.on_error == "replace"
-            filled.append(self._replacement(plan, place, slots, report, clock) if replace else None)
+            filled.append(self._replacement(plan, place, arrays, report, clock) if replace else None)
         samples = [sample for sample in filled if sample is not None]
         batch: Any = filled
         if self.batched:
-            stacked = slots.whole() if slots is not None and len(samples) == len(filled) else {}
+            stacked = arrays.whole() if arrays is not None and len(samples) == len(filled) else {}
             batch = self._collate(samples, stacked, clock) if samples else None
-        return Finished(plan.consumed, batch, len(samples), fetched.stored_bytes)
+        return Finished(plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded)
 
     def _collate(self, samples: list[Sample], stacked: Mapping[str, npt.NDArray[Any]], clock: Clock) -> Any:
         start = perf_counter()
@@ -268,21 +268,23 @@ class Pipeline:
         return batch
 
     def _replacement(
-        self, plan: BatchPlan, place: int, slots: Slots | None, report: ErrorReport, clock: Clock
+        self, plan: BatchPlan, place: int, arrays: BatchArrays | None, report: ErrorReport, clock: Clock
     ) -> Sample:
-        """The first good sample behind this place of the batch, in the epoch, which begins again after its end."""
-        for after in self._positions_after(int(plan.positions[place])):
-            there = np.array([after], np.int64)
-            one = BatchPlan(plan.epoch, there, self.order.take(plan.epoch, there), 0)
+        """Return the next good sample of the epoch after a place of the batch. The start follows the end."""
+        for position in self._positions_after(int(plan.positions[place])):
+            positions = np.array([position], np.int64)
+            one = BatchPlan(plan.epoch, positions, self.order.take(plan.epoch, positions), 0)
             stored = self.fetch(one, clock).samples
-            [sample] = self.prepare(plan.epoch, one.samples, stored, clock, slots, place)
+            [sample] = self.decode_and_transform(plan.epoch, one.samples, stored, clock, arrays, place)
             if not isinstance(sample, Failure):
                 return sample
-            self._note(int(one.samples[0]), sample, report)
-        raise TooManyErrors("no sample of the dataset is good, so none can replace another: see the loader's `errors`")
+            self._report(int(one.samples[0]), sample, report)
+        raise TooManyErrors(
+            "all samples of the dataset are bad, so none can replace another: see the loader's `errors`"
+        )
 
     def _positions_after(self, position: int) -> Iterator[int]:
-        return (after % self.order.samples for after in range(position + 1, position + self.order.samples))
+        return (number % self.order.samples for number in range(position + 1, position + self.order.samples))
 
     def _failure(self, error: Exception, sample: int, key: str | None = None, field: str | None = None) -> Failure:
         if key is None:
@@ -294,13 +296,13 @@ class Pipeline:
         return Failure(error, own if isinstance(own, str) else field, key)
 
     def _located(self, error: CodecError, sample: int, key: str, field: str) -> CodecError:
-        """What a dataset says about a field that does not decode."""
+        """Return the error with the location of the field, as a dataset raises it."""
         file, offset = self.dataset.location(sample, field)
         details = {**error.details, "key": key, "field": field, "file": file, "offset": offset, "position": sample}
         return CodecError(f"sample {key!r}, field {field!r} ({file}@{offset}): {error}", **details)
 
-    def _note(self, sample: int, failure: Failure, report: ErrorReport) -> None:
-        """Report a bad sample, unless it was known beforehand."""
+    def _report(self, sample: int, failure: Failure, report: ErrorReport) -> None:
+        """Report a bad sample, unless `exclude=` names it."""
         if failure.error is not None:
             report.add(self._describe(sample, failure, failure.error), failure.error)
 
@@ -312,3 +314,14 @@ class Pipeline:
             )
         key, cause = failure.key or self.dataset.keys[sample], f"{type(error).__name__}: {error}"
         return BadSample(sample, key, failure.field, file, offset, cause)
+
+
+def raise_first(decoded: Iterable[object]) -> None:
+    """Raise the error of the first bad sample, which does not depend on the number of threads.
+
+    Raises:
+        Exception: The error, with the sample's key as a note.
+    """
+    for sample in decoded:
+        if isinstance(sample, Failure) and sample.error is not None:
+            raise sample.error

@@ -1,8 +1,8 @@
-"""Plans: which positions of an epoch every batch of every rank holds. Pure: no I/O, no clock, no state.
+"""Plans: the positions of an epoch that each batch of each rank holds. Pure: no I/O, no clock, no state.
 
-Global batch t of an epoch is the next `batch_size * world_size` positions of the order, and the ranks cut it among
-themselves. So what has been seen at any time is a prefix of the epoch: one number says where to go on, and any number
-of ranks, with any batch size, can.
+Global batch t of an epoch is the next `batch_size * world_size` positions of the order, which the ranks divide among
+themselves. What was consumed at any time is therefore a prefix of the epoch: a single number tells any number of ranks,
+with any batch size, where to continue.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ I64 = npt.NDArray[np.int64]
 
 Pad = Literal["wrap"] | None
 
-_AHEAD = 1 << 13  # positions for which the order is computed at a time: one by one it costs a hundred times more
+_POSITIONS_AT_A_TIME = 1 << 13  # computing the order for single positions costs a hundred times more
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class BatchPlan:
     """One batch of one rank.
 
     Attributes:
-        epoch: The epoch it belongs to.
+        epoch: Number of the epoch.
         positions: int64[n], positions of the order.
-        samples: int64[n], the samples there.
-        consumed: Positions of the epoch that all ranks have consumed once this batch is.
+        samples: int64[n], the samples at these positions.
+        consumed: Positions of the epoch that all ranks have consumed after this batch.
     """
 
     epoch: int
@@ -44,17 +44,17 @@ class BatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How epochs are cut into batches.
+    """How epochs are divided into batches.
 
     Attributes:
         order: The order of the samples.
-        batch_size: Samples in a batch of one rank.
-        rank: Which of the ranks this is.
+        batch_size: Number of samples in a batch of one rank.
+        rank: Rank of this process.
         world_size: Number of ranks.
-        drop_last: Leave out the positions at an epoch's end that do not fill a global batch.
-        pad: What fills the last global batch: positions from the epoch's start (`"wrap"`), or nothing (None). With
-            nothing, the ranks share what is left as evenly as it goes, and some may have one batch fewer.
-        together: Steps whose batches are planned as one: more than 1 only where samples are handed out one by one.
+        drop_last: Whether to leave out the positions at the end of an epoch that do not fill a global batch.
+        pad: `"wrap"` fills the last global batch with positions from the start of the epoch. With None, the ranks
+            share the remaining positions as evenly as possible, and some may have one batch fewer.
+        steps_per_read: Number of steps whose batches are planned as one; above 1 only without a batch size.
     """
 
     order: Order
@@ -63,56 +63,56 @@ class Plan:
     world_size: int = 1
     drop_last: bool = False
     pad: Pad = None
-    together: int = 1
+    steps_per_read: int = 1
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
-            raise ValueError(f"batch_size is at least 1: {self.batch_size}")
+            raise ValueError(f"batch_size={self.batch_size}: expected 1 or more")
         if not 0 <= self.rank < self.world_size:
-            raise ValueError(f"rank {self.rank} of {self.world_size}: ranks are counted from 0")
+            raise ValueError(f"rank {self.rank} of {self.world_size}: expected 0 to {self.world_size - 1}")
         if self.pad not in (None, "wrap"):
-            raise ValueError(f'pad is "wrap" or None: {self.pad!r}')
+            raise ValueError(f'unknown pad={self.pad!r}: expected "wrap" or None')
         if self.drop_last and self.pad:
-            raise ValueError("drop_last leaves the last batch out, pad fills it: choose one")
+            raise ValueError("drop_last leaves out the last batch and pad fills it: give only one of them")
 
     @property
     def stride(self) -> int:
-        """Positions in a global batch."""
+        """Number of positions in a global batch."""
         return self.batch_size * self.world_size
 
     def all_steps(self, consumed: int = 0) -> int:
-        """Global batches that are left of an epoch of which all ranks have consumed this much."""
+        """Return the number of global batches that remain of an epoch after `consumed` positions."""
         whole, rest = divmod(max(0, self.order.samples - consumed), self.stride)
         return whole + (rest > 0 and not self.drop_last)
 
     def steps(self, consumed: int = 0) -> int:
-        """Batches that this rank still gets in an epoch of which all ranks have consumed this much."""
+        """Return the number of batches that remain for this rank after `consumed` positions of an epoch."""
         steps = self.all_steps(consumed)
         return steps - (steps > 0 and not len(self.positions(consumed, steps - 1)))
 
     def batches(self, epoch: int, consumed: int = 0) -> Iterator[BatchPlan]:
-        """The batches of this rank from there to the end of the epoch, computed as they are asked for."""
+        """Yield the batches of this rank from `consumed` to the end of the epoch."""
         steps = self.steps(consumed)
-        ahead = max(1, _AHEAD // (self.batch_size * self.together)) * self.together
-        for first in range(0, steps, ahead):
-            last = min(first + ahead, steps)
+        at_a_time = max(1, _POSITIONS_AT_A_TIME // (self.batch_size * self.steps_per_read)) * self.steps_per_read
+        for first in range(0, steps, at_a_time):
+            last = min(first + at_a_time, steps)
             parts = [self.positions(consumed, step) for step in range(first, last)]
             positions = np.concatenate(parts)
             samples = self.order.take(epoch, positions)
-            ends = np.cumsum([len(part) for part in parts])[self.together - 1 :: self.together].tolist()
+            ends = np.cumsum([len(part) for part in parts])[self.steps_per_read - 1 :: self.steps_per_read].tolist()
             start = 0
             for number, end in enumerate([*ends, len(positions)], 1):
                 if start < end:
-                    step = min(first + number * self.together, last)
+                    step = min(first + number * self.steps_per_read, last)
                     yield BatchPlan(epoch, positions[start:end], samples[start:end], self.consumed(consumed, step))
                 start = end
 
     def reads(self, consumed: int = 0) -> int:
-        """How many plans `batches` makes."""
-        return -(-self.steps(consumed) // self.together)
+        """Return the number of plans that `batches` yields."""
+        return -(-self.steps(consumed) // self.steps_per_read)
 
     def positions(self, consumed: int, step: int) -> I64:
-        """The positions of this rank's batch number `step`, counted from `consumed`."""
+        """Return the positions of this rank's batch number `step`, counted from `consumed`."""
         start = consumed + step * self.stride
         left = self.order.samples - start
         if left >= self.stride or self.pad == "wrap":
@@ -122,13 +122,13 @@ class Plan:
         return np.arange(start + first, start + last, dtype=np.int64)
 
     def consumed(self, consumed: int, steps: int) -> int:
-        """Positions that all ranks have consumed that many batches later."""
+        """Return the positions that all ranks have consumed `steps` batches after `consumed`."""
         return min(self.order.samples, consumed + steps * self.stride)
 
     def is_over(self, consumed: int) -> bool:
-        """Whether no rank gets another batch in an epoch of which this much is consumed."""
+        """Return whether no batches remain for any rank after `consumed` positions."""
         return not self.all_steps(consumed)
 
     def _share(self, left: int) -> tuple[int, int]:
-        """This rank's part of a last global batch that is not full."""
+        """Return this rank's part of a last global batch that is not full."""
         return left * self.rank // self.world_size, left * (self.rank + 1) // self.world_size

@@ -18,13 +18,12 @@ from itertools import islice
 from typing import Any
 
 from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
+from bushel.loader.bad_samples import BadSample, ErrorReport
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import Plan
-from bushel.loader.prefetch import PrefetchWindow
-from bushel.loader.report import BadSample, ErrorReport
-from bushel.loader.run import run_threads
-from bushel.loader.segments import Packed, SegmentPool, SegmentReader
+from bushel.loader.run import PrefetchWindow, run_threads
+from bushel.loader.shared_memory import SegmentPool, SegmentReader, SharedBatch
 from bushel.loader.stats import Clock
 
 __all__ = ["run_processes", "serve"]
@@ -49,16 +48,16 @@ def run_processes(
     """Prefetch batches in worker processes.
 
     Args:
-        pipeline: What to do; it is pickled.
-        plan: How the epoch is cut into batches.
-        epoch: Which epoch.
+        pipeline: The work that makes batches; it is pickled.
+        plan: How the epoch is divided into batches.
+        epoch: Number of the epoch.
         consumed: Number of its positions that are consumed already.
         report: Records bad samples.
         clock: Adds up times.
         output: What batches are converted to, in the consumer's process.
         processes: Number of worker processes.
         workers: Number of threads in each.
-        window: How many batches each works on at a time.
+        window: Number of batches that each works on at a time.
 
     Raises:
         TypeError: The pipeline cannot be pickled; the error says why.
@@ -84,7 +83,7 @@ def run_processes(
             delivery = worker.receive()
             report.merge(delivery.bad)
             clock.add(delivery.totals)
-            batch = upload.finish(upload.start(output.to_host(worker.reader.unpack(delivery.batch))))
+            batch = upload.finish(upload.start(output.to_host(worker.reader.read(delivery.batch))))
             finished = Finished(delivery.consumed, batch, delivery.samples, delivery.stored_bytes)
             del delivery, batch
             worker.return_credit()
@@ -134,14 +133,14 @@ class _Job:
     """The work of one process: every `count`-th batch of an epoch, starting with batch `number`.
 
     Attributes:
-        pipeline: What to do.
-        plan: How the epoch is cut; it is pure, so every process makes its own batch plans.
-        epoch: The epoch.
+        pipeline: The work that makes batches.
+        plan: How the epoch is divided. It is pure, so each process makes its own batch plans.
+        epoch: Number of the epoch.
         consumed: Number of its positions that are consumed already.
-        number: Which of the processes this is.
+        number: Number of this process.
         count: Number of processes.
         workers: Number of threads.
-        window: How many batches to work on at a time.
+        window: Number of batches to work on at a time.
         max_errors: Number of bad samples that are tolerated.
     """
 
@@ -158,7 +157,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class _Delivery:
-    """A batch from a worker process: a `Finished` with its batch packed, and what else there is to report.
+    """A batch from a worker process: a `Finished` in serialized form, with bad samples and times.
 
     Attributes:
         consumed: See `Finished`.
@@ -166,11 +165,11 @@ class _Delivery:
         samples: See `Finished`.
         stored_bytes: See `Finished`.
         bad: Bad samples that were not reported yet.
-        totals: What the process's clock has added up since the last delivery.
+        totals: Seconds and counts since the last delivery.
     """
 
     consumed: int
-    batch: Packed
+    batch: SharedBatch
     samples: int
     stored_bytes: int
     bad: tuple[BadSample, ...]
@@ -196,7 +195,7 @@ class _Failed:
 def serve(descriptor: int) -> None:
     """Run a worker process: serve the loader at the other end of this socket until it closes its end.
 
-    The process ends with this function, whatever happens: nobody else would end it.
+    The process ends with this function in any case.
     """
     channel = Channel.of_descriptor(descriptor)
     parent = os.getppid()
@@ -223,15 +222,15 @@ def _send_batches(channel: Channel, parent: int) -> None:
         bad = tuple(one for one in report.bad_samples() if one.sample not in told)
         told.update(one.sample for one in bad)
         credit.acquire()
-        packed, created = pool.pack(finished.batch)
+        packed, created = pool.write(finished.batch)
         counts = finished.samples, finished.stored_bytes
         channel.send(pickle.dumps(_Delivery(finished.consumed, packed, *counts, bad, clock.drain())), created)
-        del finished  # so that its memory is free again
-    threading.Event().wait()  # until the listener ends the process: the last segments are still being read
+        del finished  # so that its memory can be reused
+    threading.Event().wait()  # until the listener ends the process: the last segments are still in use
 
 
 def _listen(channel: Channel, parent: int, release: Callable[[Any], None], credit: threading.Semaphore) -> None:
-    """Take what the consumer gives back, and end the process when the consumer has ended."""
+    """Receive the credits and free segments that the consumer returns. End the process when the consumer ended."""
     try:
         while os.getppid() == parent:
             if select.select([channel], [], [], _PARENT_CHECK_SECONDS)[0]:

@@ -2,7 +2,8 @@
 
 A batch has two stages, reading and decoding, and several threads decode parts of it. It is therefore not one item of
 `parallel_map`: this module schedules the parts itself, on the same `Threads` and `Result`. The consumer's own thread
-does that: at every step it plans and announces batches, hands the next ones to the threads, and waits for the oldest.
+does that: at every step it plans batches and prefetches their bytes, hands the next ones to the threads, and waits for
+the oldest.
 """
 
 from __future__ import annotations
@@ -10,36 +11,90 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bushel.core.parallel import Result, Threads
-from bushel.loader.buffers import BufferPool
+from bushel.loader.bad_samples import ErrorReport, Failure
+from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
 from bushel.loader.collate import Sample
+from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import BatchPlan
-from bushel.loader.prefetch import PrefetchWindow, count_bytes
-from bushel.loader.report import ErrorReport, Failure
-from bushel.loader.slots import SlotMemory
 from bushel.loader.stats import Clock
 
-__all__ = ["run_inline", "run_threads"]
+__all__ = ["PrefetchWindow", "run_inline", "run_threads"]
 
 _FETCHERS, _REMOTE_FETCHERS = 2, 8
+_PATIENCE = 16  # batches that were all ready in a row before the window shrinks by one
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchWindow:
+    """The number of batches that are worked on at a time, adapted to how long the trainer waits.
+
+    Attributes:
+        least: Minimum number of batches.
+        most: Maximum number; the same as `least` for a fixed number.
+        most_bytes: Maximum size of them together, in bytes. One batch is always worked on, whatever its size.
+        wanted: The number without the limit on bytes.
+        in_time: Number of batches in a row that were ready when the trainer asked for them.
+        idle: Whether all batches were ready at some time since the last increase, so that threads had nothing to do.
+        largest: Size of the largest batch so far, in bytes.
+    """
+
+    least: int
+    most: int
+    most_bytes: int
+    wanted: int = 0
+    in_time: int = 0
+    idle: bool = False
+    largest: int = 0
+
+    @classmethod
+    def of(cls, prefetch: int | None, most_bytes: int) -> PrefetchWindow:
+        """Return a window of `prefetch` batches, or (None) of between 2 and 16."""
+        least, most = (2, 16) if prefetch is None else (prefetch, prefetch)
+        return cls(least, most, most_bytes, wanted=least)
+
+    @property
+    def batches(self) -> int:
+        """The number of batches to work on now."""
+        fitting = self.most_bytes // self.largest if self.largest else self.wanted
+        return max(1, min(self.wanted, fitting))
+
+    def observe(self, *, ready: bool, all_ready: bool, fetched: bool, size: int) -> PrefetchWindow:
+        """Return the window after one batch.
+
+        It does not grow while all threads are busy decoding: more batches would then only take more memory.
+
+        Args:
+            ready: Whether the batch was ready when the trainer asked for it.
+            all_ready: Whether all batches of the window were.
+            fetched: Whether at least its stored bytes were read.
+            size: Its size in bytes.
+        """
+        in_time = self.in_time + 1 if ready else 0
+        wanted, idle = self.wanted, self.idle or all_ready
+        if not ready and (idle or not fetched):
+            wanted, idle = min(wanted + 1, self.most), False
+        elif in_time == _PATIENCE:
+            wanted, in_time = max(wanted - 1, self.least), 0
+        return replace(self, wanted=wanted, in_time=in_time, idle=idle, largest=max(self.largest, size))
 
 
 def run_inline(
     pipeline: Pipeline, plans: Iterator[BatchPlan], report: ErrorReport, clock: Clock, output: Output
 ) -> Generator[Finished]:
     """Make each batch in the consumer's thread when it asks for one."""
-    memory, upload = SlotMemory(pipeline.collate, BufferPool()), Upload(output)
+    factory, upload = ArrayFactory(pipeline.collate, BufferPool()), Upload(output)
     for plan in plans:
         pipeline.dataset.prefetch(plan.samples, pipeline.fields)
-        fetched, slots = pipeline.fetch(plan, clock), pipeline.slots(plan, memory)
-        prepared = pipeline.prepare(plan.epoch, plan.samples, fetched.samples, clock, slots)
-        finished = pipeline.assemble(plan, fetched, prepared, slots, report, clock)
-        del slots, prepared
+        fetched, arrays = pipeline.fetch(plan, clock), pipeline.arrays(plan, factory)
+        decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays)
+        finished = pipeline.assemble(plan, fetched, decoded, arrays, report, clock)
+        del arrays, decoded
         yield replace(finished, batch=upload.finish(upload.start(output.to_host(finished.batch))))
 
 
@@ -63,7 +118,7 @@ def run_threads(
         clock: Adds up times.
         output: What batches are converted to.
         workers: Number of threads that decode and transform.
-        window: How many batches are worked on, or wait, at a time. As many again are announced to the storage.
+        window: How many batches are worked on, or wait, at a time. The bytes of as many again are prefetched.
         fetchers: Number of threads that read: 1 for a source that can only be read in turn. By default 2, so that one
             batch is waited for while the bytes of another are copied, and 8 for a remote dataset, since an object
             store answers many requests as fast as one. At most `window.batches` batches are read at a time.
@@ -74,18 +129,18 @@ def run_threads(
     if fetchers is None:
         fetchers = _REMOTE_FETCHERS if getattr(pipeline.dataset, "remote", False) else _FETCHERS
     readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
-    announced: deque[BatchPlan] = deque()
+    planned: deque[BatchPlan] = deque()
     running: deque[_BatchTask] = deque()
-    memory, upload = SlotMemory(pipeline.collate, BufferPool(window.most_bytes)), Upload(output)
+    factory, upload = ArrayFactory(pipeline.collate, BufferPool(window.most_bytes)), Upload(output)
     try:
         while True:
             while len(running) < window.batches:
-                while len(announced) <= window.batches and (plan := next(plans, None)) is not None:
+                while len(planned) <= window.batches and (plan := next(plans, None)) is not None:
                     pipeline.dataset.prefetch(plan.samples, pipeline.fields)
-                    announced.append(plan)
-                if not announced:
+                    planned.append(plan)
+                if not planned:
                     break
-                task = _BatchTask(pipeline, announced.popleft(), memory, report, clock, output, decoders, workers)
+                task = _BatchTask(pipeline, planned.popleft(), factory, report, clock, output, decoders, workers)
                 readers.submit(task.fetch)
                 running.append(task)
             if not running:
@@ -119,7 +174,7 @@ class _BatchTask:
         self,
         pipeline: Pipeline,
         plan: BatchPlan,
-        memory: SlotMemory,
+        factory: ArrayFactory,
         report: ErrorReport,
         clock: Clock,
         output: Output,
@@ -131,7 +186,7 @@ class _BatchTask:
         self.result: Result[Finished] = Result()
         self._pipeline, self._report, self._clock, self._output = pipeline, report, clock, output
         self._decoders, self._parts = decoders, parts
-        self._slots = pipeline.slots(plan, memory)
+        self._arrays: BatchArrays | None = pipeline.arrays(plan, factory)
         self._uploaded: Finished | None = None
         self._lock = threading.Lock()
 
@@ -146,28 +201,28 @@ class _BatchTask:
             size = -(-len(stored) // parts)
             starts = range(0, len(stored), size)
             self._left = len(starts)
-            self._prepared: list[list[Sample | Failure]] = [[]] * len(starts)
+            self._decoded: list[list[Sample | Failure]] = [[]] * len(starts)
             for part, start in enumerate(starts):
-                self._decoders.submit(partial(self._prepare, part, start, start + size))
+                self._decoders.submit(partial(self._decode, part, start, start + size))
         except BaseException as error:
             self._fail(error)
 
-    def _prepare(self, part: int, start: int, end: int) -> None:
+    def _decode(self, part: int, start: int, end: int) -> None:
         try:
             plan, stored = self.plan, self._fetched.samples[start:end]
-            self._prepared[part] = self._pipeline.prepare(
-                plan.epoch, plan.samples[start:end], stored, self._clock, self._slots, start
+            self._decoded[part] = self._pipeline.decode_and_transform(
+                plan.epoch, plan.samples[start:end], stored, self._clock, self._arrays, start
             )
             with self._lock:
                 self._left -= 1
                 if self._left:
                     return
-            self._assemble([sample for samples in self._prepared for sample in samples])
+            self._assemble([sample for samples in self._decoded for sample in samples])
         except BaseException as error:
             self._fail(error)
 
-    def _assemble(self, prepared: list[Sample | Failure]) -> None:
-        finished = self._pipeline.assemble(self.plan, self._fetched, prepared, self._slots, self._report, self._clock)
+    def _assemble(self, decoded: list[Sample | Failure]) -> None:
+        finished = self._pipeline.assemble(self.plan, self._fetched, decoded, self._arrays, self._report, self._clock)
         self.size = count_bytes(finished.batch)
         self.result.set(replace(finished, batch=self._output.to_host(finished.batch)))
 

@@ -1,4 +1,4 @@
-"""Where a loader's time goes, and what to do about it."""
+"""Statistics of a loader: where its time goes, and what to change."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Clock", "LoaderStats"]
 
-_WAITING_MATTERS = 0.05  # a consumer that waits for less than this share of its time has nothing to gain
+_NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
 
 
 class Clock:
-    """Adds up what stages took, and counts. Threads and worker processes add to it."""
+    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,37 +30,37 @@ class Clock:
                 self._totals[name] += value  # type: ignore[assignment]
 
     def drain(self) -> dict[str, float]:
-        """What was added since the last drain."""
+        """Return what was added since the last call."""
         with self._lock:
             totals, self._totals = self._totals, Counter()
         return dict(totals)
 
     def read(self) -> dict[str, float]:
-        """What was added so far."""
+        """Return what was added so far."""
         with self._lock:
             return dict(self._totals)
 
 
 @dataclass(frozen=True, slots=True)
 class LoaderStats:
-    """What a loader did so far in this process.
+    """Statistics of a loader in this process, as `Loader.stats()` returns them. Print them for a table and advice.
 
     Attributes:
-        samples: Samples that the trainer was given.
-        batches: Batches of these. Without a batch size, reads.
-        stored_bytes: Their bytes, as stored.
-        seconds: Time spent in `for` loops over the loader: `waiting` and `training`.
-        storage: Seconds of threads spent reading.
-        decode: Seconds of threads spent decoding.
-        transform: Seconds of threads spent in transforms.
-        collate: Seconds of threads spent in collation and the batch transform.
-        waiting: Seconds that the trainer waited for a batch.
-        training: Seconds that the trainer spent on its own between batches.
-        ready: Mean share of the batches worked on ahead that were ready when the trainer asked for one: near 1, the
-            loader is ahead; near 0, the trainer takes what has just been finished. None with worker processes.
-        errors: Bad samples.
-        threads: Threads that decode and transform, in all processes together; 0 when the consumer does it.
-        cpus: CPUs that this process may use.
+        samples: Number of samples that the trainer was given.
+        batches: Number of batches that it was given. Without a batch size: number of reads.
+        stored_bytes: Size of these samples as stored, in bytes.
+        seconds: Seconds spent in `for` loops over the loader: `waiting` plus `training`.
+        storage: Seconds that threads spent reading.
+        decode: Seconds that threads spent decoding.
+        transform: Seconds that threads spent in transforms.
+        collate: Seconds that threads spent in collation and the batch transform.
+        waiting: Seconds that the trainer waited for batches.
+        training: Seconds that the trainer worked between batches.
+        ready: Mean share of the prefetched batches that were ready when the trainer asked for one. Near 1, the loader
+            keeps up; near 0, the trainer waits for each batch. None with worker processes.
+        errors: Number of bad samples.
+        threads: Number of threads that decode and transform, in all processes; 0 if the consumer's thread does it.
+        cpus: Number of CPUs that this process may use.
     """
 
     samples: int
@@ -80,7 +80,7 @@ class LoaderStats:
 
     @classmethod
     def of(cls, totals: Mapping[str, float], *, errors: int, threads: int, cpus: int) -> LoaderStats:
-        """Make sense of what a `Clock` has added up."""
+        """Return the statistics from the totals of a `Clock`."""
         stages = {
             name: totals.get(name, 0.0) for name in ("storage", "decode", "transform", "collate", "waiting", "training")
         }
@@ -99,22 +99,22 @@ class LoaderStats:
 
     @property
     def samples_per_second(self) -> float:
-        """Samples that the trainer was given in a second of its `for` loops."""
+        """Samples per second of the `for` loops."""
         return self.samples / self.seconds if self.seconds else 0.0
 
     @property
     def bytes_per_second(self) -> float:
-        """Stored bytes of these, in a second."""
+        """Stored bytes per second of the `for` loops."""
         return self.stored_bytes / self.seconds if self.seconds else 0.0
 
     @property
     def advice(self) -> str:
-        """One sentence: what limits the loader, and what to change."""
+        """One sentence that says what limits the loader and what to change."""
         if not self.batches:
             return "nothing was loaded yet"
         share = self.waiting / self.seconds if self.seconds else 0.0
-        if share < _WAITING_MATTERS:
-            return f"the trainer waits for data {share:.0%} of its time: the loader keeps up, and needs no change"
+        if share < _NEGLIGIBLE_WAITING:
+            return f"the trainer waits for data {share:.0%} of its time: the loader keeps up, so change nothing"
         work = {"storage": self.storage, "decode": self.decode, "transform": self.transform, "collate": self.collate}
         slowest = max(work, key=lambda stage: work[stage])
         busy = (self.decode + self.transform + self.collate) / self.waiting if self.waiting else 0.0
@@ -129,20 +129,29 @@ class LoaderStats:
                 + f"{min(busy, self.cpus):.1f} of {self.cpus} CPUs are busy; store smaller images, or use more CPUs"
             )
         if slowest == "transform":
-            return waits + "transforms in pure Python share one core among threads; move them to processes="
-        return waits + "store values of equal shapes, or write a collate= of your own"
+            return waits + "threads that run pure Python share one core; use processes="
+        return waits + "store values of one shape, or write your own collate= function"
+
+    @property
+    def _summary(self) -> str:
+        return (
+            f"{self.samples} samples in {self.batches} batches, {self.seconds:.2f} s: "
+            f"{self.samples_per_second:.0f} samples/s, {self.bytes_per_second / 1e6:.1f} MB/s, {self.errors} bad"
+        )
+
+    def __repr__(self) -> str:
+        return f"<bushel.LoaderStats: {self._summary}>"
 
     def __str__(self) -> str:
         lines = [
-            f"{self.samples} samples in {self.batches} batches, {self.seconds:.2f} s: "
-            f"{self.samples_per_second:.0f} samples/s, {self.bytes_per_second / 1e6:.1f} MB/s, {self.errors} bad",
+            self._summary,
             *(f"{name:>10} {seconds:9.3f} s" for name, seconds in self._stages()),
             self.advice,
         ]
         return "\n".join(lines)
 
     def __rich__(self) -> Table:
-        """The same as a table, for `rich.print`."""
+        """Return a table for `rich.print`."""
         from rich.table import Table
 
         first, *_, advice = str(self).splitlines()

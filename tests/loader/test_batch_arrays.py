@@ -1,4 +1,4 @@
-"""Slots and buffers: batches are decoded in place, and their memory is used again when, and only when, it is free."""
+"""Batch arrays: batches are decoded in place, and their memory is used again when, and only when, it is free."""
 
 import gc
 import os
@@ -14,8 +14,7 @@ from tests.loader.memory_dataset import MemoryDataset
 import bushel
 from bushel.errors import SpecError
 from bushel.loader import Loader, Padded
-from bushel.loader.buffers import BufferPool
-from bushel.loader.slots import SlotMemory, Slots
+from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
 
 LARGE = (40, 40)
 FLOAT = np.dtype(np.float32)
@@ -58,15 +57,15 @@ def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
 
 
 def test_arrays_that_are_empty_or_too_large_are_not_made() -> None:
-    pool = BufferPool(most=1 << 20)
+    pool = BufferPool(max_bytes=1 << 20)
     assert pool.array((0, 4), FLOAT) is None
     assert pool.array((1 << 20, 4), FLOAT) is None
-    assert BufferPool(most=1 << 62).array((1 << 58,), FLOAT) is None  # more than there is memory
+    assert BufferPool(max_bytes=1 << 62).array((1 << 58,), FLOAT) is None  # more than there is memory
 
 
 def test_the_first_value_decides_and_another_shape_gives_up_slots() -> None:
-    memory = SlotMemory(None, BufferPool())
-    slots = Slots(2, memory)
+    memory = ArrayFactory(None, BufferPool())
+    slots = BatchArrays(2, memory)
     value = np.ones(LARGE, np.float32)
     slot = slots.put("x", 1, value)
     assert slot is not value
@@ -74,11 +73,11 @@ def test_the_first_value_decides_and_another_shape_gives_up_slots() -> None:
     other = np.ones((7, 300), np.float32)
     assert slots.put("x", 0, other) is other
     assert not memory.stacks("x")
-    assert Slots(2, memory).put("x", 0, value) is value
+    assert BatchArrays(2, memory).put("x", 0, value) is value
 
 
 def test_rules_other_than_stack_have_no_slots() -> None:
-    memory = SlotMemory({"a": "list", "b": "stack", "c": Padded(0), "d": len}, BufferPool())
+    memory = ArrayFactory({"a": "list", "b": "stack", "c": Padded(0), "d": len}, BufferPool())
     assert [memory.stacks(name) for name in "abcde"] == [False, True, False, False, True]
 
 

@@ -1,4 +1,4 @@
-"""Bad samples: what could not be read, decoded or transformed, each listed once."""
+"""Bad samples: those that could not be read, decoded or transformed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ __all__ = [
     "Failure",
     "OnError",
     "error_limit",
-    "raise_first",
     "read_errors",
     "write_errors",
 ]
@@ -29,15 +28,15 @@ OnError = Literal["raise", "skip", "replace"]
 
 @dataclass(frozen=True, slots=True)
 class BadSample:
-    """One bad sample.
+    """A sample that could not be read, decoded or transformed, as in `Loader.errors`.
 
     Attributes:
-        sample: Its position in the dataset.
-        key: Its key.
-        field: The field at fault, or None when that is not known.
-        file: The file that holds it, or None.
-        offset: Where in that file, in bytes, or None.
-        cause: The exception's type and message.
+        sample: Position of the sample in the dataset. Of a `StreamLoader`: number of the sample in the rank's epoch.
+        key: Key of the sample.
+        field: The bad field; None if it is unknown.
+        file: File that holds the field; None if it is unknown.
+        offset: Offset in that file, in bytes; None if it is unknown.
+        cause: Type and message of the exception.
     """
 
     sample: int
@@ -48,35 +47,24 @@ class BadSample:
     cause: str
 
     def __str__(self) -> str:
-        where = "" if self.file is None else f" ({self.file}@{self.offset})"
+        location = "" if self.file is None else f" ({self.file}@{self.offset})"
         field = "" if self.field is None else f", field {self.field!r}"
-        return f"sample {self.key!r}{field}{where}: {self.cause}"
+        return f"sample {self.key!r}{field}{location}: {self.cause}"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What stands in the place of a sample that is bad.
+    """Takes the place of a bad sample in a batch.
 
     Attributes:
-        error: What went wrong, or None for a sample that was excluded beforehand.
-        field: The field at fault, or None when that is not known.
-        key: The sample's key, or None to look it up.
+        error: The exception; None for a sample that `exclude=` names.
+        field: The bad field; None if it is unknown.
+        key: The sample's key; None if it was not looked up.
     """
 
     error: Exception | None
     field: str | None = None
     key: str | None = None
-
-
-def raise_first(prepared: Iterable[object]) -> None:
-    """Raise what is wrong with the first bad sample: the same one for any number of threads.
-
-    Raises:
-        Exception: What went wrong, with the sample's key as a note.
-    """
-    for sample in prepared:
-        if isinstance(sample, Failure) and sample.error is not None:
-            raise sample.error
 
 
 def error_limit(max_errors: float | None, samples: int | None) -> int | None:
@@ -108,10 +96,10 @@ def error_limit(max_errors: float | None, samples: int | None) -> int | None:
 
 
 class ErrorReport:
-    """The bad samples that a loader has met. Threads add to it.
+    """The bad samples that a loader has met. Threads share it.
 
     Attributes:
-        max_errors: Number of bad samples that are put up with, or None for any number.
+        max_errors: Number of bad samples that are tolerated; None for no limit.
     """
 
     def __init__(self, max_errors: int | None) -> None:
@@ -120,40 +108,38 @@ class ErrorReport:
         self._lock = threading.Lock()
 
     def add(self, bad: BadSample, error: Exception | None = None) -> None:
-        """Note a bad sample, unless it is in the report already.
+        """Add a bad sample, unless it is in the report.
 
         Raises:
-            TooManyErrors: It is one too many.
+            TooManyErrors: The report has more than `max_errors` samples.
         """
         with self._lock:
             self._bad.setdefault(bad.sample, bad)
             count = len(self._bad)
         if self.max_errors is not None and count > self.max_errors:
-            raise TooManyErrors(
-                f"{count} bad samples, and max_errors={self.max_errors} allows no more; the last is {bad}"
-            ) from error
+            raise TooManyErrors(f"{count} bad samples, but max_errors={self.max_errors}; the last is {bad}") from error
 
     def merge(self, bad: Iterable[BadSample]) -> None:
-        """Note what another report has."""
+        """Add the bad samples of another report."""
         for one in bad:
             self.add(one)
 
     def bad_samples(self) -> list[BadSample]:
-        """What is in the report, by position in the dataset."""
+        """Return the bad samples, by position."""
         with self._lock:
             return [self._bad[sample] for sample in sorted(self._bad)]
 
 
 def write_errors(path: str | os.PathLike[str], bad: Iterable[BadSample]) -> None:
-    """Write a list of bad samples, one JSON object a line: what `Loader(exclude=path)` takes."""
+    """Write a list of bad samples, one JSON object per line, which `Loader(exclude=path)` takes."""
     Path(path).write_text("".join(json.dumps(asdict(one)) + "\n" for one in bad))
 
 
 def read_errors(path: str | os.PathLike[str]) -> list[str]:
-    """The keys in a list that `write_errors` wrote. Lines that are not JSON objects with a key are refused.
+    """Return the keys in a list that `write_errors` wrote.
 
     Raises:
-        FormatError: A line is not what it should be.
+        FormatError: A line is not a JSON object with a key.
     """
     keys, offset = [], 0
     for line in Path(path).read_bytes().splitlines(keepends=True):
@@ -161,7 +147,7 @@ def read_errors(path: str | os.PathLike[str]) -> list[str]:
             keys.append(str(json.loads(line)["key"]))
         except (ValueError, TypeError, KeyError):
             raise FormatError(
-                "a list of bad samples has a JSON object with a `key` on every line",
+                "invalid list of bad samples: expected a JSON object with a `key` on every line",
                 file=os.fspath(path),
                 offset=offset,
                 hint="write it with Loader.write_errors",

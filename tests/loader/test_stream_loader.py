@@ -17,6 +17,7 @@ import pytest
 from tests.loader.memory_dataset import refuse_seven
 
 import bushel
+from bushel.core.parallel import cpu_count
 from bushel.errors import CodecError, FormatError, StateError, UnsupportedError
 from bushel.loader import Loader, StreamLoader
 
@@ -177,18 +178,38 @@ def test_stats_count_what_was_given(folder: Path) -> None:
     loader = StreamLoader(stream_of(folder), 25, buffer=0)
     assert sum(len(batch["n"]) for batch in loader) == 120
     stats = loader.stats()
-    assert (stats.samples, stats.batches, stats.errors, stats.threads) == (120, 5, 0, 1)
+    assert (stats.samples, stats.batches, stats.errors, stats.threads) == (120, 5, 0, cpu_count())
     assert stats.storage > 0
     assert "samples/s" in str(stats)
 
 
 def test_wrong_use_is_refused(folder: Path) -> None:
-    with pytest.raises(UnsupportedError, match="a stream is read by this process"):
-        StreamLoader(stream_of(folder), 2, processes=1)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedError, match="processes= cannot be used with a stream"):
+        StreamLoader(stream_of(folder), 2, processes=1)
 
     with pytest.raises(UnsupportedError, match="StreamLoader"):
         Loader(stream_of(folder), 2)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="raise or skip"):
-        StreamLoader(stream_of(folder), 2, on_error="replace")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="give 'raise' or 'skip'"):
+        StreamLoader(stream_of(folder), 2, on_error="replace")
+    with pytest.raises(ValueError, match="batch_size >= 1"):
         StreamLoader(stream_of(folder), 0)
+
+
+def test_a_look_costs_nothing(folder: Path) -> None:
+    loader, twin = (StreamLoader(stream_of(folder), 10, seed=3) for _ in range(2))
+    look = next(iter(loader))
+    assert loader.state_dict()["samples"] == 10
+    first = numbers(loader)
+    assert first[:10] == look["n"].tolist()
+    assert [first, numbers(loader)] == [numbers(twin), numbers(twin)]
+    for number, _ in enumerate(loader, 1):
+        if number == 2:
+            break
+    next(iter(loader))
+    assert loader.epoch == 3
+
+
+def test_the_repr_can_be_read(folder: Path) -> None:
+    loader = StreamLoader(stream_of(folder), 10, buffer=7, workers=2, rank=0, world_size=1)
+    assert repr(loader).startswith("<bushel.StreamLoader: batches of 10 from <bushel.StreamDataset")
+    assert "shuffle buffer of 7, seed 0, rank 0 of 1, 2 workers; epoch 0, 0 samples consumed" in repr(loader)

@@ -1,4 +1,4 @@
-"""A map-style view of a dataset, for `torch.utils.data.DataLoader` and whatever else asks for samples by position."""
+"""`MapView`: a map-style view of a dataset, for `torch.utils.data.DataLoader` and other users of positions."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ import numpy as np
 
 from bushel.codecs.image import ImageReading
 from bushel.core.order import Sequential
+from bushel.loader.bad_samples import Failure
 from bushel.loader.collate import Sample
-from bushel.loader.pipeline import Pipeline, Readable
+from bushel.loader.micro_batch import SampleTransforms
+from bushel.loader.pipeline import Pipeline, Readable, raise_first
 from bushel.loader.plan import BatchPlan
-from bushel.loader.report import Failure, raise_first
 from bushel.loader.stats import Clock
-from bushel.loader.transforms import SampleTransforms
 from bushel.transforms.by_field import Transforms
 
 __all__ = ["MapView"]
 
 
 class MapView:
-    """Decoded and transformed samples by position. Whole batches are read at once where the caller asks for them so.
+    """Decoded and transformed samples by position.
 
-    A torch `DataLoader` does (`__getitems__`), with `collate_fn=bushel.loader.collate` for batches like a `Loader`'s.
-    Order, workers, ranks and resuming are then the DataLoader's; the `Loader` needs none of it.
+    A torch `DataLoader` reads each batch at once (`__getitems__`); with `collate_fn=bushel.loader.collate` its batches
+    are like those of a `Loader`. The DataLoader then does the ordering, workers, ranks and resuming. A `Loader` does
+    not need a `MapView`.
 
     Args:
-        dataset: What to read from.
+        dataset: The dataset to read.
         transforms: As for `Loader`.
         fields: As for `Loader`.
-        seed: Keys the randomness of transforms.
+        seed: Seed of random transforms.
         reducing_gap: As for `Loader`.
         orient: As for `Loader`.
         tolerant: As for `Loader`.
 
     Attributes:
-        epoch: Keys the randomness of transforms too: set it before every epoch. DataLoader workers that outlive an
-            epoch (`persistent_workers`) do not see the change.
+        epoch: Number of the epoch, for random transforms: set it before every epoch. DataLoader workers that live for
+            several epochs (`persistent_workers`) do not see the change.
     """
 
     def __init__(
@@ -52,18 +53,21 @@ class MapView:
         tolerant: bool = False,
     ) -> None:
         reading = ImageReading(orient, tolerant)
-        checked = SampleTransforms.of(transforms, dataset.spec, reducing_gap=reducing_gap, reading=reading)
-        self._pipeline = Pipeline(dataset, Sequential(len(dataset), seed), fields, transforms=checked)
+        planned = SampleTransforms.of(transforms, dataset.spec, reducing_gap=reducing_gap, reading=reading)
+        self._pipeline = Pipeline(dataset, Sequential(len(dataset), seed), fields, transforms=planned)
         self.epoch = 0
 
     def __len__(self) -> int:
         return len(self._pipeline.dataset)
 
+    def __repr__(self) -> str:
+        return f"<bushel.loader.MapView of {self._pipeline.dataset!r}, epoch {self.epoch}>"
+
     def __getitem__(self, position: int) -> Sample:
         return self.__getitems__([position])[0]
 
     def __getitems__(self, positions: Sequence[int]) -> list[Sample]:
-        """The samples at these positions, negative ones from the end, in one read.
+        """Return the samples at positions, in one read. Negative positions count from the end.
 
         Raises:
             IndexError: A position is out of range.
@@ -75,6 +79,6 @@ class MapView:
         numbers = np.where(numbers < 0, numbers + size, numbers)
         plan, clock = BatchPlan(self.epoch, numbers, numbers, 0), Clock()
         stored = self._pipeline.fetch(plan, clock).samples
-        prepared = self._pipeline.prepare(self.epoch, numbers, stored, clock)
-        raise_first(prepared)
-        return [sample for sample in prepared if not isinstance(sample, Failure)]
+        decoded = self._pipeline.decode_and_transform(self.epoch, numbers, stored, clock)
+        raise_first(decoded)
+        return [sample for sample in decoded if not isinstance(sample, Failure)]

@@ -1,8 +1,7 @@
-"""Shared memory that batches travel in from worker processes: anonymous, so nothing can be left behind.
+"""Shared memory that carries batches from worker processes. It is anonymous, so nothing is left when one is killed.
 
-A segment is a memfd. It has no name in any file system, and the kernel frees its pages when no process holds it: memory
-is freed whichever process is killed, and whenever. The worker process creates segments, sends each descriptor once, and
-uses a segment again when the consumer's last array in it is gone.
+A segment is a memfd: it has no name in any file system, and the kernel frees it when no process holds it. The worker
+process creates segments, sends each descriptor once, and reuses a segment when the consumer's last array in it is gone.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ import numpy as np
 
 from bushel.errors import UnsupportedError
 
-__all__ = ["Packed", "SegmentPool", "SegmentReader"]
+__all__ = ["SegmentPool", "SegmentReader", "SharedBatch"]
 
-_ALIGNMENT = 64  # a cache line, and what vector instructions like best
+_ALIGNMENT = 64  # a cache line, which also suits vector instructions
 _STEP = 1 << 20  # segments grow in steps, so that batches of about one size fit into the same ones
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """A batch on its way: everything but the contents of its arrays, and where those are.
+class SharedBatch:
+    """A serialized batch: all but the contents of its arrays, and the places of those in shared memory.
 
     Attributes:
         pickled: The batch, pickled with protocol 5.
-        segment: Number of the segment that holds its buffers, or None when it has none.
-        places: (offset, length) of each buffer, in bytes.
+        segment: Number of the segment that holds its buffers; None if it has none.
+        places: Offset and length of each buffer, in bytes.
     """
 
     pickled: bytes
@@ -48,23 +47,25 @@ class _Segment:
 
 
 class SegmentPool:
-    """The worker process's side: puts batches into segments that are free."""
+    """The side of the worker process: writes batches into free segments."""
 
     def __init__(self) -> None:
         if not hasattr(os, "memfd_create"):
-            raise UnsupportedError("processes= needs memfd_create, which only Linux has: use workers= (threads) here")
+            raise UnsupportedError(
+                "processes= needs memfd_create, which only Linux has: use workers= (threads) instead"
+            )
         self._segments: list[_Segment] = []
         self._free: deque[int] = deque()
 
     def release(self, numbers: Iterable[int]) -> None:
-        """Take back segments that nobody reads any more."""
+        """Take back segments that are not in use any more."""
         self._free.extend(numbers)
 
-    def pack(self, batch: Any) -> tuple[Packed, list[int]]:
-        """Put a batch into a segment.
+    def write(self, batch: Any) -> tuple[SharedBatch, list[int]]:
+        """Write a batch into a segment.
 
         Returns:
-            The packed batch, and the segment's descriptor in a list if it is new, else an empty list.
+            The serialized batch, and a list with the segment's descriptor if the segment is new, else an empty list.
         """
         buffers: list[pickle.PickleBuffer] = []
         pickled = pickle.dumps(batch, protocol=5, buffer_callback=buffers.append)
@@ -74,15 +75,15 @@ class SegmentPool:
             places.append((end, view.nbytes))
             end += -(-view.nbytes // _ALIGNMENT) * _ALIGNMENT
         if not end:
-            return Packed(pickled, None, tuple(places)), []
+            return SharedBatch(pickled, None, tuple(places)), []
         number, created = self._take(end)
         memory = self._segments[number].memory
         for view, (offset, length) in zip(views, places, strict=True):
             memory[offset : offset + length] = view
-        return Packed(pickled, number, tuple(places)), created
+        return SharedBatch(pickled, number, tuple(places)), created
 
     def _take(self, size: int) -> tuple[int, list[int]]:
-        """A free segment of at least this size."""
+        """Return a free segment of at least this size, and its descriptor in a list if it is new."""
         size = -(-size // _STEP) * _STEP
         try:
             number = self._free.popleft()
@@ -99,10 +100,10 @@ class SegmentPool:
 
 
 class SegmentReader:
-    """The consumer's side: makes batches whose arrays lie in the segments of one worker process.
+    """The consumer's side: returns batches whose arrays lie in the segments of one worker process.
 
     Attributes:
-        freed: Numbers of segments whose arrays are all gone. It is filled while garbage is collected, in any thread.
+        freed: Numbers of segments whose arrays are all gone. The garbage collector adds to it, in any thread.
     """
 
     def __init__(self) -> None:
@@ -113,23 +114,23 @@ class SegmentReader:
         """Take over the descriptor of a new segment."""
         self._segments.append(_Segment(descriptor, mmap.mmap(descriptor, os.fstat(descriptor).st_size)))
 
-    def unpack(self, packed: Packed) -> Any:
-        """The batch. Its arrays are writable views of the segment, which stays taken until they are gone."""
-        if packed.segment is None:
-            return pickle.loads(packed.pickled, buffers=[bytearray() for _ in packed.places])
-        segment = self._segments[packed.segment]
-        end = max(offset + length for offset, length in packed.places)
+    def read(self, shared: SharedBatch) -> Any:
+        """Return the batch. Its arrays are writable views of the segment, which stays in use until they are gone."""
+        if shared.segment is None:
+            return pickle.loads(shared.pickled, buffers=[bytearray() for _ in shared.places])
+        segment = self._segments[shared.segment]
+        end = max(offset + length for offset, length in shared.places)
         if end > len(segment.memory):
             segment.memory = mmap.mmap(segment.descriptor, os.fstat(segment.descriptor).st_size)
         whole = np.frombuffer(segment.memory, np.uint8)
-        # every array of the batch is a view of this one in the end, and so keeps it alive
-        weakref.finalize(whole, self.freed.append, packed.segment).atexit = False
+        # all arrays of the batch refer to this one and keep it alive
+        weakref.finalize(whole, self.freed.append, shared.segment).atexit = False
         return pickle.loads(
-            packed.pickled, buffers=[whole[offset : offset + length] for offset, length in packed.places]
+            shared.pickled, buffers=[whole[offset : offset + length] for offset, length in shared.places]
         )
 
     def close(self) -> None:
-        """Close the descriptors. Arrays that are still in use keep their memory."""
+        """Close the descriptors. Arrays that are in use keep their memory."""
         for segment in self._segments:
             os.close(segment.descriptor)
         self._segments.clear()

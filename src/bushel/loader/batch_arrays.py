@@ -1,0 +1,183 @@
+"""The arrays of a batch: samples are decoded into their rows, and the memory of old batches is reused.
+
+Fresh memory costs a page fault for every 4 KiB that is first written, about as much as copying it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.loader.collate import Collate
+
+__all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "is_large"]
+
+_MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
+_HUGE_PAGE = 1 << 21
+_SPARE = 4  # free buffers that are kept
+_GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
+
+
+def is_large(value: Any) -> TypeGuard[npt.NDArray[Any]]:
+    """Return whether a value is an array that is large enough to be written into its row."""
+    return type(value) is np.ndarray and value.nbytes >= _MIN_BYTES and not value.dtype.hasobject
+
+
+class BufferPool:
+    """Makes arrays whose memory returns to the pool when they are garbage. Threads share it.
+
+    Attributes:
+        max_bytes: Size of the largest array that it makes, in bytes.
+    """
+
+    def __init__(self, max_bytes: int = 1 << 30) -> None:
+        self.max_bytes = max_bytes
+        _keep_freed_memory()
+        # the garbage collector appends to it, in any thread and at any time: a deque needs no lock for that
+        self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
+        size = dtype.itemsize
+        for length in shape:
+            size *= length
+        if not 0 < size <= self.max_bytes:
+            return None
+        if (memory := self._take(-(-size // _HUGE_PAGE) * _HUGE_PAGE)) is None:
+            return None
+        whole = np.frombuffer(memory, np.uint8)
+        # all views of the array refer to this one and keep it alive
+        weakref.finalize(whole, self._free.append, memory).atexit = False
+        return whole[:size].view(dtype).reshape(shape)
+
+    def _take(self, size: int) -> mmap.mmap | None:
+        for _ in range(len(self._free)):
+            try:
+                memory = self._free.popleft()
+            except IndexError:
+                break
+            if size <= len(memory) <= 2 * size:
+                return memory
+        try:  # private, so that a forked process writes into pages of its own
+            memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError:
+            return None
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        return memory
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library keep the memory of stored bytes for the next batch.
+
+    glibc returns free memory to the system beyond twice the size of the largest block freed so far (mallopt(3),
+    M_MMAP_THRESHOLD). The blocks of a batch are small, so its pages were returned with every batch. Freeing one large
+    block raises the threshold; none of its pages is touched.
+    """
+    np.empty(_GLIBC_THRESHOLD, np.uint8)
+
+
+class ArrayFactory:
+    """Makes the arrays of the batches of one iteration, and remembers the fields that do not stack.
+
+    Args:
+        collate: How samples become a batch: only fields that are stacked have a batch array.
+        pool: Source of the memory.
+    """
+
+    def __init__(self, collate: Collate | None, pool: BufferPool) -> None:
+        self._pool = pool
+        self._rules = collate if isinstance(collate, Mapping) else {}
+        self._ragged = set[str]()
+
+    def stacks(self, name: str) -> bool:
+        """Return whether a field has a batch array."""
+        return name not in self._ragged and self._rules.get(name) in (None, "stack")
+
+    def stacks_sequences(self, name: str) -> bool:
+        """Return whether a field of lists of arrays has a batch array: only if `collate=` says "stack"."""
+        return self.stacks(name) and self._rules.get(name) == "stack"
+
+    def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """Return an array for a batch; None if there is not enough memory."""
+        return self._pool.array((samples, *shape), dtype)
+
+    def give_up(self, name: str) -> None:
+        """Make no array for a field from the next batch on, because its values differ in shape."""
+        self._ragged.add(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A batch array, with a byte per row that says whether the row holds its sample's value."""
+
+    array: npt.NDArray[Any]
+    filled: bytearray
+
+
+class BatchArrays:
+    """The arrays of one batch, with one row per sample. The first value of a field sets the shape. Threads share it.
+
+    Args:
+        samples: Number of samples in the batch.
+        factory: Makes the arrays.
+    """
+
+    def __init__(self, samples: int, factory: ArrayFactory) -> None:
+        self._samples, self._factory = samples, factory
+        self._fields: dict[str, _Field | None] = {}
+        self._lock = threading.Lock()
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """Return the array of a field for values of this shape and type; None if the field has none.
+
+        A row that is written counts after `fill`.
+        """
+        field = self._field(name, shape, dtype)
+        return None if field is None else field.array
+
+    def sequences(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """Return the array of a sequence field. The number of elements comes first in the shape."""
+        return self.array(name, shape, dtype) if self._factory.stacks_sequences(name) else None
+
+    def fill(self, name: str, row: int) -> npt.NDArray[Any]:
+        """Mark a row as written, and return it."""
+        field = self._fields[name]
+        if field is None:
+            raise KeyError(name)
+        field.filled[row] = 1
+        value: npt.NDArray[Any] = field.array[row]
+        return value
+
+    def put(self, name: str, row: int, value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Copy a value into its row and return the row; return the value if it has no row or is there already."""
+        field = self._field(name, value.shape, value.dtype)
+        if field is None or field.filled[row]:
+            return value
+        out: npt.NDArray[Any] = field.array[row]
+        out[...] = value
+        field.filled[row] = 1
+        return out
+
+    def whole(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of which every row is written."""
+        return {name: field.array for name, field in self._fields.items() if field is not None and all(field.filled)}
+
+    def _field(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Field | None:
+        with self._lock:
+            if name not in self._fields:
+                array = self._factory.make(self._samples, shape, dtype) if self._factory.stacks(name) else None
+                self._fields[name] = None if array is None else _Field(array, bytearray(self._samples))
+            field = self._fields[name]
+        if field is not None and (field.array.shape[1:] != shape or field.array.dtype != dtype):
+            self._factory.give_up(name)
+            return None
+        return field

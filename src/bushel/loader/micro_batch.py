@@ -1,0 +1,403 @@
+"""Decoding and transforming a few samples of a batch at a time, straight into the rows of the batch arrays.
+
+`SampleTransforms` is the plan: which transforms are fused into decoding, and which are applied afterwards. A
+`MicroBatch` carries it out for samples that fit into the CPU caches together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from time import perf_counter
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import holds_image
+from bushel.codecs.image import ImageReading, decode_image, image_reading
+from bushel.errors import CodecError
+from bushel.loader.bad_samples import Failure
+from bushel.loader.batch_arrays import BatchArrays, is_large
+from bushel.loader.collate import Sample
+from bushel.spec import KEY
+from bushel.transforms import EachFrame
+from bushel.transforms.by_field import Transforms, transforms_by_field
+from bushel.transforms.fused import (
+    DecodePlan,
+    decode_into,
+    frame_geometries,
+    image_size,
+    plan_decode,
+    plan_frames,
+)
+from bushel.transforms.spatial import Geometry
+from bushel.transforms.values import Call, Transform
+
+__all__ = ["MicroBatch", "SampleTransforms", "count_bytes", "generator", "micro_batches", "stored_bytes"]
+
+_MICRO_BATCH_BYTES = 1 << 16  # stored bytes that are decoded before they are transformed, so that caches hold them
+_AS_STORED = ImageReading()
+
+
+class _SampleSeed(np.random.SeedSequence):
+    """The words (seed, epoch, sample), of which Philox takes the first two as its key.
+
+    `Philox(key=...)` would cost three times as much, since NumPy then also asks the system for entropy, and spawned
+    generators would differ from run to run.
+    """
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
+        if self.spawn_key:
+            return super().generate_state(n_words, dtype)
+        return np.array(cast("tuple[int, ...]", self.entropy)[:n_words], dtype)
+
+
+def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
+    """Return the source of random numbers for one sample in one epoch.
+
+    It is Philox (Salmon et al., 2011) with the key (seed, epoch) and the sample's position in the upper half of its
+    counter. So the numbers do not depend on the thread, process, batch or rank that transforms the sample.
+    """
+    counter = np.array([0, 0, sample, 0], np.uint64)
+    return np.random.Generator(np.random.Philox(_SampleSeed((seed, epoch, sample)), counter=counter))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTransforms:
+    """The transforms of one field.
+
+    Attributes:
+        field: The field.
+        calls: All transforms, for a value that is decoded.
+        plan: The transforms that are fused into decoding; None if there are none. With a plan, the dataset leaves the
+            images as stored bytes.
+        rest: The transforms that are applied after the plan.
+        frames: The transform of each frame that the plan is made from; None if the field is not a sequence.
+        reading: How images that the dataset leaves as stored bytes are decoded; None if there are none.
+    """
+
+    field: str
+    calls: tuple[Call, ...]
+    plan: DecodePlan | None = None
+    rest: tuple[Call, ...] = ()
+    frames: EachFrame | None = None
+    reading: ImageReading | None = None
+
+    @classmethod
+    def of(cls, field: str, functions: Sequence[Transform], reading: ImageReading | None) -> FieldTransforms:
+        """Plan the transforms of a field. With `reading`, those that come first are fused into decoding if possible."""
+        calls = tuple(map(Call.of, functions))
+        if reading is None or not functions:
+            return cls(field, calls)
+        first = functions[0]
+        if isinstance(first, EachFrame):
+            plan = plan_frames(first)
+            if plan is not None and plan.size is not None:
+                return cls(field, calls, plan, calls[1:], first, reading)
+            return cls(field, calls)
+        plan = plan_decode(functions)
+        if plan.size is None:  # results differ in size, so each needs its own array: nothing is gained
+            return cls(field, calls)
+        return cls(field, calls, plan, tuple(map(Call.of, plan.rest)), reading=reading)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTransforms:
+    """The transforms of a loader, in the order in which they are applied.
+
+    Attributes:
+        fields: The transforms of each field.
+        random: Whether any of them is random.
+        fused: The fields with transforms that are fused into decoding.
+        encoded: The fields whose images the dataset leaves as stored bytes: those of `fused`, and all image fields if
+            images are read in another way than by their codecs.
+        reducing_gap: See `bushel.transforms.fused.decode_into`.
+    """
+
+    fields: tuple[FieldTransforms, ...] = ()
+    random: bool = False
+    fused: frozenset[str] = frozenset()
+    encoded: frozenset[str] = frozenset()
+    reducing_gap: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        transforms: Transforms | None,
+        spec: Mapping[str, str],
+        *,
+        complete: bool = True,
+        decode: bool = True,
+        reducing_gap: float | None = None,
+        reading: ImageReading = _AS_STORED,
+    ) -> SampleTransforms:
+        """Check and plan the transforms that a loader is given.
+
+        Args:
+            transforms: The argument of the loader.
+            spec: The spec of the dataset.
+            complete: Whether the spec lists all fields. That of a stream does not.
+            decode: Whether values are decoded. If not, the transforms take stored bytes.
+            reducing_gap: The argument of the loader.
+            reading: How images are read, in addition to what their codecs say.
+
+        Raises:
+            SpecError: The dataset has no such field, or no single image field where no field is named.
+            TypeError: A transform cannot be called.
+        """
+        by_field = transforms_by_field(transforms, spec, complete=complete)
+        fields = []
+        kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
+        images = {name: image_reading(codec) | reading for name, codec in kinds.items() if holds_image(codec)}
+        for field, functions in by_field.items():
+            how = images.get(field, reading) if decode else None
+            fields.append(FieldTransforms.of(field, functions, how))
+        random = any(call.random for one in fields for call in one.calls)
+        fused = frozenset(one.field for one in fields if one.plan is not None)
+        if not decode or reading == _AS_STORED:
+            return cls(tuple(fields), random, fused, fused, reducing_gap)
+        planned = {one.field: one for one in fields} | {
+            name: FieldTransforms(name, ()) for name in images if name not in by_field
+        }
+        read = [replace(one, reading=images.get(name)) for name, one in planned.items()]
+        return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap)
+
+
+def micro_batches(stored: Sequence[Sample | Failure], fused: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Cut samples into micro-batches: many small samples, or one large one.
+
+    Args:
+        stored: The samples.
+        fused: Fields that do not count, since they are decoded straight into the batch.
+
+    Yields:
+        Start and end of each micro-batch.
+    """
+    start = size = 0
+    for number, sample in enumerate(stored):
+        own = 0 if isinstance(sample, Failure) else stored_bytes(sample, fused)
+        if number > start and size + own > _MICRO_BATCH_BYTES:
+            yield start, number
+            start, size = number, 0
+        size += own
+    if start < len(stored):
+        yield start, len(stored)
+
+
+def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
+    """Return the size of the stored values of a sample, in bytes."""
+    total = 0
+    for name, value in sample.items():
+        if name in without:
+            continue
+        if type(value) is bytes:
+            total += len(value)
+        elif name != KEY:
+            total += count_bytes(value)
+    return total
+
+
+class Fail(Protocol):
+    """Turns an exception into the failure of a sample."""
+
+    def __call__(self, error: Exception, sample: int, key: str, field: str | None = None) -> Failure:
+        """Return the failure. `field` is given if the error only says that the field does not decode."""
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Consecutive samples of a batch that are decoded and transformed together.
+
+    Attributes:
+        samples: The decoded samples, which change in place. Images with fused transforms are still stored bytes.
+        numbers: Their positions in the dataset.
+        rngs: Their sources of random numbers; None if no transform is random.
+        first: Row of the first sample in the batch.
+        arrays: The arrays of the batch; None if it has none.
+        fail: Makes the failure of a bad sample.
+    """
+
+    samples: list[Sample | Failure]
+    numbers: Sequence[int]
+    rngs: Sequence[np.random.Generator | None]
+    first: int
+    arrays: BatchArrays | None
+    fail: Fail
+
+    def transform(self, step: FieldTransforms, reducing_gap: float | None) -> float:
+        """Transform one field of the samples that have it.
+
+        Returns:
+            Seconds spent decoding images.
+        """
+        started = perf_counter()
+        fused: set[int] = set()
+        if step.plan is not None:
+            if step.frames is None:
+                fused = self._decode_images(step, step.plan, reducing_gap)
+            else:
+                fused = self._decode_frames(step, step.frames, step.plan, reducing_gap)
+        elif step.reading is not None:
+            self._decode_whole(step.field, step.reading)
+        decoding = perf_counter() - started
+        for at, sample in enumerate(self.samples):
+            calls = step.rest if at in fused else step.calls
+            if calls and isinstance(sample, dict) and step.field in sample:
+                try:
+                    sample[step.field] = _apply(calls, sample[step.field], self.rngs[at], step.field)
+                except Exception as error:
+                    self._fail(at, error)
+        return decoding
+
+    def write_rows(self) -> None:
+        """Copy large arrays into their rows: those of the fields of which the first sample has one."""
+        first = next((sample for sample in self.samples if isinstance(sample, dict)), None)
+        if self.arrays is None or first is None:
+            return
+        for name in [name for name, value in first.items() if is_large(value)]:
+            for row, sample in enumerate(self.samples, self.first):
+                if isinstance(sample, dict) and is_large(value := sample.get(name)):
+                    sample[name] = self.arrays.put(name, row, value)
+
+    def _fail(self, at: int, error: Exception, field: str | None = None) -> None:
+        sample = self.samples[at]
+        if isinstance(sample, dict):
+            self.samples[at] = self.fail(error, self.numbers[at], sample[KEY], field)
+
+    def _stored(self, field: str, is_stored: Callable[[Any], bool]) -> dict[int, Any]:
+        """Return the stored values of a field, by place, of the samples in which it is not decoded."""
+        values = [sample.get(field) if isinstance(sample, dict) else None for sample in self.samples]
+        return {at: value for at, value in enumerate(values) if is_stored(value)}
+
+    def _decode_images(self, step: FieldTransforms, plan: DecodePlan, reducing_gap: float | None) -> set[int]:
+        """Decode the images of a field, transformed by the plan. Return the places of the samples that have one."""
+        field, stored, reading = step.field, self._stored(step.field, _is_image), step.reading or ImageReading()
+        geometries: dict[int, Geometry] = {}
+        for at, data in stored.items():
+            try:
+                geometries[at] = plan.geometry(*image_size(data, orient=reading.orient), self.rngs[at])
+            except Exception as error:
+                self._fail(at, error, field)
+        shape = _shape(plan)
+        batch = None if self.arrays is None or step.rest else self.arrays.array(field, shape, plan.dtype)
+        for run in [list(geometries)] if batch is None else _consecutive(geometries):
+            last = self.first + run[-1] + 1 if run else self.first
+            out = np.empty((len(run), *shape), plan.dtype) if batch is None else batch[self.first + run[0] : last]
+            errors = decode_into(
+                plan,
+                [stored[at] for at in run],
+                [geometries[at] for at in run],
+                out,
+                reducing_gap=reducing_gap,
+                orient=reading.orient,
+                tolerant=reading.tolerant,
+            )
+            for number, at in enumerate(run):
+                sample = self.samples[at]
+                if number in errors:
+                    self._fail(at, errors[number], field)
+                elif isinstance(sample, dict):
+                    sample[field] = out[number]
+                    if batch is not None and self.arrays is not None:
+                        self.arrays.fill(field, self.first + at)
+        return set(stored)
+
+    def _decode_whole(self, field: str, reading: ImageReading) -> None:
+        """Decode the images of a field, plain or a sequence, that the dataset left as stored bytes."""
+        for at, stored in self._stored(field, lambda value: _is_image(value) or _is_sequence(value)).items():
+            sample = self.samples[at]
+            try:
+                if isinstance(sample, dict):
+                    several = isinstance(stored, list)
+                    images = [decode_image(data, reading) for data in (stored if several else [stored])]
+                    sample[field] = images if several else images[0]
+            except Exception as error:
+                self._fail(at, error, field)
+
+    def _decode_frames(
+        self, step: FieldTransforms, frames: EachFrame, plan: DecodePlan, reducing_gap: float | None
+    ) -> set[int]:
+        """Decode the frames of a field, transformed by the plan. Return the places of the samples that have them."""
+        field, reading = step.field, step.reading or ImageReading()
+        stored = self._stored(field, _is_sequence)
+        for at, datas in stored.items():
+            sample = self.samples[at]
+            shape = (len(datas), *_shape(plan))
+            batch = None if self.arrays is None or plan.rest else self.arrays.sequences(field, shape, plan.dtype)
+            out = np.empty(shape, plan.dtype) if batch is None else batch[self.first + at]
+            try:
+                if isinstance(sample, dict):
+                    sample[field] = _decode_sequence(frames, plan, datas, self.rngs[at], reducing_gap, reading, out)
+                    if batch is not None and self.arrays is not None:
+                        self.arrays.fill(field, self.first + at)
+            except Exception as error:
+                self._fail(at, error, field)
+        return set(stored)
+
+
+def _decode_sequence(
+    frames: EachFrame,
+    plan: DecodePlan,
+    datas: Sequence[Any],
+    rng: np.random.Generator | None,
+    gap: float | None,
+    reading: ImageReading,
+    out: npt.NDArray[Any],
+) -> list[npt.NDArray[Any]]:
+    if not datas:
+        return []
+    sizes = (image_size(data, orient=reading.orient) for data in datas)
+    geometries = frame_geometries(frames, plan, sizes, rng)
+    options = {"orient": reading.orient, "tolerant": reading.tolerant}
+    for number, error in decode_into(plan, datas, geometries, out, reducing_gap=gap, **options).items():
+        raise CodecError(f"element {number}: {error}", **error.details)
+    if not plan.rest:
+        return list(out)
+    calls = tuple(map(Call.of, plan.rest))
+    return [_apply(calls, frame, None, "") for frame in out]
+
+
+def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str) -> Any:
+    for call in calls:
+        try:
+            value = call.function(value, rng=rng) if call.random else call.function(value)
+        except Exception as error:
+            error.add_note(f"in the transform {call.function!r} of field {field!r}")
+            raise
+    return value
+
+
+def _is_image(value: Any) -> bool:
+    return isinstance(value, bytes)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_image, value))
+
+
+def _shape(plan: DecodePlan) -> tuple[int, ...]:
+    """Return the shape of one result. Grey images fill three channels, so that they fit into a batch of RGB images."""
+    if plan.size is None:
+        raise ValueError("the transforms give images of different sizes, which do not fit into one array")
+    return plan.array_shape(1, plan.size, 3 if plan.normalise is None else len(plan.normalise.mean))[1:]
+
+
+def _consecutive(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Cut ascending numbers into runs of consecutive ones."""
+    for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        yield [number for _, number in group]
+
+
+def count_bytes(value: Any) -> int:
+    """Return the size of the arrays, bytes and text in a batch, in bytes."""
+    if isinstance(value, np.ndarray | memoryview):
+        return value.nbytes
+    if isinstance(value, bytes | bytearray | str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(count_bytes, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(count_bytes, value))
+    return 0
