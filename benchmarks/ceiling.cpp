@@ -1,10 +1,10 @@
-// The ceiling of loading crops: the decoding kernel in a C++ loop, with all bytes and boxes in memory.
+// The upper limit of loading crops: the decoding kernel in a C++ loop, with all bytes and boxes in memory.
 //
 //     jpeg_ceiling WORK SIDE THREADS
 //
-// WORK holds records of i32[10] (a geometry, as the kernel's `decode_jpegs` takes it), i64 (bytes of the JPEG) and the
-// JPEG itself. For each line on standard input all of them are decoded once into images of SIDE x SIDE x 3 bytes, which
-// each thread uses again, and their number is printed.
+// WORK holds records: i32[10] (a geometry as in the kernel's `decode_jpegs`), i64 (size of the JPEG in bytes) and the JPEG.
+// For each line of standard input, all records are decoded once into images of SIDE x SIDE x 3 bytes, which each thread
+// reuses, and their number is printed.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -1,4 +1,4 @@
-"""`bushel.jpeg`: what the kernel tests do not see."""
+"""Tests of `bushel.jpeg` beyond those of the kernels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-// A libFuzzer target for the decoding of JPEGs: cmake -DBUSHEL_FUZZ=ON, with clang. The last bytes of an input choose
-// what is asked of the decoder. What it decodes is compared with what libjpeg makes of it alone.
+// A libFuzzer target for the JPEG decoders (scripts/fuzz_jpeg.sh). The last bytes of an input choose the crop and the
+// options. The result is compared with that of libjpeg alone.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -38,9 +38,9 @@ Outcome outcome(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, 
     std::abort();
 }
 
-// What libjpeg decodes is decoded. The pixels are the same, but for damage that libjpeg is told to tolerate: the
-// decoder of jpeg_baseline.hpp does not look at segments beside the crop, from which libjpeg may resynchronise
-// differently. For the same reason it may succeed where libjpeg alone fails.
+// An image that libjpeg alone decodes must be decoded, to the same pixels. With tolerated damage, pixels may differ: the
+// baseline decoder does not read segments outside the crop, with which libjpeg may resynchronise differently. For the
+// same reason it may succeed where libjpeg alone fails.
 void compare(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const Geometry &geometry,
              const JpegOptions &options, const OutputImage &out) {
     JpegOptions alone = options;
@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     if (size < choices) return 0;
     size -= choices;
     const std::uint8_t *choice = data + size;
-    const std::vector<std::uint8_t> image(data, data + size);  // so that a byte too far is seen
+    const std::vector<std::uint8_t> image(data, data + size);  // a copy, so that AddressSanitizer sees reads beyond its end
 
     static JpegDecoders decoders;
     JpegOptions options;
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
         geometry.width = out.width + choice[7] % 16, geometry.height = out.height + choice[7] / 16;
         geometry.left = choice[7] % 16 / 2, geometry.top = choice[7] / 32;
         geometry.flip_x = choice[0] & 32, geometry.flip_y = choice[0] & 64;
-        if (choice[0] & 128) {  // from what is stored to what is tiled to pixels
+        if (choice[0] & 128) {  // also tile the image, and decode the result
             const std::vector<std::uint8_t> tiled =
                 tile_jpeg(image.data(), image.size(), choice[7] & 1, options.max_pixels);
             compare(decoders, tiled, geometry, options, out);

@@ -1,4 +1,4 @@
-"""Ways to damage a file: each is a pure function of its bytes and a random generator."""
+"""Mutations that damage a file: pure functions of its bytes and a random generator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 HUGE = (2**63, 2**63 - 1, 2**64 - 1, 2**62, 2**32, 2**32 - 1, 2**31, 2**31 - 1, 2**40, 0, 1, 2**63 + 8)
-"""What a length or an offset should never be believed to be."""
+"""Values of lengths and offsets that no reader may believe."""
 
 
 def flip_bits(data: bytearray, rng: random.Random) -> None:
@@ -43,7 +43,7 @@ def repeat(data: bytearray, rng: random.Random) -> None:
 
 
 def huge_word(data: bytearray, rng: random.Random) -> None:
-    """Overwrite a number of 4 or 8 bytes, as tables have them."""
+    """Overwrite a number of 4 or 8 bytes, as in binary tables."""
     size = rng.choice([4, 8])
     at = rng.randrange(max(1, len(data) - size + 1))
     at -= at % rng.choice([1, 4, 8])
@@ -52,26 +52,26 @@ def huge_word(data: bytearray, rng: random.Random) -> None:
 
 
 def huge_digits(data: bytearray, rng: random.Random) -> None:
-    """Put a large number where there are digits: JSON, `.idx` lines, the octal fields of a tar."""
+    """Replace a run of digits by a large number: in JSON, `.idx` lines, or octal fields of a tar."""
     runs = list(re.finditer(rb"\d+", data))
     if not runs:
         return
     run = rng.choice(runs)
     value = rng.choice([*map(str, HUGE), "-1", "9" * 30, "9" * 5000]).encode()
-    if rng.random() < 0.5:  # in place, so that a header keeps its form
+    if rng.random() < 0.5:  # of the same length, so that the rest of a header stays valid
         width = len(run[0])
         value = b"7" * width if rng.random() < 0.5 else value[:width].ljust(width, b"0")
     data[run.start() : run.end()] = value
 
 
 def head(data: bytearray, rng: random.Random) -> None:
-    """Change the beginning, where formats say what they are."""
+    """Change a byte at the beginning, where formats have their signature."""
     at = rng.randrange(min(len(data), 64))
     data[at] = rng.randrange(256)
 
 
 def tail(data: bytearray, rng: random.Random) -> None:
-    """Change the end, where formats keep their tables."""
+    """Change a byte at the end, where formats have their tables."""
     at = len(data) - 1 - rng.randrange(min(len(data), 64))
     data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
 
@@ -92,7 +92,7 @@ MUTATIONS: tuple[Callable[[bytearray, random.Random], None], ...] = (
 
 
 def mutate(data: bytes, rng: random.Random) -> tuple[bytes, list[str]]:
-    """Damage some bytes in one or more ways; also says which."""
+    """Apply one or more random mutations. Return the damaged bytes and the names of the mutations."""
     damaged = bytearray(data)
     done = []
     for _ in range(rng.choice([1, 1, 1, 2, 4])):

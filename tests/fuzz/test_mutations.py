@@ -1,4 +1,4 @@
-"""Damaged files of every container: only Bushel's own errors come out, in bounded time and memory.
+"""Damaged files of every container raise only Bushel's own errors, in bounded time and memory.
 
 Each batch runs in a process of its own, with a limit on its memory and its time, so that a crash, a hang or a huge
 allocation is a failed test with the damage that caused it.

@@ -1,7 +1,7 @@
-"""Reads damaged datasets: `python -m tests.fuzz.worker WAY FOLDER SEED COUNT DATASET...`, with little memory.
+"""Read damaged datasets with limited memory: `python -m tests.fuzz.worker WAY FOLDER SEED COUNT DATASET...`.
 
-It copies each dataset into the folder, damages one file of it at a time, and opens and reads the result in every way.
-What is not a `BushelError` ends the process, and says how it came about.
+Each dataset is copied into the folder. One file at a time is damaged, and the result is opened and read in every way.
+Any error but a `BushelError` ends the process, after a message about the damage that caused it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import BushelError
 
 MEMORY = 1 << 30
-"""Bytes that reading a damaged dataset of a few kilobytes may take, at most."""
+"""Maximum memory in bytes for reading a damaged dataset of a few kilobytes."""
 
 _SOME = 40
 
@@ -55,7 +55,7 @@ def read_stream(folder: Path) -> None:
 
 
 def read_sidecars(folder: Path) -> None:
-    """Read with what lies in `.bushel`."""
+    """Read with the sidecars in `.bushel`."""
     with bushel.open(folder) as dataset:
         dataset.read(range(min(len(dataset), _SOME)), decode=False)
         list(dataset.keys[:_SOME])
@@ -65,15 +65,15 @@ WAYS = {"data": read_all, "stream": read_stream, "sidecars": read_sidecars}
 
 
 def limit_memory() -> None:
-    """Let the process have not much more than it has now."""
+    """Limit the memory of the process to its current size plus `MEMORY`."""
     for codec in ("jpg", "json", "msgpack", "npy"):
         get_codec(codec)
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
 
 
-def victims(folder: Path, way: str) -> list[Path]:
-    """The files to damage."""
+def files_to_damage(folder: Path, way: str) -> list[Path]:
+    """Return the files to damage."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json")
     if way == "sidecars":
         return [path for path in folder.rglob("*") if ".bushel" in path.parts and path.is_file()]
@@ -81,14 +81,14 @@ def victims(folder: Path, way: str) -> list[Path]:
 
 
 def fuzz(source: Path, folder: Path, way: str, seed: int, count: int) -> int:
-    """Damage one dataset in many ways; the number of times that it was refused."""
+    """Damage a dataset `count` times. Return how often it was refused."""
     rng = random.Random(f"{source.parent.name}/{source.name}/{seed}")
     shutil.copytree(source, folder, ignore=None if way == "sidecars" else shutil.ignore_patterns(".bushel"))
     for path in folder.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     if way == "sidecars":
         index(folder)
-    files = victims(folder, way)
+    files = files_to_damage(folder, way)
     refused = 0
     for number in range(count):
         path = rng.choice(files)

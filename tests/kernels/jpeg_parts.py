@@ -1,4 +1,4 @@
-"""JPEGs taken apart and put together in other ways, all of them meaning the same, or damaged."""
+"""JPEGs that are taken apart and put together differently, with the same meaning or with damage."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Segment = tuple[int, bytes]
 class Parts:
     """A JPEG of one scan."""
 
-    header: tuple[Segment, ...]  # marker and payload of each segment, with that of the scan
-    scan: bytes  # all that follows the scan's header
+    header: tuple[Segment, ...]  # marker and payload of each segment, including the scan header
+    scan: bytes  # everything after the scan header
 
     def __bytes__(self) -> bytes:
         return self.joined()
 
     def joined(self, before_marker: bytes = b"") -> bytes:
-        """The file; before each marker but the first stand these bytes."""
+        """Return the file, with `fill` before each marker but the first."""
         written = [b"\xff\xd8"]
         for marker, payload in self.header:
             written += [before_marker, bytes([0xFF, marker]), (len(payload) + 2).to_bytes(2, "big"), payload]
@@ -56,14 +56,14 @@ def adobe(transform: int) -> Segment:
 
 
 def renamed(parts: Parts, names: bytes) -> Parts:
-    """With other component ids."""
+    """Return the parts with other component ids."""
     frame, scan = bytearray(parts.all_of(SOF0)[0]), bytearray(parts.all_of(SOS)[0])
     frame[6::3], scan[1:-3:2] = names, names
     return parts.changed(SOF0, bytes(frame)).changed(SOS, bytes(scan))
 
 
 def tables_of(payload: bytes) -> Iterator[bytes]:
-    """The Huffman tables of a segment, each with its number."""
+    """Return the Huffman tables of a segment, each with its number."""
     while payload:
         size = 17 + sum(payload[1:17])
         yield payload[:size]
@@ -71,7 +71,7 @@ def tables_of(payload: bytes) -> Iterator[bytes]:
 
 
 def ways_to_say_it(data: bytes) -> dict[str, bytes]:
-    """The same image of three components in files with other headers."""
+    """Return files with different headers of the same image, which has three components."""
     parts = taken_apart(data)
     bare = parts.without(APP0)
     quantisers, huffman = parts.all_of(DQT), parts.all_of(DHT)
@@ -108,7 +108,7 @@ def ways_to_say_it(data: bytes) -> dict[str, bytes]:
         "no Huffman tables": parts.without(DHT),
         "restart interval 0": parts.without(DRI).with_first((DRI, b"\x00\x00")),
         "a spectrum that is cut": parts.changed(SOS, parts.all_of(SOS)[0][:-3] + b"\x00\x05\x00"),
-        "bytes behind the image": replace(parts, scan=parts.scan + b"and more\xff\xd8"),
+        "bytes after the image": replace(parts, scan=parts.scan + b"and more\xff\xd8"),
         "no end marker": replace(parts, scan=parts.scan[:-2]),
         "fill bytes before the end marker": replace(parts, scan=parts.scan[:-2] + b"\xff\xff\xff\xd9"),
         "another marker at the end": replace(parts, scan=parts.scan[:-2] + b"\xff\xd3"),
@@ -120,7 +120,7 @@ def ways_to_say_it(data: bytes) -> dict[str, bytes]:
 
 
 def restarts_of(scan: bytes) -> list[int]:
-    """Where the restart markers of a scan stand."""
+    """Return the offsets of the restart markers of a scan."""
     return [at for at in range(len(scan) - 1) if scan[at] == 0xFF and 0xD0 <= scan[at + 1] <= 0xD7]
 
 
@@ -132,7 +132,7 @@ def without_restarts(scan: bytes) -> bytes:
 
 
 def ways_to_restart(data: bytes) -> dict[str, bytes]:
-    """An image with restart markers that are not as they should be, and one that may be."""
+    """Return images with wrong restart markers, and one with unusual but valid ones."""
     parts = taken_apart(data)
     scan, places = parts.scan, restarts_of(parts.scan)
     middle = places[len(places) // 2]
@@ -158,7 +158,7 @@ def ways_to_restart(data: bytes) -> dict[str, bytes]:
 
 
 def damaged(data: bytes, draw: random.Random) -> bytes:
-    """One to three changes anywhere, most of them behind the header: bits, bytes, pieces lost, doubled or put in."""
+    """Change one to three places, mostly after the header: flip bits, or drop, repeat or insert bytes."""
     changed = bytearray(data)
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         start = data.rindex(b"\xff\xda") if draw.random() < 0.8 else 2

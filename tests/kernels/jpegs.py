@@ -1,4 +1,4 @@
-"""JPEGs of every kind, made on the spot, and the plain way to decode them."""
+"""Generated JPEGs of every kind, and their decoding with Pillow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Pixels = npt.NDArray[np.uint8]
 
 
 def picture(width: int, height: int, seed: int = 0) -> Pixels:
-    """A photo-like RGB image: gradients, edges in all three channels, and noise."""
+    """Return a photo-like RGB image with gradients, edges in all three channels, and noise."""
     random = np.random.default_rng(seed)
     rows, columns = np.mgrid[:height, :width]
     waves = [128 + 120 * np.sin(columns / (5 + channel) + rows / (9 - channel)) for channel in range(3)]
@@ -29,14 +29,14 @@ def save(image: Pixels, mode: str = "RGB", **options: Any) -> bytes:
 
 
 def frame_of(data: bytes) -> int:
-    """Where the precision, height, width of the frame header stand."""
+    """Return the offset of the frame header's payload: precision, height, width."""
     return max(data.find(b"\xff\xc0\x00\x11\x08"), data.find(b"\xff\xc2\x00\x11\x08")) + 4
 
 
 def resampled(data: bytes, width: int, height: int, first: int) -> bytes:
-    """The same blocks as another image: of that size, with those sampling factors of the first component.
+    """Return the same blocks as an image of another size, with other sampling factors of the first component.
 
-    As many blocks per MCU and as many MCUs give a file that is whole, though its picture is a jumble.
+    The file is valid if blocks per MCU and MCUs are as many as before; the picture is a jumble.
     """
     at, changed = frame_of(data), bytearray(data)
     changed[at + 1 : at + 5] = height.to_bytes(2, "big") + width.to_bytes(2, "big")
@@ -45,7 +45,7 @@ def resampled(data: bytes, width: int, height: int, first: int) -> bytes:
 
 
 def all_kinds() -> dict[str, bytes]:
-    """A JPEG of every kind that is decoded, of sizes that no MCU divides."""
+    """Return a JPEG of every supported kind. No size is a multiple of the MCU size."""
     image = picture(149, 107)
     kinds = {
         "4:4:4": save(image, subsampling=0),
@@ -75,7 +75,7 @@ def all_kinds() -> dict[str, bytes]:
 
 
 def by_pillow(data: bytes) -> Pixels:
-    """The whole image, HxW or HxWx3."""
+    """Decode the whole image, to HxW or HxWx3."""
     with Image.open(io.BytesIO(data)) as image:
         return np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
 
@@ -90,6 +90,6 @@ def row(
     place: tuple[int, int] = (0, 0),
     flips: tuple[int, int] = (0, 0),
 ) -> npt.NDArray[np.int32]:
-    """A row of geometry; without `scaled` the box keeps its size."""
+    """Return a row of geometry. Without `scaled`, the box keeps its size."""
     scaled = scaled or (box[2] - box[0], box[3] - box[1])
     return np.array([[*box, *scaled, *place, *flips]], np.int32)

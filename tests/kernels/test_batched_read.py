@@ -1,4 +1,4 @@
-"""read_many, gather, announce and crc32_many against slices of the same bytes."""
+"""read_many, gather, prefetch and crc32_many against slices of the same bytes."""
 
 import multiprocessing
 import os

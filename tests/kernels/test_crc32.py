@@ -1,4 +1,4 @@
-"""crc32 against zlib: every way through the kernel has its own range of lengths."""
+"""crc32 against zlib: every variant of the kernel has its own range of lengths."""
 
 import zlib
 

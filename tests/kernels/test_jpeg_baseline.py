@@ -15,13 +15,13 @@ from bushel.kernels import JpegError, decode_jpeg, decode_jpegs, jpeg_header, jp
 
 KINDS = all_kinds()
 OWN = ("4:4:4", "4:2:2", "4:2:0", "grey", "restarts", "row restarts", "narrow", "flat", "one pixel")
-"""Kinds that libjpeg does not have to decode."""
+"""Kinds that the baseline decoder takes."""
 
 Box = tuple[int, int, int, int]
 
 
 def whole(data: bytes, *, libjpeg: bool = False, grey: bool = False) -> Pixels | str:
-    """The pixels, or what is wrong."""
+    """Return the pixels, or the error message."""
     try:
         return decode_jpeg(data, libjpeg=libjpeg, grey=grey)
     except JpegError as error:
@@ -54,7 +54,7 @@ def boxes(data: bytes, count: int, seed: int) -> Iterator[Box]:
 
 
 def check(data: bytes, count: int = 6, seed: int = 0) -> None:
-    """The whole, its luma, crops, and crops at each scale of the inverse DCT."""
+    """Compare the whole image, its luma, crops, and crops at each scale of the inverse DCT."""
     components = jpeg_header(data).components
     assert_same(whole(data), whole(data, libjpeg=True))
     if components != 4:
@@ -68,7 +68,7 @@ def check(data: bytes, count: int = 6, seed: int = 0) -> None:
 
 
 def segments(data: bytes) -> list[bytes]:
-    """What stands before the scan: the two bytes of the start, then each segment with its marker."""
+    """Return the parts before the scan: the SOI marker, then each segment with its marker."""
     found, at = [data[:2]], 2
     while True:
         length = 2 + int.from_bytes(data[at + 2 : at + 4], "big")
@@ -79,7 +79,7 @@ def segments(data: bytes) -> list[bytes]:
 
 
 def rebuilt(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """With each segment of the header as `change` gives it."""
+    """Apply `change` to each segment of the header."""
     parts = segments(data)
     return b"".join([parts[0], *map(change, parts[1:]), data[len(b"".join(parts)) :]])
 
@@ -152,7 +152,7 @@ def test_orientations(orientation: int) -> None:
 
 
 def test_colour_spaces() -> None:
-    """By markers, and by the names of components where there are none: libjpeg's rules."""
+    """libjpeg decides by markers, or else by the ids of the components."""
     data = save(picture(50, 40), subsampling=0)
     bare = rebuilt(data, lambda part: b"" if part[1] == 0xE0 else part)
     check(bare)
@@ -220,7 +220,7 @@ def test_quantisers_of_16_bits() -> None:
 
 
 class Codes:
-    """A grey JPEG by a code of one's own: symbols and their lengths, from short to long."""
+    """Make a grey JPEG with given Huffman codes: symbols and their lengths, from short to long."""
 
     def __init__(self, lengths: list[int], symbols: list[int]) -> None:
         self.table = bytes(lengths.count(length) for length in range(1, 17)) + bytes(symbols)
@@ -233,7 +233,7 @@ class Codes:
 
 
 def coded(codes: Codes, blocks: list[list[tuple[int, str]]], quantiser: int = 1) -> bytes:
-    """Blocks in a row, each of symbols and the bits of their values; the DC code has one symbol, for 0."""
+    """Encode blocks, each given as symbols and the bits of their values. The DC code has one symbol, for 0."""
     bits = "".join("0" + "".join(codes.of[symbol] + value for symbol, value in block) for block in blocks)
     bits += "1" * (-len(bits) % 8)
     scan = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\x00")
@@ -244,7 +244,7 @@ def coded(codes: Codes, blocks: list[list[tuple[int, str]]], quantiser: int = 1)
 
 
 def test_codes_of_every_length() -> None:
-    """Values of 1 to 15 bits behind codes of 1 to 16: with and without a place in a table of 11 bits."""
+    """Values of 1 to 15 bits after codes of 1 to 16: some fit a lookup of 11 bits, others do not."""
     symbols = [*range(1, 11), 0, 0xF0, 0x31, 0x52, 0xE3, 0x18]
     draw = random.Random(0)
     for _ in range(12):
@@ -270,12 +270,12 @@ def test_runs_beyond_the_last_coefficient() -> None:
     for runs in range(1, 5):
         check(coded(codes, [[(0xF1, "1")] * runs + ([(0, "")] if runs < 4 else [])] * 5), count=8)
         check(coded(codes, [[(0xF0, "")] * runs + ([(0, "")] if runs < 4 else [])] * 5), count=8)
-    assert isinstance(whole(coded(codes, [[(0xF0, "")] * 5] * 5)), str)  # the fifth one is no DC code
+    assert isinstance(whole(coded(codes, [[(0xF0, "")] * 5] * 5)), str)  # the fifth one is not a DC code
 
 
 @pytest.mark.parametrize("size", [10, 11, 12, 13, 14, 15])
 def test_values_that_no_picture_has(size: int) -> None:
-    """Where sums leave 16 bits, libjpeg's own levels depend on its code for the processor, and it has to decode."""
+    """If sums exceed 16 bits, libjpeg's levels depend on its code for the processor, so it has to decode."""
     codes = Codes([1, 2, 3], [size, 0, 0x70 | size])
     for quantiser in (1, 3, 17, 255):
         for symbols in ([size, 0], [size, 0x70 | size, 0], [0x70 | size] * 3 + [0], [size] * 63):
@@ -285,7 +285,7 @@ def test_values_that_no_picture_has(size: int) -> None:
 
 
 def test_stuffed_bytes_at_every_place() -> None:
-    """FF 00 anywhere in a window of 32 bytes, several of them too."""
+    """FF 00 at any place in a window of 32 bytes, also several times."""
     codes = Codes([1, 2, 3, 8], [8, 0, 4, 0x16])
     draw = random.Random(1)
     for place in range(40):
@@ -299,7 +299,7 @@ def test_stuffed_bytes_at_every_place() -> None:
 
 
 def test_odd_restarts() -> None:
-    """Markers that are missing, too many, or out of order, and bytes where none belong."""
+    """Markers that are missing, surplus or out of order, and stray bytes."""
     for data in (KINDS["restarts"], tile_jpeg(KINDS["4:2:0"])):
         begins = jpeg_segment_offsets(data).tolist() or [data.index(bytes([0xFF, 0xD0 + n])) + 2 for n in range(8)]
         for at in begins[1:6]:
@@ -367,10 +367,10 @@ def damaged(data: bytes, draw: random.Random) -> bytes:
 @pytest.mark.parametrize("kind", OWN)
 @pytest.mark.parametrize("tiled", [False, True])
 def test_damage(kind: str, tiled: bool) -> None:
-    """Both refuse a file, with the same words, or both take it, with the same levels.
+    """Both decoders refuse a file with the same message, or both decode it to the same levels.
 
-    With one exception: of a crop, what lies in segments above or beside it is not looked at, nor what comes behind the
-    last block that it needs. So a crop may be read where libjpeg refuses it, but not the other way round.
+    There is one exception: for a crop, the baseline decoder does not read segments above or beside it, nor data after
+    the last block that it needs. It may therefore decode a crop that libjpeg refuses, but not the other way round.
     """
     data = tile_jpeg(KINDS[kind]) if tiled else KINDS[kind]
     draw = random.Random(f"{kind} {tiled}")
@@ -381,7 +381,7 @@ def test_damage(kind: str, tiled: bool) -> None:
         assert_same(own, whole(changed, libjpeg=True), number)
         taken += not isinstance(own, str)
         if isinstance(own, str) and not own.startswith("Corrupt"):
-            continue  # its header, mostly
+            continue  # mostly for its header
         try:
             box = list(boxes(changed, 1, number))[1]
         except JpegError:
@@ -396,7 +396,7 @@ def test_damage(kind: str, tiled: bool) -> None:
 
 
 def test_damage_leaves_no_trace() -> None:
-    """An image that is refused in the middle of a block, then one that is whole, by the same thread."""
+    """The same thread decodes a damaged image, refused in the middle of a block, and then a valid one."""
     draw = random.Random(5)
     expected = {kind: decode_jpeg(KINDS[kind], libjpeg=True) for kind in OWN}
     for _ in range(400):
@@ -406,8 +406,8 @@ def test_damage_leaves_no_trace() -> None:
 
 
 def test_what_a_crop_does_not_need_is_not_read() -> None:
-    """Seen by damage above the crop that libjpeg, which reads all rows of such a file, does not let pass."""
-    data = save(picture(149, 107), restart_marker_blocks=4)  # no divisor of the MCUs in a row
+    """Damage above the crop is not noticed. libjpeg, which reads all rows of such a file, reports it."""
+    data = save(picture(149, 107), restart_marker_blocks=4)  # does not divide the number of MCUs in a row
     marker = data.index(b"\xff\xd0")
     spoiled = data[: marker - 40] + bytes(40) + data[marker:]
     box = (60, 70, 140, 100)

@@ -1,4 +1,4 @@
-"""Whole and partial decoding against Pillow, whose libjpeg-turbo decodes the whole."""
+"""Decoding of whole images and crops against Pillow."""
 
 from __future__ import annotations
 
@@ -242,11 +242,11 @@ def test_fast_is_nearly_the_same(kind: str) -> None:
     assert fast.shape == exact.shape
     np.testing.assert_array_equal(fast, decode_jpeg(KINDS[kind], fast=True, libjpeg=True))
     assert np.abs(fast - exact).mean() < 8  # edges where chroma is subsampled, and not smoothed
-    np.testing.assert_array_equal(decode_jpeg(KINDS[kind]), exact)  # no trace in the decoder of this thread
+    np.testing.assert_array_equal(decode_jpeg(KINDS[kind]), exact)  # the decoder of this thread keeps no state
 
 
 def test_images_that_live_do_not_share_memory() -> None:
-    """Memory of images that are gone is used again, and only theirs."""
+    """Memory of deleted images is reused, and no other memory."""
     datas = [save(picture(200 + 3 * number, 150, seed=number)) for number in range(8)]
     expected = [by_pillow(data) for data in datas]
 

@@ -1,6 +1,6 @@
-"""JPEGs with unusual headers, wrong restart markers or damage: Bushel's own decoder against libjpeg, level by level.
+"""JPEGs with unusual headers, wrong restart markers or damage: Bushel's decoder against libjpeg, level by level.
 
-Of a whole image both make the same levels, or neither makes any, with and without tolerance.
+Both decode a whole image to the same levels, or both refuse it, with and without tolerance.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def whole(data: bytes, *, libjpeg: bool = False, tolerant: bool = False) -> Pixe
 
 
 def crop(data: bytes, box: Box, *, scale: int = 1, libjpeg: bool = False) -> Pixels | None:
-    """A crop at 1/scale of its size, by the inverse DCT: its sides are multiples of that, so nothing is resized."""
+    """Decode a crop at 1/scale of its size with the inverse DCT. Its sides are multiples of it: nothing is resized."""
     width, height = (box[2] - box[0]) // scale, (box[3] - box[1]) // scale
     out: Pixels = np.zeros((1, height, width, 3), np.uint8)
     faults = decode_jpegs([data], row(box, (width, height)), out, reducing_gap=1.0, libjpeg=libjpeg)
@@ -51,10 +51,10 @@ def drawn_box(width: int, height: int, scale: int, draw: random.Random) -> Box:
 
 
 def check_crops(data: bytes, draw: random.Random) -> None:
-    """Crops of which libjpeg makes pixels are equal to them, at every scale.
+    """Compare crops at every scale: those that libjpeg decodes must be equal.
 
-    Where libjpeg fails, the own decoder may succeed: it does not look at segments that hold nothing of the crop, while
-    libjpeg does, if they stand above it, or beside it in a file that is not tiled.
+    Bushel's decoder may succeed where libjpeg fails: it does not read segments outside the crop, while libjpeg reads
+    those above it, and in a file that is not tiled also those beside it.
     """
     try:
         width, height, _, _ = jpeg_header(data)
@@ -72,7 +72,7 @@ def check_crops(data: bytes, draw: random.Random) -> None:
 
 
 def check_whole(data: bytes) -> int:
-    """How many of the two ways to decode it fail."""
+    """Return how many of the two decoders fail."""
     failed = 0
     for tolerant in (False, True):
         expected = whole(data, libjpeg=True, tolerant=tolerant)
@@ -91,7 +91,7 @@ REFUSED = {
     "no end marker": 1,
     "bytes before markers": 1,
 }
-"""What libjpeg refuses, and how often: unless it is told to be tolerant, or even then."""
+"""How many decodings libjpeg refuses: the strict one, or the tolerant one too."""
 
 
 @pytest.mark.parametrize("sampling", HEADERS)
@@ -104,7 +104,7 @@ def test_headers(way: str, sampling: int) -> None:
 
 
 def test_tables_of_the_image_before_are_not_taken() -> None:
-    """By libjpeg, which keeps them; a file without Huffman tables has those of the standard's annex K."""
+    """libjpeg keeps such tables; a file without Huffman tables has the tables of the standard's annex K."""
     before = save(noise(40, 30), quality=30, optimize=True)
     data = save(picture(75, 53))
     ways = ways_to_say_it(data)
@@ -155,12 +155,12 @@ def test_damage(kind: str) -> None:
         data = damaged(DAMAGED[kind], draw)
         failed += check_whole(data)
         check_crops(data, draw)
-    assert 25 < failed < 475  # not all of it is noticed, not all of it is fatal
-    assert same(whole(DAMAGED[kind]), by_pillow(DAMAGED[kind]))  # no trace of it in the decoder of this thread
+    assert 25 < failed < 475  # some damage is not noticed, some is not fatal
+    assert same(whole(DAMAGED[kind]), by_pillow(DAMAGED[kind]))  # the decoder of this thread keeps no state
 
 
 def test_coefficients_that_no_image_has() -> None:
-    """Products that overflow 16 bits, and levels far beyond 255, which libjpeg's versions treat each in its way."""
+    """Products that overflow 16 bits, and levels far beyond 255, which versions of libjpeg treat differently."""
     for source in (picture(75, 53), noise(75, 53)):
         for sampling in (0, 1, 2):
             data = bytearray(save(source, quality=96, subsampling=sampling, restart_marker_blocks=3))
@@ -184,7 +184,7 @@ def has_own_decoder() -> bool:
 @pytest.mark.skipif(not has_own_decoder(), reason="without AVX2 and BMI2 libjpeg decodes everything")
 @pytest.mark.parametrize("sampling", [0, 1, 2])
 def test_the_own_decoder_is_the_one_that_decodes(sampling: int) -> None:
-    """It does not look at damage above the crop. libjpeg does: the segments do not cut rows equally."""
+    """Damage above the crop is not noticed. libjpeg notices it, since the segments do not divide rows equally."""
     data = save(picture(150, 120), subsampling=sampling, restart_marker_blocks=3)
     scan = taken_apart(data).scan
     first, second = restarts_of(scan)[:2]

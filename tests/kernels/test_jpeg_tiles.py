@@ -1,4 +1,4 @@
-"""Tiled JPEGs: nothing is lost, nothing is added, and a crop of one has the pixels of the whole."""
+"""Tiled JPEGs: coefficients do not change, and a crop has the pixels of the whole image."""
 
 from __future__ import annotations
 

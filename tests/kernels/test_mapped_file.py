@@ -1,4 +1,4 @@
-"""MappedFile: opening, single reads, and what it does when the file changes under it."""
+"""MappedFile: opening, single reads, and files that change while they are open."""
 
 import os
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_negative_length(tmp_path: Path) -> None:
 
 def test_a_file_that_shrinks_is_an_error_and_not_a_dead_process(tmp_path: Path) -> None:
     file = written(tmp_path / "x", os.urandom(100_000))
-    file.read(0, 100_000)  # every page is now taken from the map, where a lost page would kill the process
+    file.read(0, 100_000)  # all pages are now read from the map, where a lost page would kill the process
     file.check()
     os.truncate(tmp_path / "x", 5000)
     for call in (file.check, lambda: file.read(50_000, 100), lambda: file.read(0, 100)):

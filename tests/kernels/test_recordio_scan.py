@@ -1,4 +1,4 @@
-"""RecordIO: scan, join and split against a plain Python reading of the format."""
+"""RecordIO: scan, join and split against a plain Python implementation."""
 
 import struct
 from pathlib import Path
@@ -24,7 +24,7 @@ Row = tuple[int, int, int]
 
 
 def reference_split(payload: bytes) -> bytes:
-    """Cuts at every aligned magic word, which is dropped; flags 0 whole, 1 first, 2 middle, 3 last."""
+    """Split at every aligned magic word, which is dropped. Flags: 0 whole, 1 first, 2 middle, 3 last."""
     parts = [bytearray()]
     for at in range(0, len(payload), 4):
         word = payload[at : at + 4]
@@ -40,7 +40,7 @@ def reference_split(payload: bytes) -> bytes:
 
 
 def reference_read(data: bytes) -> tuple[list[Row], list[bytes]]:
-    """Rows (offset, span, parts) and payloads of a sound file."""
+    """Return rows (offset, span, parts) and payloads of a valid file."""
     rows, payloads = [], []
     at = 0
     while at < len(data):
@@ -164,12 +164,12 @@ def test_damage_ends_the_scan_and_is_named(damage: bytes, problem: str, at: int)
         join_recordio(damage)
 
 
-def test_missing_padding_behind_the_last_record_loses_nothing() -> None:
+def test_missing_padding_after_the_last_record_loses_nothing() -> None:
     found = scan_recordio(word(0, 5) + b"abcde")
     assert (rows_of(found), found.problem, found.end) == ([(0, 5, 1)], None, 13)
 
 
-def test_the_scan_goes_on_behind_damage() -> None:
+def test_the_scan_goes_on_after_damage() -> None:
     data = WHOLE + b"damaged!" + WHOLE
     assert scan_recordio(data).problem_offset == 12
     assert rows_of(scan_recordio(data, 20)) == [(20, 4, 1)]

@@ -1,4 +1,4 @@
-"""The resize kernel against Pillow: the same bytes where the passes run in the same order, else within one level."""
+"""The resize kernel against Pillow: the same bytes if the passes run in the same order, else within one level."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_windows_and_flips(width: int, height: int, to_width: int, to_height: in
     for across, down in ((0, 0), (1, 0), (0, 1), (1, 1)):
         resize(image, row((left, top, right, bottom), (to_width, to_height), (x, y), (across, down)), out)
         flipped = window[:: -1 if down else 1, :: -1 if across else 1]
-        # The order of the passes hangs on the size of the window.
+        # The order of the passes depends on the size of the window.
         assert np.abs(out[0].astype(int) - flipped.astype(int)).max() <= 1
 
 

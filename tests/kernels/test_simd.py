@@ -1,4 +1,4 @@
-"""The scalar code of kernels that have SIMD variants: it gives the same results."""
+"""Kernels with SIMD variants give the same results as their scalar code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bushel import kernels
 
 
 def results() -> dict[str, int]:
-    """Checksums of the results of all kernels with SIMD variants, from the same inputs in every process."""
+    """Return checksums of the results of all kernels with SIMD variants, for fixed inputs."""
     data = np.random.default_rng(0).integers(0, 256, 5000, np.uint8).tobytes()
     found = {f"crc32 of {length}": kernels.crc32(data[:length]) for length in (0, 1, 63, 64, 65, 255, 256, 257, 5000)}
     for name, jpeg in (("4:2:0", save(picture(149, 107), subsampling=2)), ("grey", save(picture(149, 107), "L"))):

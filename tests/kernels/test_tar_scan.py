@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bushel.kernels import ExtentError, MappedFile, TarMembers, TarScanner, decode_keys, scan_tar
 
-Row = tuple[str, int, int, int]  # name, where its data begins, its size, where its first header begins
+Row = tuple[str, int, int, int]  # name, offset and size of the data, offset of the first header
 
 
 def rows_of(found: TarMembers) -> list[Row]:
@@ -26,7 +26,7 @@ def reference_rows(data: bytes) -> list[Row]:
 
 
 def slashless(rows: list[Row]) -> list[Row]:
-    """tarfile cuts the slash off directory names; the scan gives names as they are stored."""
+    """Remove the slash of directory names, as tarfile does; the scan returns names as they are stored."""
     return [(name.rstrip("/"), *rest) for name, *rest in rows]  # type: ignore[misc]
 
 
@@ -50,7 +50,7 @@ def archive(members: list[tuple[str, bytes]], format: int = tarfile.USTAR_FORMAT
 
 
 def header(name: bytes, size: int = 0, type: bytes = b"0", **fields: bytes) -> bytes:
-    """One header block; fields by the place where they begin (``at345=b"prefix"``)."""
+    """Make a header block. Fields are given by their offset (``at345=b"prefix"``)."""
     block = bytearray(512)
     block[0 : len(name)] = name
     block[124:136] = b"%011o\0" % size
@@ -62,7 +62,7 @@ def header(name: bytes, size: int = 0, type: bytes = b"0", **fields: bytes) -> b
 
 
 def sealed(block: bytes | bytearray) -> bytes:
-    """The block with the checksum that it should have."""
+    """Return the block with a valid checksum."""
     block = bytearray(block)
     block[148:156] = b" " * 8
     block[148:156] = b"%06o\0 " % sum(block)
@@ -74,7 +74,7 @@ def blocks(data: bytes) -> bytes:
 
 
 def pax(**records: str) -> bytes:
-    """The data of a pax header."""
+    """Return the data of a pax header."""
     out = b""
     for key, value in records.items():
         body = f" {key.replace('__', '.')}={value}\n".encode()
@@ -171,11 +171,11 @@ def test_few_bytes_are_read_where_members_are_large() -> None:
         lengths.append(window[1])
         scanner.feed(data[window[0] : sum(window)])
     assert len(scanner.finish()) == 50
-    assert sum(lengths[1:-1]) < 50 * 5000  # all but the first, when nothing is known yet, and the end of the archive
+    assert sum(lengths[1:-1]) < 50 * 5000  # all windows but the first, before distances are known, and the last
 
 
 def test_members_of_many_gigabytes(tmp_path: Path) -> None:
-    size = 9 * 2**30 + 5  # more than eleven octal digits hold
+    size = 9 * 2**30 + 5  # too large for eleven octal digits
     info = tarfile.TarInfo("huge")
     info.size = size
     path = tmp_path / "x.tar"
@@ -326,7 +326,7 @@ def test_nothing_at_all(tmp_path: Path) -> None:
         assert found.name_offsets.tolist() == [0]
 
 
-def test_the_scan_goes_on_behind_damage() -> None:
+def test_the_scan_goes_on_after_damage() -> None:
     member = header(b"a", 3) + blocks(b"abc")
     data = member + b"?" * 1024 + member + END
     assert scan_tar(data).problem_offset == 1024
@@ -346,7 +346,7 @@ def test_the_scanner_is_fed_as_it_asks() -> None:
         scanner.finish()
     with pytest.raises(ValueError, match="fed 100 bytes at 0, but at least 512 are needed"):
         scanner.feed(data[:100])
-    scanner.feed(data[:600])  # less than asked for, but enough to go on
+    scanner.feed(data[:600])  # less than the window, but enough to go on
     assert scanner.next_window() == (1024, len(data) - 1024)
     scanner.feed(data[1024:])
     assert len(scanner.finish()) == 1
@@ -371,7 +371,7 @@ def test_mutated_bytes_never_crash_and_rows_stay_inside(plan: Plan, draw: st.Dat
     for _ in range(draw.draw(st.integers(1, 4))):
         at = draw.draw(st.integers(0, len(mutated) - 1))
         mutated[at] ^= 1 << draw.draw(st.integers(0, 7))
-        if draw.draw(st.booleans()):  # let the damage pass the checksum
+        if draw.draw(st.booleans()):  # make the checksum match the damage
             block = at // 512 * 512
             mutated[block : block + 512] = sealed(mutated[block : block + 512])
     del mutated[draw.draw(st.integers(0, len(mutated))) :]
