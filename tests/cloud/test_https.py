@@ -97,5 +97,5 @@ def test_refusals(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PermissionError, match="private/x.tar"):
         bushel.open(f"{site.url}/private/x.tar")
     monkeypatch.delenv("BUSHEL_NETWORK_CA")
-    with pytest.raises(ConnectionError, match="loaded.*its certificate is not trusted; BUSHEL_NETWORK_CA"):
+    with pytest.raises(ConnectionError, match="loaded.*its certificate is not trusted; set BUSHEL_NETWORK_CA"):
         bushel.open(f"{site.url}/loaded/")

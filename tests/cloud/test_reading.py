@@ -71,7 +71,7 @@ def test_patterns(bucket: ObjectPath, tmp_path: Path) -> None:
     assert len(opened(f"{bucket}/odd[1].tar")) == 7
     with pytest.raises(FileNotFoundError, match="no object matches"):
         opened(f"{bucket}/set/*.rec")
-    with pytest.raises(FileNotFoundError, match="there is no such object"):
+    with pytest.raises(FileNotFoundError, match="the object or bucket does not exist"):
         opened(f"{bucket}/set/shard-{{000005..000007}}.tar")
     with pytest.raises(FileNotFoundError, match="there is no file or folder"):
         opened(f"{bucket}/nothing")

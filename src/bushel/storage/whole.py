@@ -42,9 +42,9 @@ def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
     """The bytes of each file, or why it cannot be read; objects are fetched many at once."""
     objects = [path for path in paths if is_object(path)]
     if len(objects) > 1:
-        from bushel.storage.objects.fetch import fetch_all
+        from bushel.storage.objects.location import read_objects
 
-        found = iter(fetch_all(objects))
+        found = iter(read_objects(objects))
         return [next(found) if is_object(path) else _attempt(path) for path in paths]
     return [_attempt(path) for path in paths]
 
@@ -144,7 +144,7 @@ def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
 def walk_names(root: AnyPath) -> Iterator[str]:
     """Names of all files below a remote folder, relative to it, in no particular order."""
     if is_object(root):
-        from bushel.storage.objects.listing import walk_objects
+        from bushel.storage.objects.location import walk_objects
 
         yield from walk_objects(root)
         return

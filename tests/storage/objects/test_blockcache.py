@@ -20,7 +20,7 @@ from tests.storage.objects.range_server import Server
 from bushel.storage import Extents, File, as_path, gather, open_file, read_many
 from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
 from bushel.storage.objects.location import ObjectPath
-from bushel.storage.objects.through import plan_blocks
+from bushel.storage.objects.ranges import plan_blocks
 
 SIZE = 10 * BLOCK + 12345
 DATA = np.random.default_rng(8).bytes(SIZE)

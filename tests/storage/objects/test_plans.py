@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bushel
-from bushel.storage.objects.credentials import s3_settings
-from bushel.storage.objects.errors import is_transient, summary
+from bushel.storage.objects.client import s3_settings
 from bushel.storage.objects.ranges import plan_requests
+from bushel.storage.objects.retries import is_transient, summary
 
 MIB = 1 << 20
 
@@ -86,7 +86,7 @@ def test_credentials_files(files: dict[str, str]) -> None:
 def test_login_takes_boto3(files: dict[str, str]) -> None:
     if importlib.util.find_spec("boto3") is not None:
         pytest.skip("boto3 is installed")
-    with pytest.raises(bushel.UnsupportedError, match="'single' takes boto3"):
+    with pytest.raises(bushel.UnsupportedError, match="'single' needs boto3"):
         s3_settings({**files, "AWS_PROFILE": "single"})
 
 

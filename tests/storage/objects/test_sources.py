@@ -29,7 +29,7 @@ from bushel.sources.files import walk
 from bushel.sources.opening import kind_of, open_source
 from bushel.spec import parse_spec
 from bushel.storage import as_path, read_text, remove, walk_names, write_whole
-from bushel.storage.objects import fetch, listing
+from bushel.storage.objects import location
 from bushel.storage.objects.location import ObjectPath
 
 
@@ -131,7 +131,7 @@ class TestFolders:
         shutil.rmtree(local)
 
     def test_pages_of_a_listing(self, buckets: Buckets, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(listing, "_PAGE", 10)
+        monkeypatch.setattr(location, "_PAGE", 10)
         root = ObjectPath.parse("s3://bucket/many")
         for number in range(105):
             write_whole(root / f"{number % 7}/{number:03d}", b"")
@@ -217,13 +217,13 @@ class TestFetching:
     ) -> None:
         local, remote = both(tmp_path, {f"{number:03d}.jpg": jpeg(number) for number in range(40)})
         sizes: list[int] = []
-        gather = fetch.fetch_all
+        gather = location.read_objects
 
         def noted(paths: Any) -> list[bytes | Exception]:
             sizes.append(len(paths))
             return gather(paths)
 
-        monkeypatch.setattr(fetch, "fetch_all", noted)
+        monkeypatch.setattr(location, "read_objects", noted)
         fields = parse_spec({"image": "jpg"})
         codecs = {"image": "jpg"}
         results = [
@@ -343,5 +343,5 @@ class TestHttp:
         assert [sample["image"] for sample in samples(sources.ListFile(f"{server.url}/x.lst"))] == list(FILES.values())
 
     def test_folders(self, server: Server) -> None:
-        with pytest.raises(UnsupportedError, match="does not say which files it has"):
+        with pytest.raises(UnsupportedError, match="cannot list its files"):
             sources.ImageFolder(f"{server.url}/photos")

@@ -1,8 +1,12 @@
-"""Connections to object stores: one per process, bucket and settings.
+"""Connections to object stores, one per process, bucket and settings, and their credentials.
 
-obstore runs its requests on threads of its own, which a fork does not copy: a forked process that used the parent's
-copy would wait for ever. So a forked process loads the library a second time, from a copy of its file, since a shared
-object is loaded once per file; its connections are then its own.
+obstore makes its requests in threads of its own, which a fork does not copy: a forked process that used the parent's
+copy of the library would wait forever. A forked process therefore loads the library a second time, from a copy of its
+file, since a shared object is loaded once per file. Its connections are then its own.
+
+obstore reads credentials from the environment and gets the roles of machines, containers and pods. It does not read
+`~/.aws/credentials` and `~/.aws/config`: this module reads plain keys in them, and leaves what needs more (single
+sign-on, roles to assume, a credential process) to boto3 if it is installed.
 """
 
 from __future__ import annotations
@@ -14,21 +18,25 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bushel.errors import UnsupportedError
-from bushel.storage.objects.credentials import s3_settings
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
-__all__ = ["SCHEMES", "library", "patience", "silence", "store_of"]
+__all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "SCHEMES", "library", "patience", "s3_settings", "silence", "store_of"]
 
 SCHEMES = ("s3", "gs", "az", "https", "http")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Seconds before a failed request is made again. Each pause is twice the one before."""
 
 _COMPILED = "obstore._obstore"
 _SETTINGS = ("AWS_", "GOOGLE_", "AZURE_", "BUSHEL_NETWORK_")
@@ -36,9 +44,17 @@ _lock = threading.Lock()
 _inherited = False
 """Whether this process was forked by one that had loaded obstore, and has not loaded its own copy yet."""
 
+_OBSTORE_FINDS_THEM = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+)
+_BEYOND = ("sso_session", "sso_start_url", "role_arn", "credential_process", "web_identity_token_file", "login_session")
+
 
 def library() -> ModuleType:
-    """The module obstore, with threads that live in this process."""
+    """Return the module obstore, with threads in this process."""
     global _inherited
     if _inherited:
         with _lock:
@@ -65,10 +81,10 @@ def _load_copy() -> None:
         del sys.modules[name]
     package = importlib.machinery.PathFinder.find_spec("obstore")
     if package is None or not package.submodule_search_locations:
-        raise ImportError("obstore was here when this process was forked, and is gone")
+        raise ImportError("obstore cannot be found after fork(); start worker processes with 'spawn'")
     found = importlib.machinery.PathFinder.find_spec(_COMPILED, list(package.submodule_search_locations))
     if found is None or found.origin is None:
-        raise ImportError(f"{_COMPILED} was here when this process was forked, and is gone")
+        raise ImportError(f"{_COMPILED} cannot be found after fork(); start worker processes with 'spawn'")
     with tempfile.TemporaryDirectory(prefix="bushel-") as folder:
         copy = shutil.copy(found.origin, folder)
         loader = importlib.machinery.ExtensionFileLoader(_COMPILED, copy)
@@ -81,23 +97,24 @@ def _load_copy() -> None:
 
 
 def patience() -> float:
-    """Seconds for which a request that fails is made again: `BUSHEL_NETWORK_PATIENCE`, 120."""
+    """Return how long a failing request is retried, in seconds: `BUSHEL_NETWORK_PATIENCE`, by default 120."""
     return _seconds("BUSHEL_NETWORK_PATIENCE", 120)
 
 
 def silence() -> float:
-    """Seconds without a byte after which a request has failed: `BUSHEL_NETWORK_TIMEOUT`, 30."""
+    """Return after how many seconds without a byte a request fails: `BUSHEL_NETWORK_TIMEOUT`, by default 30."""
     return _seconds("BUSHEL_NETWORK_TIMEOUT", 30)
 
 
 def store_of(root: str, *, retries: bool = True) -> ObjectStore:
-    """The connection to what is at `s3://bucket`, `gs://bucket`, `az://container`, `https://host`.
+    """Return the connection to `s3://bucket`, `gs://bucket`, `az://container` or `https://host`.
 
     Settings come from the environment as they are now.
 
     Args:
         root: The URL without a key.
-        retries: Whether obstore itself makes failed requests again.
+        retries: Whether obstore itself retries failed requests. Only for what cannot be retried as a whole: the pages
+            of a listing and the parts of an upload.
     """
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
     return _make(os.getpid(), root, settings, retries)
@@ -134,7 +151,7 @@ def _make(process: int, root: str, settings: tuple[tuple[str, str], ...], retrie
         if scheme == "http":
             options["allow_http"] = True
         return store.HTTPStore(root, client_options=options, retry_config=retry)
-    raise UnsupportedError(f"{root}: URLs begin with one of {', '.join(SCHEMES)}")
+    raise UnsupportedError(f"{root}: expected a URL that starts with one of {', '.join(SCHEMES)}")
 
 
 def _is_plain(endpoint: object) -> bool:
@@ -158,9 +175,13 @@ def _retry_config(retries: bool) -> RetryConfig:
     if not retries:
         return {"max_retries": 0, "retry_timeout": timedelta(0)}
     return {
-        "max_retries": 1000,  # the time is the limit
+        "max_retries": 1000,  # the limit is the time
         "retry_timeout": timedelta(seconds=patience()),
-        "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=5), "base": 2},
+        "backoff": {
+            "init_backoff": timedelta(seconds=FIRST_PAUSE),
+            "max_backoff": timedelta(seconds=LONGEST_PAUSE),
+            "base": 2,
+        },
     }
 
 
@@ -175,3 +196,82 @@ def _seconds(name: str, usual: float) -> float:
     if not 0 < value < 1e6:
         raise ValueError(f"{name} is {text!r}, not a number of seconds above 0")
     return value
+
+
+def s3_settings(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return arguments for obstore's `S3Store` that it does not find by itself.
+
+    Args:
+        environment: The environment variables that start with `AWS_`.
+
+    Raises:
+        UnsupportedError: The profile needs boto3, which is not installed.
+    """
+    settings: dict[str, Any] = {}
+    profile = _profile(environment)
+    if "AWS_REGION" not in environment and "AWS_DEFAULT_REGION" not in environment and "region" in profile:
+        settings["region"] = profile["region"]
+    if "AWS_ENDPOINT_URL_S3" in environment:
+        settings["endpoint"] = environment["AWS_ENDPOINT_URL_S3"]
+    elif not {"AWS_ENDPOINT_URL", "AWS_ENDPOINT"} & environment.keys() and "endpoint_url" in profile:
+        settings["endpoint"] = profile["endpoint_url"]
+    if _is_true(environment.get("AWS_SKIP_SIGNATURE")):
+        return settings
+    if any(name in environment for name in _OBSTORE_FINDS_THEM) and "AWS_PROFILE" not in environment:
+        return settings
+    if "AWS_ACCESS_KEY_ID" in environment:
+        return settings
+    if "aws_access_key_id" in profile and "aws_secret_access_key" in profile:
+        settings["access_key_id"] = profile["aws_access_key_id"]
+        settings["secret_access_key"] = profile["aws_secret_access_key"]
+        if "aws_session_token" in profile:
+            settings["session_token"] = profile["aws_session_token"]
+    elif any(name in profile for name in _BEYOND):
+        settings["credential_provider"] = _boto3(environment.get("AWS_PROFILE", "default"))
+    return settings
+
+
+def _is_true(text: str | None) -> bool:
+    return text is not None and text.lower() in ("1", "true", "yes")
+
+
+def _profile(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the chosen profile. The credentials file comes before the config file."""
+    import configparser
+
+    name = environment.get("AWS_PROFILE", "default")
+    home = Path(os.path.expanduser("~")) / ".aws"
+    found: dict[str, str] = {}
+    for variable, usual, section in (
+        ("AWS_CONFIG_FILE", home / "config", name if name == "default" else f"profile {name}"),
+        ("AWS_SHARED_CREDENTIALS_FILE", home / "credentials", name),
+    ):
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(environment.get(variable, usual), encoding="utf-8")
+        except (configparser.Error, UnicodeDecodeError) as error:
+            raise UnsupportedError(
+                _unreadable(environment.get(variable, usual), error)
+            ) from None  # the cause quotes secrets
+        if parser.has_section(section):
+            found |= {key: value for key, value in parser.items(section) if value}
+    return found
+
+
+def _unreadable(path: object, error: Exception) -> str:
+    """Describe what is wrong with a credentials file, without quoting it."""
+    lines = [number for number, _ in getattr(error, "errors", ())] or [getattr(error, "lineno", None)]
+    line = "" if lines[0] is None else f" (line {', '.join(map(str, lines))})"
+    return f"{path} cannot be read{line}: expected [sections] of lines `name = value`; correct or remove the file"
+
+
+def _boto3(profile: str) -> Any:
+    if importlib.util.find_spec("boto3") is None:
+        raise UnsupportedError(
+            f"the AWS profile {profile!r} needs boto3 to log in, which is not installed; run: pip install boto3, "
+            f"or: eval $(aws configure export-credentials --profile {profile} --format env)"
+        )
+    import boto3
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    return Boto3CredentialProvider(boto3.session.Session(profile_name=profile))

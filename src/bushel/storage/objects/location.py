@@ -1,67 +1,43 @@
-"""Paths in object stores: `s3://bucket/a/b.tar`, `gs://…`, `az://container/…`, `https://host/…`."""
+"""Paths in object stores: `s3://bucket/a/b.tar`, `gs://…`, `az://container/…`, `https://host/…`.
+
+Also listings below a path, and reading many whole objects at once.
+"""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from bushel.core.parallel import for_each
 from bushel.errors import UnsupportedError
-from bushel.storage.base import FROM_TAG, StorePath
+from bushel.storage.base import StorePath
+from bushel.storage.objects.blockcache import cache_of_environment
 from bushel.storage.objects.client import SCHEMES, library, store_of
-from bushel.storage.objects.retries import persistently
+from bushel.storage.objects.ranges import AT_ONCE
+from bushel.storage.objects.remotefile import ObjectStat, RemoteFile, open_handle, stat_of
+from bushel.storage.objects.retries import persistently, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectPath", "ObjectStat", "stat_of"]
+__all__ = ["ObjectPath", "read_objects", "walk_objects"]
+
+_PAGE = 1000
+"""Objects that a listing asks for at a time: a hundred thousand objects take a hundred requests."""
 
 _KEYS_ELSEWHERE = "credentials come from the environment and from the files of each store's tools"
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectStat:
-    """What a store says of an object.
-
-    Attributes:
-        st_size: Bytes.
-        st_mtime_ns: A number that is another when the object is another: made from its ETag, which (unlike the time)
-            a store gives alike in listings and answers, and changes within a second; without one, the time.
-        modified: When it was put there, in whole seconds since 1970.
-        tag: Its ETag, or None.
-    """
-
-    st_size: int
-    st_mtime_ns: int
-    modified: int
-    tag: str | None
-
-
-def stat_of(meta: ObjectMeta) -> ObjectStat:
-    """What Bushel keeps of the metadata of an object."""
-    tag, modified = meta["e_tag"], int(meta["last_modified"].timestamp())
-    stamp = modified * 10**9
-    if tag:
-        stamp = _stamp_of(tag)
-    return ObjectStat(meta["size"], stamp, modified, tag or None)
-
-
-@lru_cache(maxsize=1024)
-def _stamp_of(tag: str) -> int:
-    digest = hashlib.sha256(tag.removeprefix("W/").encode()).digest()
-    return FROM_TAG | int.from_bytes(digest[:8], "little") >> 2
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath(StorePath):
-    """The path of an object, or of what a store shows as a folder; a value that does nothing by itself.
+    """The path of an object or of a folder of objects. Making one sends no request.
 
     Attributes:
         root: The URL of the bucket, container or host: `s3://bucket`.
@@ -73,26 +49,29 @@ class ObjectPath(StorePath):
 
     @classmethod
     def parse(cls, url: str) -> ObjectPath:
-        """The path that a URL names. In those of HTTP servers `%20` stands for a space, as everywhere on the web.
+        """Return the path of a URL. In a URL of an HTTP server, `%20` is a space.
 
         Raises:
-            UnsupportedError: It is of another scheme, or has a query or a password, which errors would show.
-            ValueError: It names no bucket or host.
+            UnsupportedError: The scheme is unknown, or the URL has a query or a password, which errors would show.
+            ValueError: The URL has no bucket or host.
         """
         scheme, _, rest = url.partition("://")
         place, _, key = rest.partition("/")
         if scheme not in SCHEMES:
-            raise UnsupportedError(f"{url}: URLs begin with one of {', '.join(f'{each}://' for each in SCHEMES)}")
+            raise UnsupportedError(
+                f"{url}: expected a URL that starts with one of {', '.join(f'{each}://' for each in SCHEMES)}"
+            )
         if "@" in place:
             known = f"{scheme}://{place.rpartition('@')[2]}/{key.partition('?')[0]}"
-            raise UnsupportedError(f"{known}: a URL holds no user or password here; {_KEYS_ELSEWHERE}")
+            raise UnsupportedError(f"{known}: a URL must not contain a user or password; {_KEYS_ELSEWHERE}")
         if not place:
-            raise ValueError(f"{url}: a URL is {scheme}://{'host' if scheme.startswith('http') else 'bucket'}/path")
+            what = "host" if scheme.startswith("http") else "bucket"
+            raise ValueError(f"{url}: the URL has no {what}; expected {scheme}://{what}/path")
         if scheme.startswith("http"):
             if "?" in key or "#" in key:
                 url = re.split("[?#]", url)[0]  # the query of a signed one is a secret
                 raise UnsupportedError(
-                    f"{url}: URLs with a query, such as signed ones, name no folder for an index: read the object "
+                    f"{url}: a URL with a query, such as a signed one, has no folder for an index: read the object "
                     "with the credentials of its store, or download it"
                 )
             key = unquote(key)
@@ -111,12 +90,12 @@ class ObjectPath(StorePath):
 
     @property
     def store(self) -> ObjectStore:
-        """The connection of this process to the bucket, which makes failed requests again by itself."""
+        """The connection to the bucket, which retries failed requests itself."""
         return store_of(self.root)
 
     @property
     def _once(self) -> ObjectStore:
-        """The same without that: what reads makes requests again in its own way."""
+        """The connection to the bucket, without retries of its own."""
         return store_of(self.root, retries=False)
 
     @property
@@ -126,12 +105,12 @@ class ObjectPath(StorePath):
 
     @property
     def parent(self) -> ObjectPath:
-        """The folder that it is in; of the root, itself."""
+        """The folder that contains it; the root is its own parent."""
         return ObjectPath(self.root, self.key.rpartition("/")[0])
 
     @property
     def suffix(self) -> str:
-        """The last part of the name from its dot on, or nothing."""
+        """The end of the name from its last dot on, or an empty string."""
         head, dot, tail = self.name.rpartition(".")
         return dot + tail if head and tail else ""
 
@@ -141,33 +120,33 @@ class ObjectPath(StorePath):
         return self.name.removesuffix(self.suffix) if self.suffix else self.name
 
     def with_name(self, name: str) -> ObjectPath:
-        """The path of another name in the same folder."""
+        """Return the path of another name in the same folder."""
         return self.parent / name
 
     def with_suffix(self, suffix: str) -> ObjectPath:
-        """The path with another suffix."""
+        """Return the path with another suffix."""
         return self.parent / (self.stem + suffix)
 
     @property
     def listable(self) -> bool:
-        """Whether what is in a folder can be asked for: not of plain HTTP servers."""
+        """Whether folders can be listed; false for plain HTTP servers."""
         return not self.root.startswith("http")
 
     def stat(self) -> ObjectStat:
-        """Size, stamp and ETag of the object.
+        """Return the size, stamp and ETag of the object.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The object does not exist.
             OSError: The store refuses, or cannot be reached.
         """
         if not self.key:
-            raise FileNotFoundError(errno.ENOENT, "this is no object, but all of them", str(self))
+            raise FileNotFoundError(errno.ENOENT, "this is a bucket, not an object", str(self))
         return stat_of(persistently(str(self), lambda: library().head(self._once, self.key)))
 
     def is_file(self) -> bool:
-        """Whether there is an object of this name that may be read.
+        """Return whether the object exists and may be read.
 
-        Who may not list a bucket is refused what is not there, so a refusal says no more than no.
+        Without the right to list a bucket, a missing object is refused too. A refusal therefore counts as missing.
         """
         try:
             self.stat()
@@ -176,7 +155,7 @@ class ObjectPath(StorePath):
         return True
 
     def is_dir(self) -> bool:
-        """Whether there are objects below it; never on an HTTP server, which does not tell."""
+        """Return whether there are objects below it; always False for an HTTP server, which has no listings."""
         if not self.listable:
             return False
 
@@ -186,27 +165,27 @@ class ObjectPath(StorePath):
         return len(persistently(str(self), first)) > 0
 
     def exists(self) -> bool:
-        """Whether there is an object of this name, or a folder."""
+        """Return whether the object or the folder exists."""
         return self.is_file() or self.is_dir()
 
     def iterdir(self) -> Iterator[ObjectPath]:
-        """What is in the folder: objects and folders.
+        """Yield the objects and folders in this folder.
 
         Raises:
-            UnsupportedError: An HTTP server does not tell.
+            UnsupportedError: It is on an HTTP server, which has no listings.
             OSError: The store refuses, or cannot be reached.
         """
         self._need_listing()
         found = persistently(str(self), lambda: library().list_with_delimiter(self._once, self.key or None))
         for key in [*found["common_prefixes"], *(each["path"] for each in found["objects"])]:
-            if key.strip("/") != self.key:  # some tools put an empty object where a folder begins
+            if key.strip("/") != self.key:  # some tools make an empty object for a folder
                 yield ObjectPath(self.root, key.strip("/"))
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
-        """The objects and folders below that match a pattern, in which `*` and `?` stand for no slash; sorted.
+        """Yield the objects and folders that match a pattern, sorted. `*` and `?` do not match a slash.
 
         Raises:
-            UnsupportedError: An HTTP server does not tell what it has.
+            UnsupportedError: It is on an HTTP server, which has no listings.
             OSError: The store refuses, or cannot be reached.
         """
         part, _, rest = pattern.partition("/")
@@ -227,34 +206,74 @@ class ObjectPath(StorePath):
     def _need_listing(self) -> None:
         if not self.listable:
             raise UnsupportedError(
-                f"{self}: an HTTP server does not say which files it has; name them, as in "
+                f"{self}: an HTTP server cannot list its files; name them, as in "
                 f"{self}/train-{{000..146}}.tar, or run `bushel index` on the dataset before it is put there"
             )
 
     def open(self, mode: str = "rb") -> IO[Any]:
-        """Open it for reading from front to back; seeking is possible.
+        """Open the object for reading. Seeking is possible.
 
         Raises:
-            FileNotFoundError: There is no such object.
-            UnsupportedError: Another mode than `rb` was asked for.
+            FileNotFoundError: The object does not exist.
+            UnsupportedError: `mode` is not `rb`.
         """
         if mode != "rb":
-            raise UnsupportedError(f"{self}: objects are written whole, not opened as {mode!r}")
-        from bushel.storage.objects.handle import open_handle
-
-        return open_handle(self)
+            raise UnsupportedError(
+                f"{self}: cannot open an object in mode {mode!r}, only 'rb'; objects are written whole"
+            )
+        return open_handle(RemoteFile.open(self))
 
     def read_bytes(self) -> bytes:
-        """The whole object.
+        """Return the whole object.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The object does not exist.
             OSError: The store refuses, or cannot be reached.
         """
-        from bushel.storage.objects.remotefile import read_object
-
-        return read_object(self)
+        if cache_of_environment() is not None:
+            file = RemoteFile.open(self)
+            return file.read(0, file.size)
+        return self._read_once()
 
     def read_text(self, encoding: str = "utf-8") -> str:
-        """The whole object as text."""
+        """Return the whole object as text."""
         return self.read_bytes().decode(encoding)
+
+    def _read_once(self, give_up: threading.Event | None = None) -> bytes:
+        """Return the whole object, from one request, which is retried if it fails."""
+        return persistently(str(self), lambda: bytes(library().get(self._once, self.key).bytes()), give_up)
+
+
+def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
+    """Return the content of each object, or the error if it cannot be read. Many are read at a time."""
+    found: list[bytes | Exception] = [b""] * len(paths)
+    give_up = threading.Event()
+
+    def read(number: int) -> None:
+        try:
+            found[number] = paths[number]._read_once(give_up)
+        except Exception as error:
+            found[number] = error
+
+    for_each(read, range(len(paths)), workers=min(AT_ONCE, len(paths)), stop=give_up, name="bushel-fetch")
+    return found
+
+
+def walk_objects(root: ObjectPath) -> Iterator[str]:
+    """Yield the names of all objects below a prefix, relative to it, in the order of the store.
+
+    Objects whose names end in a slash, which some tools make for folders, are left out.
+
+    Raises:
+        UnsupportedError: The root is on a plain HTTP server, which has no listings.
+        OSError: The store refuses, or cannot be reached.
+    """
+    if not root.listable:
+        raise UnsupportedError(f"{root}: an HTTP server cannot list its files: give a list or table of URLs")
+    prefix = f"{root.key}/" if root.key else ""
+    with translated(str(root)):
+        for page in library().list(root.store, prefix or None, chunk_size=_PAGE):
+            for found in page:
+                name = found["path"].removeprefix(prefix)
+                if name and not name.endswith("/"):
+                    yield name

@@ -1,41 +1,88 @@
-"""Reading many extents of many objects at once: planned purely, then fetched by a bounded number of threads."""
+"""Reading many extents of many objects at once, directly or through the block cache.
+
+Requests are planned purely, and made by a bounded number of threads.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
-from bushel.storage.base import extent_error
+from bushel.core.parallel import for_each
 from bushel.storage.coalesce import coalesce
-from bushel.storage.objects.blockcache import cache_of_environment
-from bushel.storage.objects.remotefile import RemoteFile
-from bushel.storage.objects.requests import Request, fetch_all
-from bushel.storage.objects.through import read_through
+from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
 
-__all__ = ["plan_requests", "read_extent", "read_rows"]
+__all__ = ["AT_ONCE", "RangeFile", "Request", "plan_blocks", "plan_requests", "read_long", "read_rows"]
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Put = Callable[[int, int, memoryview], None]
+
+AT_ONCE = 32
+"""Requests that run at a time: a store answers one in some 30 ms, and many at a time as fast as one."""
+
+_MOST_BYTES = 64 << 20
+"""Bytes that they may have together. This bounds the memory of a reader that keeps little of a large object."""
 
 _GAP = 1 << 18
-"""Bytes that are read in vain to save a request: what arrives in a fraction of the time that a request waits."""
+"""Unneeded bytes that are read to save a request: they arrive in a fraction of the time that a request takes."""
 
 _LONGEST = 1 << 23
-"""Bytes of one request. A longer extent is fetched by several at once, since one connection is slower than many."""
+"""Bytes of one request. A longer extent is fetched by several, since one connection is slower than many."""
+
+_MOST_BLOCKS = 8
+"""Blocks of one request."""
 
 
-def plan_requests(
-    file: npt.NDArray[np.int32], offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64]
-) -> list[Request]:
-    """Few requests that cover all extents. Pure: no I/O.
+class RangeFile(Protocol):
+    """An object that ranges are fetched from; `RemoteFile` is one."""
 
-    Neighbours share a request; an extent that is longer than a request may be is cut into several.
+    size: int
+    mtime_ns: int
+
+    @property
+    def path(self) -> str:
+        """The URL."""
+        ...
+
+    def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
+        """Return the bytes from `start` to `stop`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One range of one object.
+
+    Attributes:
+        file: Number of the object.
+        start: First byte.
+        stop: End of the range.
+        rows: Numbers of the extents, or of the blocks, that have bytes in it.
+    """
+
+    file: int
+    start: int
+    stop: int
+    rows: tuple[int, ...]
+
+
+def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
+    """Plan few requests that cover all extents. Pure: no I/O.
+
+    Neighbours share a request; an extent that is too long for one request is split.
 
     Args:
         file: int32[n], number of the object of each extent.
         offset: int64[n].
-        length: int64[n]; extents of length 0 or less need none.
+        length: int64[n]; extents of length 0 or less need no request.
     """
     requests: list[Request] = []
     for number in np.unique(file).tolist():
@@ -43,30 +90,37 @@ def plan_requests(
         for span in coalesce(offset[own], length[own], gap=_GAP, limit=_LONGEST):
             rows = tuple(own[list(span.rows)].tolist())
             count = -(-(span.stop - span.start) // _LONGEST)
-            borders = [span.start + (span.stop - span.start) * part // count for part in range(count + 1)]
-            requests += [Request(number, first, last, rows) for first, last in pairwise(borders)]
+            offsets = [span.start + (span.stop - span.start) * part // count for part in range(count + 1)]
+            requests += [Request(number, first, last, rows) for first, last in pairwise(offsets)]
     return requests
 
 
-def read_rows(
-    files: Sequence[RemoteFile],
-    file: npt.NDArray[np.int32],
-    offset: npt.NDArray[np.int64],
-    length: npt.NDArray[np.int64],
-    put: Callable[[int, int, memoryview], None],
-) -> None:
-    """Read extents that are known to lie in their objects.
+def plan_blocks(offset: I64, length: I64) -> dict[int, list[int]]:
+    """Return the blocks of an object that these extents need: numbers of blocks to numbers of extents. Pure."""
+    blocks: dict[int, list[int]] = {}
+    for row, (start, size) in enumerate(zip(offset.tolist(), length.tolist(), strict=True)):
+        for block in range(start // BLOCK, -(-(start + size) // BLOCK)) if size > 0 else ():
+            blocks.setdefault(block, []).append(row)
+    return dict(sorted(blocks.items()))
+
+
+def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:
+    """Read extents that are known to lie within their objects.
 
     Args:
         files: The objects that `file` counts.
         file: int32[n].
         offset: int64[n].
         length: int64[n].
-        put: Called in any thread with the number of an extent, a place in it, and the bytes from there on: once for
+        put: Called in any thread with the number of an extent, a position in it, and the bytes from there on: once for
             each extent, more often for one that comes in several requests or blocks, never for an empty one.
+
+    Raises:
+        FormatError: An object was replaced.
+        OSError: A store refuses, or cannot be reached.
     """
     if (cache := cache_of_environment()) is not None and all(each.mtime_ns for each in files):
-        read_through(cache, files, file, offset, length, put)
+        _read_cached(cache, files, file, offset, length, put)
         return
 
     def share(request: Request, data: Buffer) -> None:
@@ -77,19 +131,11 @@ def read_rows(
             if first < last:
                 put(row, first - start, view[first - request.start : last - request.start])
 
-    fetch_all(files, plan_requests(file, offset, length), share)
+    _fetch(files, plan_requests(file, offset, length), share)
 
 
-def read_extent(file: RemoteFile, offset: int, length: int) -> bytes:
-    """The bytes of one extent.
-
-    Raises:
-        ExtentError: It does not lie within the object.
-    """
-    if offset < 0 or length < 0 or offset + length > file.size:
-        raise extent_error(0, "beyond", offset + length, file.size, file.path)
-    if length == 0:
-        return b""
+def read_long(file: RangeFile, offset: int, length: int) -> bytes:
+    """Return the bytes of one extent within an object, which several requests may fetch."""
     if length <= _LONGEST and cache_of_environment() is None:
         return bytes(file.fetch(offset, offset + length))
     whole = bytearray(length)
@@ -99,3 +145,72 @@ def read_extent(file: RemoteFile, offset: int, length: int) -> bytes:
 
     read_rows([file], np.zeros(1, np.int32), np.array([offset]), np.array([length]), put)
     return bytes(whole)
+
+
+def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:
+    """Read extents in whole blocks: cached ones from the disk, others from the store."""
+    names = [cache.identity(each.path, each.size, each.mtime_ns) for each in files]
+    rows_of: dict[tuple[int, int], list[int]] = {}
+
+    def put_block(number: int, block: int, data: memoryview) -> None:
+        begin = block * BLOCK
+        for row in rows_of[number, block]:
+            start = int(offset[row])
+            first, last = max(start, begin), min(start + int(length[row]), begin + len(data))
+            put(row, first - start, data[first - begin : last - begin])
+
+    missing: list[Request] = []
+    for number in np.unique(file).tolist():
+        own = np.flatnonzero(file == number)
+        run: list[int] = []
+        for block, rows in plan_blocks(offset[own], length[own]).items():
+            rows_of[number, block] = own[rows].tolist()
+            data = cache.get(names[number], block)
+            if data is not None and len(data) == min(BLOCK, files[number].size - block * BLOCK):
+                put_block(number, block, data)
+                continue
+            if run and (block != run[-1] + 1 or len(run) == _MOST_BLOCKS):
+                missing.append(_block_request(number, run, files[number]))
+                run = []
+            run.append(block)
+        if run:
+            missing.append(_block_request(number, run, files[number]))
+
+    def share(request: Request, data: Buffer) -> None:
+        view = memoryview(data)
+        for block in request.rows:
+            part = view[block * BLOCK - request.start :][:BLOCK]
+            cache.put(names[request.file], block, part)
+            put_block(request.file, block, part)
+
+    _fetch(files, missing, share)
+
+
+def _block_request(number: int, blocks: Sequence[int], file: RangeFile) -> Request:
+    return Request(number, blocks[0] * BLOCK, min((blocks[-1] + 1) * BLOCK, file.size), tuple(blocks))
+
+
+def _fetch(files: Sequence[RangeFile], requests: Sequence[Request], put: Callable[[Request, Buffer], None]) -> None:
+    """Make requests, many at a time, and pass on each answer as it comes.
+
+    After an error or Ctrl-C, running requests are waited for, but not retried.
+    """
+    if not requests:
+        return
+    give_up = threading.Event()
+
+    def fetch(request: Request) -> None:
+        put(request, files[request.file].fetch(request.start, request.stop, give_up))
+
+    if len(requests) == 1:
+        fetch(requests[0])
+        return
+    for_each(
+        fetch,
+        requests,
+        workers=min(AT_ONCE, len(requests)),
+        weight=lambda request: request.stop - request.start,
+        limit=_MOST_BYTES,
+        stop=give_up,
+        name="bushel-fetch",
+    )

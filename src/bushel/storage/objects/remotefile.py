@@ -1,53 +1,112 @@
-"""An open object: bytes by position, as long as it is the same object."""
+"""Open objects: their size and stamp, reading by position, and reading from front to back."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import threading
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import Buffer
 
 from bushel.errors import FormatError
-from bushel.storage.objects.blockcache import cache_of_environment
+from bushel.storage.base import FROM_TAG, extent_error
 from bushel.storage.objects.client import library, store_of
-from bushel.storage.objects.location import ObjectPath, stat_of
-from bushel.storage.objects.retries import Cut, persistently
+from bushel.storage.objects.ranges import read_long
+from bushel.storage.objects.retries import TruncatedError, persistently
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
     from obstore.store import ObjectStore
 
-__all__ = ["RemoteFile", "read_object"]
+__all__ = ["ObjectStat", "RemoteFile", "open_handle", "stat_of"]
+
+_CHUNK = 1 << 24
+"""Bytes that a handle fetches at a time, in two requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStat:
+    """The metadata of an object.
+
+    Attributes:
+        st_size: Size in bytes.
+        st_mtime_ns: A number that differs if the object differs. It is made from the ETag, which (unlike the time) is
+            the same in listings and answers, and changes within a second; without an ETag it is the time.
+        modified: Time of modification, in whole seconds since 1970.
+        tag: The ETag, or None.
+    """
+
+    st_size: int
+    st_mtime_ns: int
+    modified: int
+    tag: str | None
+
+
+def stat_of(meta: ObjectMeta) -> ObjectStat:
+    """Return the part of an object's metadata that Bushel uses."""
+    tag, modified = meta["e_tag"], int(meta["last_modified"].timestamp())
+    stamp = modified * 10**9
+    if tag:
+        stamp = _stamp_of(tag)
+    return ObjectStat(meta["size"], stamp, modified, tag or None)
+
+
+@lru_cache(maxsize=1024)
+def _stamp_of(tag: str) -> int:
+    digest = hashlib.sha256(tag.removeprefix("W/").encode()).digest()
+    return FROM_TAG | int.from_bytes(digest[:8], "little") >> 2
+
+
+class Location(Protocol):
+    """The path of an object: `ObjectPath`."""
+
+    @property
+    def root(self) -> str:
+        """The URL without the key."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """The key."""
+        ...
+
+    def stat(self) -> ObjectStat:
+        """Return the object's metadata."""
+        ...
 
 
 class RemoteFile:
-    """An object of a known size and stamp. Making one asks nothing of the store: every answer is compared with them.
+    """An open remote object; reads fail if the object is replaced.
 
-    It may be used by several threads, and goes on in a forked process, which gets connections of its own.
+    Making one sends no request: size and stamp are given, and every answer is compared with them. Several threads may
+    use it, and it continues in a forked process, which gets connections of its own.
 
     Attributes:
         location: The object's path.
-        size: Bytes.
+        size: Size in bytes.
         mtime_ns: Its stamp, as in `ObjectStat.st_mtime_ns`; 0 to compare the size only.
     """
 
     __slots__ = ("_connection", "location", "mtime_ns", "size")
 
-    def __init__(self, location: ObjectPath, size: int, mtime_ns: int) -> None:
+    def __init__(self, location: Location, size: int, mtime_ns: int) -> None:
         self.location, self.size, self.mtime_ns = location, size, mtime_ns
         self._connection: tuple[int, ObjectStore] | None = None
 
-    def __reduce__(self) -> tuple[type[RemoteFile], tuple[ObjectPath, int, int]]:
-        """A copy makes a connection of its own: that of this one has the credentials."""
+    def __reduce__(self) -> tuple[type[RemoteFile], tuple[Location, int, int]]:
+        """Leave out the connection, which holds credentials: a copy makes its own."""
         return RemoteFile, (self.location, self.size, self.mtime_ns)
 
     @classmethod
-    def open(cls, location: ObjectPath) -> RemoteFile:
-        """The object as it is now.
+    def open(cls, location: Location) -> RemoteFile:
+        """Open an object as it is now.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The object does not exist.
             OSError: The store refuses, or cannot be reached.
         """
         stat = location.stat()
@@ -59,24 +118,24 @@ class RemoteFile:
         return str(self.location)
 
     def read(self, offset: int, length: int, /) -> bytes:
-        """The bytes of one extent, in several requests at once where it is long.
+        """Return the bytes of one extent, fetched in several requests at a time if it is long.
 
         Raises:
-            ExtentError: It does not lie within the object.
+            ExtentError: The extent does not lie within the object.
             FormatError: The object was replaced.
             OSError: The store refuses, or cannot be reached.
         """
-        from bushel.storage.objects.ranges import read_extent
-
-        return read_extent(self, offset, length)
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise extent_error(0, "beyond", offset + length, self.size, self.path)
+        return read_long(self, offset, length) if length else b""
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
-        """The bytes from `start` to `stop`, in one request, which is made again when it fails.
+        """Return the bytes from `start` to `stop`, from one request, which is retried if it fails.
 
         Args:
             start: First byte.
-            stop: One behind the last byte; more than `start`.
-            give_up: Set from elsewhere when nobody waits for the bytes any more.
+            stop: End; more than `start`.
+            give_up: When another thread sets it, a failed request is not retried.
 
         Raises:
             FormatError: The object was replaced.
@@ -89,13 +148,13 @@ class RemoteFile:
         try:
             answer = library().get(self._store, self.location.key, options=options)
         except Exception as error:
-            if "status code: 416" in str(error):  # the range lies behind its end
+            if "status code: 416" in str(error):  # the range starts after the end of the object
                 raise self._replaced("it is shorter now") from error
             raise
         self._compare(answer.meta)
         data: Buffer = answer.bytes()
         if (size := memoryview(data).nbytes) != stop - start:
-            raise Cut(f"{size} bytes came where {stop - start} were asked for")
+            raise TruncatedError(f"{size} bytes came instead of {stop - start}")
         return data
 
     @property
@@ -121,19 +180,37 @@ class RemoteFile:
         )
 
 
-def read_object(path: ObjectPath) -> bytes:
-    """A whole object, whatever it is now.
+class _Handle(io.RawIOBase):
+    def __init__(self, file: RemoteFile) -> None:
+        super().__init__()
+        self._file, self._position = file, 0
+        self.name = file.path
 
-    Raises:
-        FileNotFoundError: There is none.
-        OSError: The store refuses, or cannot be reached.
-    """
-    if cache_of_environment() is not None:
-        file = RemoteFile.open(path)
-        return file.read(0, file.size)
-    store = store_of(path.root, retries=False)
+    def readable(self) -> bool:
+        return True
 
-    def once() -> bytes:
-        return bytes(library().get(store, path.key).bytes())
+    def seekable(self) -> bool:
+        return True
 
-    return persistently(str(path), once)
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        position = offset + (0, self._position, self._file.size)[whence]
+        if position < 0:
+            raise ValueError(f"{self.name}: cannot seek to position {position}, which is negative")
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: Buffer) -> int:
+        view = memoryview(buffer).cast("B")
+        size = max(0, min(len(view), self._file.size - self._position))
+        if size:
+            view[:size] = self._file.read(self._position, size)
+        self._position += size
+        return size
+
+
+def open_handle(file: RemoteFile) -> io.BufferedReader:
+    """Return a file handle that reads an object from front to back."""
+    return io.BufferedReader(_Handle(file), _CHUNK)

@@ -1,35 +1,33 @@
-"""Writing objects: each is there whole or not at all.
+"""Writing objects: each appears whole or not at all.
 
-An object of more than one part is uploaded in parts that the store joins at the very end. An error and Ctrl-C abort
-the upload, so nothing of it stays; a process that is killed leaves at most an unfinished multipart upload, which no
-reader sees and which the bucket's lifecycle rules clear away.
+A large object is uploaded in parts, which the store joins at the end; obstore sends several parts at a time. An error
+and Ctrl-C abort the upload, so nothing of it stays. A process that is killed leaves at most an unfinished multipart
+upload, which no reader sees and which the bucket's lifecycle rules remove.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from bushel.storage.objects.client import library, patience, silence, store_of
-from bushel.storage.objects.errors import is_transient, translated
+from bushel.core.parallel import Result, Threads
+from bushel.storage.objects.client import library, silence, store_of
 from bushel.storage.objects.location import ObjectPath
-from bushel.storage.objects.retries import persistently
+from bushel.storage.objects.retries import persistently, translated
 
 __all__ = ["delete", "put_bytes", "put_file"]
 
 _PART = 8 << 20
-"""Bytes of a part, and of what is put in one request: S3 wants 5 MiB at least."""
+"""Bytes of a part, and of the largest object that is put in one request. S3 requires at least 5 MiB."""
 _MOST_PARTS = 10_000
 _AT_ONCE = 8
-"""Parts of one object on their way at the same time; each of them is held in memory."""
+"""Parts of one object that are sent at a time; each of them is held in memory."""
 _MOST_BYTES = 256 << 20
-"""Bytes that they have together: parts of very large objects are so large that fewer go at a time."""
+"""Bytes that they may have together: of the large parts of very large objects, fewer are sent at a time."""
 _LOOK_AROUND = 0.1
 """Seconds after which an upload that is to stop is noticed."""
 
@@ -38,14 +36,14 @@ def put_file(target: ObjectPath, source: Path, *, new: bool = False, stop: threa
     """Upload a file.
 
     Args:
-        target: What it will be.
+        target: The object.
         source: A local file.
         new: Refuse to replace an object.
-        stop: Ends the upload soon after it is set, for callers in a thread that Ctrl-C does not reach: within
-            `BUSHEL_NETWORK_TIMEOUT` seconds where the server is silent, which leaves an unfinished multipart upload.
+        stop: Ends the upload soon after it is set, for callers in a thread that Ctrl-C does not reach. If the server
+            is silent, that takes up to `BUSHEL_NETWORK_TIMEOUT` seconds and leaves an unfinished multipart upload.
 
     Raises:
-        FileExistsError: `new`, and there is an object already.
+        FileExistsError: `new`, and the object exists.
         InterruptedError: `stop` was set.
         OSError: The store refuses, or cannot be reached.
     """
@@ -58,20 +56,21 @@ def put_file(target: ObjectPath, source: Path, *, new: bool = False, stop: threa
     if new and target.exists():
         raise _taken(target)
     with open(source, "rb", buffering=0) as file, translated(str(target)):
-        _interruptibly(lambda: _patiently(target, lambda: _put_parts(target, file, part_size(size), stop), stop), stop)
+        part = part_size(size)
+        _interruptibly(lambda: _until_stopped(target, lambda: _put_parts(target, file, part, stop), stop), stop)
 
 
 def put_bytes(target: ObjectPath, data: bytes, *, new: bool = False, stop: threading.Event | None = None) -> None:
     """Write an object in one request.
 
     Args:
-        target: What it will be.
+        target: The object.
         data: Its content.
         new: Refuse to replace an object with another content.
-        stop: When it is set, a request that fails is not made again.
+        stop: When it is set, a failed request is not made again.
 
     Raises:
-        FileExistsError: `new`, and there is an object already.
+        FileExistsError: `new`, and the object exists.
         InterruptedError: `stop` was set.
         OSError: The store refuses, or cannot be reached.
     """
@@ -96,46 +95,48 @@ def put_bytes(target: ObjectPath, data: bytes, *, new: bool = False, stop: threa
         obstore.put(store, target.key, data, use_multipart=False)
 
     with translated(str(target)):
-        _patiently(target, put, stop or threading.Event())
+        _until_stopped(target, put, stop or threading.Event())
 
 
 def delete(target: ObjectPath, *, give_up: threading.Event | None = None) -> None:
-    """Remove an object, if it is there.
+    """Remove an object, if it exists.
 
     Args:
         target: The object.
-        give_up: When it is set, a request that fails is not made again.
+        give_up: When it is set, a failed request is not made again.
 
     Raises:
         OSError: The store refuses, or cannot be reached.
     """
     store = store_of(target.root, retries=False)
-    with suppress(FileNotFoundError):  # S3 does not say so; other stores do
+    with suppress(FileNotFoundError):  # S3 reports success instead; other stores raise this
         persistently(str(target), lambda: library().delete(store, target.key), give_up)
 
 
 def part_size(size: int) -> int:
-    """Bytes of a part, so that there are not more of them than S3 allows: whole MiB."""
+    """Return the bytes of a part, in whole MiB, such that S3 allows the number of parts."""
     least = -(-size // _MOST_PARTS)
     return max(_PART, -(-least // (1 << 20)) << 20)
 
 
-def _patiently(target: ObjectPath, work: Callable[[], None], stop: threading.Event) -> None:
-    """Do something again while it fails for a reason that may pass: obstore repeats only some of its requests."""
-    end, pause = time.monotonic() + patience(), 0.1
-    while not stop.is_set():
-        try:
-            return work()
-        except Exception as error:
-            if not is_transient(error) or time.monotonic() > end:
-                raise
-        stop.wait(pause)
-        pause = min(2 * pause, 5.0)
-    raise _stopped(target)
+def _until_stopped(target: ObjectPath, work: Callable[[], None], stop: threading.Event) -> None:
+    """Retry `work` while its errors are transient: obstore retries only some of its requests.
+
+    Raises:
+        InterruptedError: `stop` was set before it succeeded.
+    """
+    if stop.is_set():
+        raise _stopped(target)
+    try:
+        persistently(str(target), work, stop)
+    except ConnectionError as error:
+        if stop.is_set():
+            raise _stopped(target) from error
+        raise
 
 
 def _put_parts(target: ObjectPath, file: IO[bytes], part: int, stop: threading.Event) -> None:
-    """Upload a file in parts, once, and abort the upload if that fails."""
+    """Upload a file in parts, and abort the upload if that fails. This is one attempt."""
     file.seek(0)
     ends: list[OSError] = []
 
@@ -159,7 +160,7 @@ def _put_parts(target: ObjectPath, file: IO[bytes], part: int, stop: threading.E
         )
         while not upload.done() and not stop.is_set():
             await asyncio.wait({upload}, timeout=_LOOK_AROUND)
-        # a server that answers is told to abort the upload; one that does not is not waited for
+        # abort the upload if the server answers; do not wait for one that does not
         await asyncio.wait({upload}, timeout=silence())
         if not upload.done():
             upload.cancel()
@@ -170,7 +171,7 @@ def _put_parts(target: ObjectPath, file: IO[bytes], part: int, stop: threading.E
     try:
         asyncio.run(put())
     except Exception as error:
-        if ends and error is not ends[0]:  # the upload that was to end for this could not be aborted either
+        if ends and error is not ends[0]:  # aborting the upload failed too
             raise ends[0] from error
         raise
 
@@ -186,19 +187,30 @@ def _stopped(target: ObjectPath) -> InterruptedError:
     return InterruptedError(f"{target}: the upload was stopped")
 
 
-def _interruptibly(work: Callable[[], object], stop: threading.Event) -> None:
-    """Do something in a thread, so that Ctrl-C reaches this one, and join it whatever happens."""
-    with ThreadPoolExecutor(1, "bushel-upload") as pool:
-        done = pool.submit(work)
+def _interruptibly(work: Callable[[], None], stop: threading.Event) -> None:
+    """Call `work` in another thread, so that Ctrl-C reaches this one. It sets `stop`, and `work` is waited for."""
+    thread, result = Threads(1, "bushel-upload"), Result[None]()
+
+    def run() -> None:
         try:
-            done.result()
-        except BaseException:
-            stop.set()
-            raise
+            work()
+        except BaseException as error:
+            result.fail(error)
+        else:
+            result.set(None)
+
+    try:
+        thread.submit(run)
+        result.get()
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        thread.close()
 
 
 def _taken(target: ObjectPath) -> FileExistsError:
     return FileExistsError(
-        f"{target} is there already, and was not when this write began: if another one goes on, write to another path; "
-        "else remove that object and go on with mode='resume'"
+        f"{target} exists already, and did not when this write began: if another writer is active, write to another "
+        "path; else remove that object and continue with mode='resume'"
     )
