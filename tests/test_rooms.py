@@ -94,7 +94,6 @@ def test_every_room_is_there() -> None:
     assert in_core == ROOMS_IN_CORE | {"__init__"}
 
 
-@pytest.mark.xfail(reason="two cycles are left")
 def test_no_files_import_each_other() -> None:
     graph = {name: {other for _, other in imports_of(path)} - {name} for name, path in modules().items()}
     graph["bushel"] = set()  # its names are imported when they are first used
