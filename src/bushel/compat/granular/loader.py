@@ -20,8 +20,6 @@ import numpy.typing as npt
 from bushel.compat.granular.base import Closing, WrongTypeError, WrongUseError
 from bushel.compat.granular.sources import permutation
 
-__all__ = ["BatchLoader", "Loader", "Task"]
-
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 Step = tuple[int, int]

@@ -29,6 +29,12 @@ class ForeignPath:
     def __init__(self, path: Any) -> None:
         self._path = path
 
+    def __getstate__(self) -> Any:
+        return self._path
+
+    def __setstate__(self, path: Any) -> None:
+        self._path = path
+
     def __str__(self) -> str:
         return str(self._path)
 
@@ -38,19 +44,12 @@ class ForeignPath:
             path = path / part
         return ForeignPath(path)
 
-    @property
-    def name(self) -> str:
-        return str(self._path.name)
+    def __getattr__(self, name: str) -> Any:  # open, exists, mkdir and name
+        return getattr(self._path, name)
 
     @property
     def parent(self) -> ForeignPath:
         return ForeignPath(self._path.parent)
-
-    def open(self, mode: str, /) -> IO[Any]:
-        return cast("IO[Any]", self._path.open(mode))
-
-    def exists(self) -> bool:
-        return bool(self._path.exists())
 
     def is_dir(self) -> bool:
         """Return whether it is a folder; if the other library cannot tell, whether it contains anything."""
@@ -75,9 +74,6 @@ class ForeignPath:
             raise FileNotFoundError(f"there is no file {self}")
         with self._path.open("rb") as handle:
             return SimpleNamespace(st_size=handle.seek(0, os.SEEK_END))
-
-    def mkdir(self) -> None:
-        self._path.mkdir()
 
     def with_suffix(self, suffix: str) -> ForeignPath:
         return ForeignPath(self._path.with_suffix(suffix))
@@ -142,7 +138,7 @@ def granular_path(path: Any) -> AnyPath:
         return Path(text)
     if all(hasattr(path, name) for name in ("open", "exists", "name")):
         whole = all(hasattr(path, name) for name in ("is_dir", "is_file", "iterdir", "stat", "parent"))
-        return cast("AnyPath", path) if whole else ForeignPath(path)
+        return cast("AnyPath", path if whole else ForeignPath(path))
     raise WrongTypeError(f"expected a path or an object with open(), exists(), / and name, not {type(path).__name__}")
 
 

@@ -22,8 +22,6 @@ from bushel.errors import FormatError
 from bushel.spec import KEY
 from bushel.storage import AnyPath, FilePool
 
-__all__ = ["DatasetReader", "ShardedDatasetReader"]
-
 Datapoint = dict[str, Any]
 
 _HELD = 4 << 20

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from bushel.compat.granular.base import WrongTypeError, WrongUseError
 
-__all__ = ["Epochs", "Interleave", "Mix", "Sample", "Source", "Transform", "Truncate", "convert", "permutation"]
-
 Source = Callable[[int], Any]
 
 

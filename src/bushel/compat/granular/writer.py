@@ -18,8 +18,6 @@ from bushel.containers.bag import plan_layout
 from bushel.spec import KEY, Field
 from bushel.storage import Staging
 
-__all__ = ["DatasetWriter", "ShardedDatasetWriter", "Shards", "checked_point", "checked_spec"]
-
 
 class DatasetWriter(Closing):
     """Writes a dataset into a new folder, with a bag for each key. Any text is a type.

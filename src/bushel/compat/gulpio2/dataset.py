@@ -11,8 +11,6 @@ import numpy as np
 
 from bushel.compat.gulpio2.fileio import GulpDirectory
 
-__all__ = ["GulpIOEmptyFolder", "GulpImageDataset", "GulpVideoDataset"]
-
 
 class GulpIOEmptyFolder(Exception):  # GulpIO's name
     """A folder has no chunks."""

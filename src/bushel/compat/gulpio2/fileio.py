@@ -505,10 +505,8 @@ class GulpIngestor:
         os.makedirs(self.output_folder, exist_ok=True)
         with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # chunks are only counted here
             chunks = list(GulpDirectory(self.output_folder).new_chunks(len(slices)))
-        workers = min(self.num_workers, len(slices))
         failed: dict[int, BaseException] = {}
-        done = self._here(chunks, slices, failed) if workers == 1 else self._there(chunks, slices, failed, workers)
-        written = _sum_shown(done, len(slices))
+        written = _sum_shown(self._written(list(zip(chunks, slices, strict=True)), failed), len(slices))
         if failed:
             number = min(failed)
             error, part = failed[number], slices[number]
@@ -519,27 +517,23 @@ class GulpIngestor:
             raise error
         return written
 
-    def _here(self, chunks: list[GulpChunk], slices: list[slice], failed: dict[int, BaseException]) -> Iterator[int]:
-        for number, (chunk, part) in enumerate(zip(chunks, slices, strict=True)):
+    def _written(self, jobs: list[tuple[GulpChunk, slice]], failed: dict[int, BaseException]) -> Iterator[int]:
+        """Write the chunks, and yield the number of items of each one that is finished."""
+        if min(self.num_workers, len(jobs)) == 1:
+            for number, job in enumerate(jobs):
+                try:
+                    yield _write(self.adapter, *job)
+                except Exception as error:  # raised after the other chunks are written
+                    failed[number] = error
+                    yield 0
+            return
+        with ProcessPoolExecutor(min(self.num_workers, len(jobs))) as pool:
+            futures = {pool.submit(_write, self.adapter, *job): number for number, job in enumerate(jobs)}
             try:
-                yield _write(self.adapter, chunk, part)
-            except Exception as error:  # raised after the other chunks are written
-                failed[number] = error
-                yield 0
-
-    def _there(
-        self, chunks: list[GulpChunk], slices: list[slice], failed: dict[int, BaseException], workers: int
-    ) -> Iterator[int]:
-        with ProcessPoolExecutor(workers) as pool:
-            jobs = {
-                pool.submit(_write, self.adapter, chunk, part): number
-                for number, (chunk, part) in enumerate(zip(chunks, slices, strict=True))
-            }
-            try:
-                for job in as_completed(jobs):
-                    if (error := job.exception()) is not None:
-                        failed[jobs[job]] = error
-                    yield 0 if error is not None else job.result()
+                for future in as_completed(futures):
+                    if (failure := future.exception()) is not None:
+                        failed[futures[future]] = failure
+                    yield 0 if failure is not None else future.result()
             except BaseException:  # such as Ctrl-C: do not start the chunks that wait
                 pool.shutdown(cancel_futures=True)
                 raise

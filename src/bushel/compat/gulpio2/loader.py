@@ -9,16 +9,6 @@ import numpy as np
 
 from bushel.compat.batching import Batches, make_batches, shuffled
 
-__all__ = [
-    "BatchSampler",
-    "DataLoader",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "SubsetRandomSampler",
-    "default_collate",
-]
-
 
 class Sampler:
     """Indices of a dataset; `__iter__` defines their order."""

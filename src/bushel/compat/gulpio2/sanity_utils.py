@@ -11,16 +11,6 @@ from typing import Any, Protocol
 
 from bushel.compat.gulpio2.fileio import GulpChunk, JSONSerializer
 
-__all__ = [
-    "check_data_file_size",
-    "check_data_file_size_larger_zero",
-    "check_for_duplicate_ids",
-    "check_for_failures",
-    "check_meta_file_size_larger_zero",
-    "extract_all_ids",
-    "get_duplicate_entries",
-]
-
 
 class Chunked(Protocol):
     """A `GulpDirectory`, as far as the checks need it."""

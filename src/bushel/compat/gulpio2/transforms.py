@@ -12,21 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "CenterCrop",
-    "Compose",
-    "ComposeVideo",
-    "JitterCrop",
-    "JitterCropVideo",
-    "Normalize",
-    "RandHorFlipVideo",
-    "RandVerFlipVideo",
-    "RandomCrop",
-    "RandomCropVideo",
-    "Scale",
-    "UnitNorm",
-]
-
 Array = npt.NDArray[Any]
 Padding = int | Sequence[int]
 """Pixels on every side; or left, top, right and bottom."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from bushel.compat.gulpio2 import GulpChunk, sanity_utils
 from bushel.compat.gulpio2.errors import GulpWarning
@@ -23,16 +23,6 @@ _CHECKS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Readable:
-    """The chunks that can be checked."""
-
-    found: Sequence[GulpChunk]
-
-    def chunks(self) -> Iterator[GulpChunk]:
-        return iter(self.found)
-
-
 def gulp2_sanity_check(arguments: list[str]) -> int:
     """Check a gulp directory, print the files that fail, and return 1 if there are any."""
     parser = argparse.ArgumentParser(
@@ -47,8 +37,9 @@ def gulp2_sanity_check(arguments: list[str]) -> int:
     if not data and not tables:
         raise FileNotFoundError(f"{folder} holds no gulp files (data_0.gulp, meta_0.gmeta, ...)")
     chunks, broken = _open(folder, data, tables)
+    readable: Any = SimpleNamespace(chunks=lambda: iter(chunks))
     failures = {"Check that files come in pairs that can be opened": broken}
-    failures |= {message: check(_Readable(chunks)) for message, check in _CHECKS.items()}
+    failures |= {message: check(readable) for message, check in _CHECKS.items()}
     for message, failed in failures.items():
         sanity_utils.check_for_failures({"message": message, "failures": failed})
     for id_ in failures["Check presence of duplicate ids"]:

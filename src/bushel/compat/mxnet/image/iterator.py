@@ -16,8 +16,6 @@ from bushel.compat.mxnet.recordio import MXIndexedRecordIO, MXRecordIO, unpack
 from bushel.sources import parse_line
 from bushel.storage import as_path, read_text, read_whole
 
-__all__ = ["ImageIter"]
-
 _Listed = dict[Any, tuple[Array, str]]
 
 

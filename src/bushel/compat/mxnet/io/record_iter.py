@@ -29,8 +29,6 @@ from bushel.transforms import (
     apply_steps,
 )
 
-__all__ = ["ImageRecordIter"]
-
 _NO_EFFECT = ("verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "aug_seq", "shuffle_chunk_seed")
 """Options that change how the original works, but not its results."""
 

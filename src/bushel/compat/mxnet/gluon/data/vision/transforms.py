@@ -19,33 +19,6 @@ from bushel.compat.mxnet.image.augment import EIGENVALUES, EIGENVECTORS, LUMA, b
 from bushel.compat.mxnet.image.functions import center_crop, imresize, imrotate, random_rotate, random_size_crop
 from bushel.compat.mxnet.resampling import BILINEAR
 
-__all__ = [
-    "Brightness",
-    "Cast",
-    "CenterCrop",
-    "Compose",
-    "Contrast",
-    "CropResize",
-    "Hue",
-    "Normalize",
-    "RandomApply",
-    "RandomBrightness",
-    "RandomColorJitter",
-    "RandomContrast",
-    "RandomFlipLeftRight",
-    "RandomFlipTopBottom",
-    "RandomHue",
-    "RandomLighting",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSaturation",
-    "Resize",
-    "ResizedCrop",
-    "Rotate",
-    "Saturation",
-    "ToTensor",
-]
-
 Size = int | tuple[int, int]
 """Pixels: the side of a square, or (width, height)."""
 Rng = np.random.Generator | None
