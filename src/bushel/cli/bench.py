@@ -21,7 +21,7 @@ def command(
     fields: Annotated[list[str] | None, typer.Option("--field", help="Read only this field; repeatable.")] = None,
     crop: Annotated[
         int | None,
-        typer.Option("--crop", min=1, help="Crop images at random to so many pixels and mirror them, as in training."),
+        typer.Option("--crop", min=1, help="Random crops of this size, flipped at random, as in training."),
     ] = None,
     shuffle: Annotated[Literal["exact", "blocks", "none"], typer.Option("--shuffle", help="The order.")] = "exact",
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode.")] = None,

@@ -44,7 +44,7 @@ ORIGINALS: dict[str, Original] = {
     ),
     "gulp2_sanity_check": Original("gulpio2.commands:gulp2_sanity_check", "Check the files of a gulp directory."),
     "im2rec": Original("mxnet.commands:im2rec", "Lists of images, and MXNet record files of them (both im2rec tools)."),
-    "rec2idx": Original("mxnet.commands:rec2idx", "The index of an MXNet record file, made anew."),
+    "rec2idx": Original("mxnet.commands:rec2idx", "Rebuild the index of an MXNet record file."),
     "tarp": Original("webdataset.commands.tarp:main", "Make, join, split, sort and process WebDataset archives."),
     "widsindex": Original("webdataset.commands.widsindex:main", "Make, change and show the indexes of wids."),
 }

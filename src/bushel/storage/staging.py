@@ -214,7 +214,7 @@ class Staging:
         return sink
 
     def keep(self, positions: Mapping[str, int]) -> None:
-        """Go on with files that were put here: with so many bytes of each."""
+        """Continue files that were put here, each after the given number of bytes."""
         self._positions = dict(positions)
 
     @property

@@ -164,8 +164,13 @@ def load_index(path: AnyPath) -> ShardIndex:
     except SpecError as error:
         raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
     columns = {entry.name: _column(arrays, entry, fields[entry.name], samples, path) for entry in header.fields}
-    if any(not -1 <= entry.file < len(header.files) for entry in header.fields):
-        raise FormatError(f"a field in a file that is none of {len(header.files)}", file=str(path), hint=_HINT)
+    for entry in header.fields:
+        if not -1 <= entry.file < len(header.files):
+            raise FormatError(
+                f"field {entry.name!r} refers to file {entry.file}, but the index lists {len(header.files)} files",
+                file=str(path),
+                hint=_HINT,
+            )
     files = tuple(FileStamp(*file) for file in header.files)
     return ShardIndex(samples, files, columns, header.container, keys, inline)
 
