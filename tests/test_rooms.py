@@ -18,7 +18,7 @@ HOUSE = Path(bushel.__file__).parent
 PUBLIC_NAMES = "the public names"
 FLOORS = (
     ("kernels", "errors"),
-    ("core.order", "core.parallel", "core.processes", "core.progress", "core.sizes"),
+    ("core.order", "core.parallel", "core.processes", "core.progress"),
     ("spec", "codecs", "storage"),
     ("core.index", "jpeg", "transforms"),
     ("containers",),

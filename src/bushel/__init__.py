@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bushel import jpeg, transforms
     from bushel.codecs import Codec, register_codec
-    from bushel.core.dataset.concat import concat
-    from bushel.core.dataset.dataset import Dataset, Info
+    from bushel.core.dataset.dataset import Dataset, concat
+    from bushel.core.dataset.info import Info
     from bushel.core.dataset.open import index, open, open_stream
     from bushel.core.dataset.stream import StreamDataset
     from bushel.core.progress import Progress
@@ -42,7 +42,7 @@ _HOME = {
     "CorruptError": "errors",
     "Dataset": "core.dataset.dataset",
     "FormatError": "errors",
-    "Info": "core.dataset.dataset",
+    "Info": "core.dataset.info",
     "Loader": "loader",
     "LoaderStats": "loader",
     "Mixture": "loader",
@@ -55,7 +55,7 @@ _HOME = {
     "TooManyErrors": "errors",
     "UnsupportedError": "errors",
     "Writer": "core.writer.writer",
-    "concat": "core.dataset.concat",
+    "concat": "core.dataset.dataset",
     "convert": "ingest",
     "index": "core.dataset.open",
     "mix": "loader",

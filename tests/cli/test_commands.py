@@ -100,7 +100,7 @@ def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
     assert "does not imply a container" in fails("convert", data, out)
     assert "there is no field 'x': the fields are" in fails("convert", data, out, "-c", "tar", "--fields", "x")
     assert "there is no file or folder" in fails("convert", tmp_path / "nowhere", out, "-c", "tar")
-    assert "is no size" in fails("convert", data, out, "-c", "tar", "--shard-bytes", "much")
+    assert "invalid size 'much'" in fails("convert", data, out, "-c", "tar", "--shard-bytes", "much")
     assert "is a dataset already" in fails("convert", data, data, "-c", "tar")
     assert "generation" in fails("convert", data, out, "-c", "bag", "--generation", "Z")
     assert not out.exists()

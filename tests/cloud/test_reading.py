@@ -97,7 +97,7 @@ def test_many_shards_open_by_the_manifest(bucket: ObjectPath, tmp_path: Path) ->
     upload(tmp_path / "set", bucket / "set")
     remote = opened(f"{bucket}/set")
     assert remote.info.shards == 40
-    assert not any(shard.at_hand for shard in remote.shards)
+    assert not any(shard.loaded for shard in remote.shards)
     assert stored(remote, ALL[::-1]) == stored(opened(tmp_path / "set"), ALL[::-1])
 
 

@@ -225,7 +225,7 @@ class TestDatasets:
             np.testing.assert_array_equal(found["video"], whole[0:6:2])
         with pytest.raises(IndexError, match="a clip of 60 frames"):
             dataset[0, {"video": [60]}]
-        with pytest.raises(TypeError, match="no sequence and no clip"):
+        with pytest.raises(TypeError, match="neither a sequence nor a clip"):
             dataset[0, {"label": slice(2)}]
 
     def test_the_loader(self, tmp_path: Path, container: str) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 
 from bushel.containers import get_container
 from bushel.containers.base import Container, Layout, ReadOptions, Shard, Stored, WriteOptions
-from bushel.core.index.table import INLINE, MISSING, ColumnBuilder, FileStamp, IndexBuilder, ShardIndex
+from bushel.core.index.builders import ColumnBuilder, IndexBuilder
+from bushel.core.index.table import INLINE, MISSING, FileStamp, ShardIndex
 from bushel.kernels import crc32
 from bushel.spec import parse_spec
 from bushel.storage import Staging, open_file

@@ -13,7 +13,8 @@ from typing import cast
 
 from bushel.containers.base import Column as LayoutColumn
 from bushel.containers.base import Container, Layout, ReadOptions, Shard, ShardWriter, Stored, WriteOptions
-from bushel.core.index.table import Column, ColumnBuilder, FileStamp, IndexBuilder, ShardIndex
+from bushel.core.index.builders import ColumnBuilder, IndexBuilder
+from bushel.core.index.table import Column, FileStamp, ShardIndex
 
 __all__ = [
     "FILE_NAMES",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import Buffer
 
-from bushel.core.index.table import IndexBuilder, ShardIndex
+from bushel.core.index.builders import IndexBuilder
+from bushel.core.index.table import ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.core.dataset.concat import concat
-from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.dataset import Dataset, concat
 from bushel.core.dataset.open import open as open_dataset
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import Shuffle, make_order

@@ -9,7 +9,7 @@ from typing import Any
 from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Shard
 from bushel.core.dataset.discovery import expand_paths, find
-from bushel.core.dataset.load_index import manifest_path
+from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.sidecar import load_manifest
 from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.errors import FormatError

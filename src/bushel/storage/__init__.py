@@ -24,8 +24,8 @@ from bushel.storage.whole import (
 )
 
 if TYPE_CHECKING:
-    from bushel.storage.braces import expand_braces
     from bushel.storage.forward import end_process, is_compressed
+    from bushel.storage.notation import expand_braces, parse_bytes
     from bushel.storage.staging import Sink, Staging, leave_workplace, make_workplace, workplace
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "make_workplace",
     "open_file",
     "open_known",
+    "parse_bytes",
     "place_file",
     "read_all",
     "read_many",
@@ -64,10 +65,11 @@ _MODULES = {
     "Sink": "staging",
     "Staging": "staging",
     "end_process": "forward",
-    "expand_braces": "braces",
+    "expand_braces": "notation",
     "is_compressed": "forward",
     "leave_workplace": "staging",
     "make_workplace": "staging",
+    "parse_bytes": "notation",
     "workplace": "staging",
 }
 

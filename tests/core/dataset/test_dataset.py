@@ -41,7 +41,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 def test_a_position_is_no_key(bag: Dataset) -> None:
-    with pytest.raises(TypeError, match="a key is text, not 0"):
+    with pytest.raises(TypeError, match="a key must be a str, not 0"):
         bag.select([0])  # type: ignore[list-item]
 
 
@@ -128,7 +128,7 @@ def test_a_range_of_many_samples_is_cut_for_each(bag: Dataset) -> None:
 def test_elements_that_are_not_there(bag: Dataset) -> None:
     with pytest.raises(IndexError, match="3 elements"):
         bag[7, {"words": [3]}]
-    with pytest.raises(TypeError, match="no sequence"):
+    with pytest.raises(TypeError, match="neither a sequence"):
         bag[7, {"label": slice(0, 1)}]
     with pytest.raises(TypeError, match="slice, a range or a list"):
         bag[7, {"words": 1}]

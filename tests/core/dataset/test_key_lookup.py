@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel.containers.base import Shard
-from bushel.core.dataset.key_lookup import KeyTable, KeyView
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.key_lookup import KeyTable, KeyView
 from bushel.core.index.table import Column, FileStamp, Keys, ShardIndex
 from bushel.spec import Field
 

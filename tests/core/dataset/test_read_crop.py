@@ -193,7 +193,7 @@ def test_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="'frames' is a sequence"):
         dataset.read_crop(0, "frames", BOX)
     for name in ("label", "table"):
-        with pytest.raises(TypeError, match=f"{name!r} holds no images"):
+        with pytest.raises(TypeError, match=f"{name!r} does not hold images"):
             dataset.read_crop(0, name, BOX)
     with pytest.raises(IndexError):
         dataset.read_crop(2, "image", BOX)

@@ -21,7 +21,7 @@ from safetensors.numpy import load, save
 from tests.core.models import CONTAINERS, SPECS, make_samples, opened, write
 
 import bushel
-from bushel.core.dataset import load_index
+from bushel.core.dataset import shards
 from bushel.errors import BushelError, FormatError
 
 ENOUGH = 1 << 30
@@ -257,7 +257,7 @@ def test_borders_whose_difference_overflows(folders: dict[str, Path]) -> None:
         forge(first, {**arrays, "parts.starts": starts}, header)
         dataset = bushel.open(folder)
         for use in (lambda: dataset[1], lambda: dataset.read([0, 1], {"parts": [0]})):
-            with modest(), pytest.raises(FormatError, match="borders of its sequences"):
+            with modest(), pytest.raises(FormatError, match="offsets of its sequences"):
                 use()
 
 
@@ -349,7 +349,7 @@ def forged_manifests() -> dict[str, Callable[[dict[str, Any]], object]]:
 @pytest.mark.parametrize("container", ["bag", "tar"])
 @pytest.mark.parametrize("name", list(forged_manifests()))
 def test_forged_manifests(container: str, name: str, folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_index, "_STAT_ALL", 0)
+    monkeypatch.setattr(shards, "_STAT_ALL", 0)
     folder = folders[container]
     [path] = folder.rglob("manifest.json")
     with as_it_was(folder):

@@ -224,7 +224,7 @@ def sequence(starts: list[int], rows: int, absent: list[bool] | None = None) -> 
 @pytest.mark.parametrize("elements", [None, slice(0, 1), np.array([0], np.int64)])
 def test_borders_that_are_not_in_order(starts: list[int], elements: Any) -> None:
     group = sequence(starts, 3)
-    with pytest.raises(FormatError, match="borders of its sequences") as caught:
+    with pytest.raises(FormatError, match="offsets of its sequences") as caught:
         plan_read([group], len(starts) - 1, {"b": elements}, checksums=False)
     assert caught.value.file == "b.bag"
 

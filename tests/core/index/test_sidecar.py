@@ -156,5 +156,5 @@ def test_check_refuses_extents_outside_their_file() -> None:
         None,
         np.array([0, 3, 2]),
     )
-    with pytest.raises(FormatError, match="borders"):
+    with pytest.raises(FormatError, match="not ascending"):
         ShardIndex(2, good.files, {"a": unordered}, "bag").check("x")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.core.index.table import INLINE, MISSING, Column, ColumnBuilder, FileStamp, IndexBuilder, Keys, ShardIndex
+from bushel.core.index.builders import ColumnBuilder, IndexBuilder
+from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.spec import Field
 
 FILES = (FileStamp("a.bin", 10**6), FileStamp("b.bin", 10**6))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bushel.core.index.table import ColumnBuilder, IndexBuilder
+from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.writer.journal import Journal, Kept, read_journal
 from bushel.spec import Field
 

@@ -13,7 +13,7 @@ import pytest
 
 import bushel
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.sizes import parse_bytes
+from bushel.storage import parse_bytes
 
 SPEC = {"text": "utf8", "label": "int"}
 CONTAINERS = ["bag", "tar", "ffrecord", "recordio"]
@@ -58,7 +58,7 @@ def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GB", "1XB", "-1MB", "1e9"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(ValueError, match="no size"):
+    with pytest.raises(ValueError, match="invalid size"):
         parse_bytes(text)
 
 

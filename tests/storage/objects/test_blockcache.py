@@ -169,7 +169,7 @@ def test_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache is not None
     assert cache.limit == 50 << 30
     monkeypatch.setenv("BUSHEL_CACHE_SIZE", "much")
-    with pytest.raises(ValueError, match="BUSHEL_CACHE_SIZE: 'much' is no size"):
+    with pytest.raises(ValueError, match="BUSHEL_CACHE_SIZE: invalid size 'much'"):
         cache_of_environment()
     monkeypatch.delenv("BUSHEL_CACHE_DIR")
     assert cache_of_environment() is None

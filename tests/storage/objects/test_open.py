@@ -216,7 +216,7 @@ def test_stale_sidecar_is_not_used(server: Server) -> None:
     remote = bushel.open(f"{server.url}/set/{path.name}")
     assert remote.keys[3] == "yek-3"
     assert stored(remote, [3])[0]["data"] == samples[36]["data"]
-    with pytest.raises(bushel.FormatError, match="older than the file"):
+    with pytest.raises(bushel.FormatError, match="its index is stale"):
         bushel.open(f"{server.url}/set/{path.name}", index="require")
 
 

@@ -27,7 +27,8 @@ from bushel.containers.bag.writer import (
 )
 from bushel.containers.base import Layout, ReadOptions, Shard, WriteOptions
 from bushel.containers.checksums import with_checksums
-from bushel.core.index.table import I64, Column, FileStamp, IndexBuilder, Keys, ShardIndex
+from bushel.core.index.builders import IndexBuilder
+from bushel.core.index.table import I64, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Extents, File, gather, open_file

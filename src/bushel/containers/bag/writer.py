@@ -14,7 +14,8 @@ from typing_extensions import Buffer
 from bushel.codecs import get_codec
 from bushel.containers.bag.tables import encode_refs, encode_table, gapless
 from bushel.containers.base import Column, Layout, Shard, Stored, WriteOptions
-from bushel.core.index.table import I64, ColumnBuilder, IndexBuilder, ShardIndex
+from bushel.core.index.builders import ColumnBuilder, IndexBuilder
+from bushel.core.index.table import I64, ShardIndex
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import KEY, Spec, format_spec

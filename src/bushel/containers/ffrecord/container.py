@@ -19,7 +19,8 @@ from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, Writ
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
 from bushel.containers.packed_map import Record, index_records, is_packed_map
-from bushel.core.index.table import Column, FileStamp, IndexBuilder, Keys, ShardIndex
+from bushel.core.index.builders import IndexBuilder
+from bushel.core.index.table import Column, FileStamp, Keys, ShardIndex
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open_file, read_many, write_whole

@@ -23,7 +23,7 @@ from bushel import kernels
 from bushel.containers.base import Layout, Shard, Stored
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
-from bushel.core.index.table import IndexBuilder
+from bushel.core.index.builders import IndexBuilder
 from bushel.errors import SpecError, naming
 
 if TYPE_CHECKING:

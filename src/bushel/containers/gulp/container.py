@@ -24,7 +24,8 @@ from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WriteOpti
 from bushel.containers.checksums import with_checksums
 from bushel.containers.gulp.gmeta import frames_field, meta_columns, parse_gmeta
 from bushel.containers.gulp.naming import chunk_names, chunk_number, is_data, number_width, padding, pair_chunks
-from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, IndexBuilder, Keys, ShardIndex
+from bushel.core.index.builders import IndexBuilder
+from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, copy_whole, open_file

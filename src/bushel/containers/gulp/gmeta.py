@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.table import MISSING, Column, ColumnBuilder
+from bushel.core.index.builders import ColumnBuilder
+from bushel.core.index.table import MISSING, Column
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 

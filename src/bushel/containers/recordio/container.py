@@ -22,7 +22,8 @@ from bushel.containers.packed_map import Record, index_records, is_packed_map
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
-from bushel.core.index.table import Column, FileStamp, Fragments, IndexBuilder, Keys, ShardIndex
+from bushel.core.index.builders import IndexBuilder
+from bushel.core.index.table import Column, FileStamp, Fragments, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, Extents, File, copy_whole, open_file, read_many, write_whole

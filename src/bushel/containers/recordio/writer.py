@@ -13,7 +13,7 @@ from bushel.containers.base import Layout, Shard, Stored
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.recordio.idx import check_key, idx_name
 from bushel.containers.recordio.scan import IMAGE_HEADER
-from bushel.core.index.table import IndexBuilder
+from bushel.core.index.builders import IndexBuilder
 from bushel.errors import SpecError
 from bushel.spec import Spec
 

@@ -17,7 +17,8 @@ from bushel.containers.tar.names import extension_of, field_name, split_name
 from bushel.containers.tar.samples import tabulate
 from bushel.containers.tar.scan import damage, regular, scan
 from bushel.containers.tar.writer import TarShardWriter
-from bushel.core.index.table import FileStamp, IndexBuilder, ShardIndex
+from bushel.core.index.builders import IndexBuilder
+from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, copy_whole, open_file

@@ -13,7 +13,7 @@ from bushel import kernels
 from bushel.containers.base import Layout, Stored
 from bushel.containers.tar.members import BLOCK
 from bushel.containers.tar.names import check_key, extension_of
-from bushel.core.index.table import ColumnBuilder, IndexBuilder
+from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import Sink

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
@@ -14,55 +14,26 @@ import numpy.typing as npt
 
 from bushel.codecs import holds_elements
 from bushel.containers import Shard, ShardIndex
-from bushel.core.dataset.arrow import index_table
-from bushel.core.dataset.key_lookup import KeyTable, KeyView
+from bushel.core.dataset.info import Info, info_of, readable_size
 from bushel.core.dataset.reader import Reader, Sample
-from bushel.core.dataset.shards import OpenShard
+from bushel.core.dataset.shards import OpenShard, union_of_fields
+from bushel.core.index.key_lookup import KeyTable, KeyView
 from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
-from bushel.errors import FormatError
-from bushel.spec import Field, format_spec
-from bushel.storage import is_local
+from bushel.spec import format_spec
 
-__all__ = ["Dataset", "Info", "Sample"]
+__all__ = ["Dataset", "Sample", "concat"]
 
 Positions = range | npt.NDArray[np.int64]
-"""Which samples of the whole dataset a view shows, and in which order."""
+"""The samples of a view, in order, as positions in the whole dataset."""
 
 _CHUNK = 64
-"""Samples that iteration reads at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Info:
-    """What a dataset is, in a few numbers.
-
-    Attributes:
-        container: Names of its containers, joined by `+` when there are several.
-        shards: Number of shards.
-        samples: Number of samples of the whole dataset (a view has the same info as what it views).
-        bytes: Bytes of all files.
-        files: Number of files.
-        checksums: Whether the CRC-32 of every field is known.
-        keyed: Whether samples have keys of their own rather than positions.
-        indexed: Whether every shard's index lies beside it.
-        spec: Field names to types.
-    """
-
-    container: str
-    shards: int
-    samples: int
-    bytes: int
-    files: int
-    checksums: bool
-    keyed: bool
-    indexed: bool
-    spec: dict[str, str]
+"""Number of samples that iteration reads at once."""
 
 
 class Dataset:
-    """A read-only sequence of samples, made by `bushel.open` or as a view of another.
+    """A read-only sequence of samples, opened by `bushel.open` or made as a view of another dataset.
 
-    Threads may share it, a forked process may go on with it, and a pickled copy opens its own files.
+    Threads and forked processes may share it. A pickled copy opens its own files.
     """
 
     def __init__(
@@ -76,7 +47,7 @@ class Dataset:
     ) -> None:
         self._reader = Reader(shards, verify=verify) if reader is None else reader
         self._positions: Positions = range(int(self._reader.starts[-1])) if positions is None else positions
-        fields = _union(self._reader.shards)
+        fields = union_of_fields(self._reader.shards)
         self._fields = fields if names is None else {name: fields[name] for name in names}
         self._table: KeyTable | None = None
 
@@ -84,7 +55,7 @@ class Dataset:
     def from_tables(
         cls, container: str, tables: Iterable[tuple[Shard, ShardIndex]], *, verify: bool = False
     ) -> Dataset:
-        """Return a dataset of shards whose tables are at hand. Nothing is looked up or kept beside the files.
+        """Return a dataset of shards whose tables are given. Nothing is looked up or stored beside the files.
 
         Args:
             container: Name of the container.
@@ -92,6 +63,11 @@ class Dataset:
             verify: Compare bytes with their CRC-32 on every read, where it is known.
         """
         return cls([OpenShard.of(container, shard, table, stored=False) for shard, table in tables], verify=verify)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether this is not a view of some samples, or of other orders of them."""
+        return isinstance(self._positions, range) and self._positions == range(int(self._reader.starts[-1]))
 
     def _view(self, positions: Positions | None = None, names: Sequence[str] | None = None) -> Dataset:
         return Dataset(
@@ -111,16 +87,21 @@ class Dataset:
         self.close()
 
     def close(self) -> None:
-        """Let go of open files. Optional: the dataset and its views open them again when they are read."""
+        """Close all files. This is optional: the dataset and its views open them again when they are read."""
         self._reader.close()
 
-    # What it is
+    # Description
 
     def __len__(self) -> int:
         return len(self._positions)
 
     def __repr__(self) -> str:
-        return f"<bushel.Dataset: {len(self)} samples, {self.info.container}, {self.spec}>"
+        info = self.info
+        total = "" if len(self) == info.samples else f" of {info.samples:,}"
+        shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {readable_size(info.bytes)}"
+        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
+        keys = "" if info.keyed else "; no keys"
+        return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{keys}>"
 
     @property
     def spec(self) -> dict[str, str]:
@@ -129,29 +110,18 @@ class Dataset:
 
     @property
     def size(self) -> int:
-        """Bytes of all files of the dataset."""
+        """Size of all files of the dataset in bytes."""
         return sum(stamp.size for shard in self._reader.shards for stamp in shard.stamps)
 
     @property
     def remote(self) -> bool:
-        """Whether any of its files lies elsewhere than on this machine's file system."""
-        return any(not is_local(shard.shard.root) for shard in self._reader.shards)
+        """Whether any of its files is outside the file system of this machine."""
+        return not all(shard.local for shard in self._reader.shards)
 
     @property
     def info(self) -> Info:
         """Container, counts and sizes of the whole dataset."""
-        shards = self._reader.shards
-        return Info(
-            container="+".join(dict.fromkeys(shard.container for shard in shards)),
-            shards=len(shards),
-            samples=int(self._reader.starts[-1]),
-            bytes=self.size,
-            files=sum(len(shard.stamps) for shard in shards),
-            checksums=all(shard.checksums for shard in shards),
-            keyed=any(shard.keyed for shard in shards),
-            indexed=all(shard.stored for shard in shards),
-            spec=self.spec,
-        )
+        return info_of(self._reader.shards, self.spec)
 
     @property
     def shards(self) -> tuple[OpenShard, ...]:
@@ -160,7 +130,7 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """32 hex digits that tell this dataset or view from others, by names, counts and sizes but not by times."""
+        """32 hex digits that identify this dataset or view by names, counts, sizes and positions, not by times."""
         shards = [(s.shard.name, s.samples, [(f.name, f.size) for f in s.stamps]) for s in self._reader.shards]
         digest = hashlib.sha256(json.dumps([self.spec, shards]).encode())
         if isinstance(self._positions, range):
@@ -173,21 +143,21 @@ class Dataset:
 
     @property
     def keys(self) -> KeyView:
-        """The keys in order, as a sequence that does not hold them in memory."""
+        """The keys in order, as a sequence that reads them when they are asked for."""
         return KeyView(len(self), lambda positions: self._reader.keys(self._absolute(positions)))
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self._find(key) is not None
 
     def position(self, key: str) -> int:
-        """The position of the first sample with this key.
+        """Return the position of the first sample with this key.
 
         Raises:
-            KeyError: There is none.
-            TypeError: It is no text.
+            KeyError: No sample has this key.
+            TypeError: `key` is not a str.
         """
         if not isinstance(key, str):
-            raise TypeError(f"a key is text, not {key!r}: ds[3] and ds[[3, 1]] take positions")
+            raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
         position = self._find(key)
         if position is None:
             raise KeyError(f"there is no sample {key!r} among these {len(self)}")
@@ -206,7 +176,7 @@ class Dataset:
 
     # Views
 
-    # An array has __index__ too, which only one of a single number answers to.
+    # Arrays have __index__ too, but it raises unless they hold a single number.
     @overload
     def __getitem__(  # type: ignore[overload-overlap]
         self, item: slice | list[int] | list[bool] | range | npt.NDArray[Any]
@@ -215,53 +185,53 @@ class Dataset:
     def __getitem__(self, item: SupportsIndex | str | tuple[SupportsIndex | str, Mask]) -> Sample: ...
 
     def __getitem__(self, item: Any) -> Any:
-        """A sample by position or key, optionally with a mask; or a view of several samples.
+        """Return a sample by position or key, optionally with a mask; or a view of several samples.
 
         `ds[3]`, `ds[-1]` and `ds["key"]` are samples. `ds[3, ["label"]]` reads only these fields, and
         `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field, or frames of a clip. `ds[10:20]`,
-        `ds[[5, 1, 1]]` and `ds[mask]` with a boolean array of the dataset's length make views, which read nothing.
+        `ds[[5, 1, 1]]` and `ds[mask]` with a boolean array of the dataset's length are views, which read nothing.
 
         Raises:
-            IndexError: There is no such position, or no such element of a sequence.
-            KeyError: There is no such key or field.
+            IndexError: The position, or an element of a sequence, is out of range.
+            KeyError: A key or field does not exist.
         """
         mask: Mask = None
         if isinstance(item, tuple):
             if len(item) != 2:
-                raise TypeError("ds[position, fields] takes one position and one mask of fields")
+                raise TypeError(f"ds[position, fields] takes one position and one mask, not {len(item)} items")
             item, mask = item
         if isinstance(item, str):
             return self._reader.sample(self._at(self.position(item)), self._wanted(mask))
         if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
             return self._reader.sample(self._at(operator.index(item)), self._wanted(mask))
         if mask is not None:
-            raise TypeError("a mask goes with one sample: choose fields of several with ds[...].fields(names)")
+            raise TypeError("a mask applies to one sample: choose the fields of several with ds[...].fields(names)")
         if isinstance(item, slice):
             return self._view(self._positions[item])
         return self._view(self._absolute(self._numbers(item)))
 
     def fields(self, names: Iterable[str]) -> Dataset:
-        """A view with only these fields.
+        """Return a view with only these fields.
 
         Raises:
-            KeyError: There is no such field.
+            KeyError: A field does not exist.
         """
         return self._view(names=list(self._wanted(names)))
 
     def select(self, keys: Iterable[str]) -> Dataset:
-        """A view of the samples with these keys, in this order.
+        """Return a view of the samples with these keys, in this order.
 
         Raises:
-            KeyError: One is missing.
+            KeyError: No sample has one of the keys.
         """
         return self._view(self._absolute(np.array([self.position(key) for key in keys], np.int64)))
 
     def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
-        """A view of the samples for which `keep(sample)` is true.
+        """Return a view of the samples for which `keep(sample)` is true.
 
         Args:
-            keep: Called once with every sample, now.
-            fields: The fields that it needs; naming few saves much.
+            keep: Called once with every sample, before `filter` returns.
+            fields: The fields that `keep` needs. Fewer fields are read faster.
         """
         kept: list[int] = []
         for first in range(0, len(self), _CHUNK):
@@ -286,15 +256,18 @@ class Dataset:
         return self._view(self._positions[len(self) * index // num_shards : len(self) * (index + 1) // num_shards])
 
     def to_arrow(self) -> Any:
-        """The index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.
+        """Return the index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.
 
-        A row per sample, in order: `__key__` (of samples without keys their position), and for every field a struct of
-        `file` (path), `offset` and `length` in bytes and `crc32` (null where not known); null where the sample lacks
-        the field, and of a sequence a list. The arrays are not copied. Reads no data.
+        The table has a row per sample, in order. `__key__` is the key, or the position of a sample without one. Every
+        field is a struct of `file` (path), `offset` and `length` in bytes, and `crc32` (null if unknown); it is null if
+        the sample lacks the field. A sequence field is a list of such structs. No data are read, and arrays are not
+        copied.
 
         Raises:
             ImportError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
         """
+        from bushel.core.index.arrow import index_table
+
         return index_table(self._reader.shards, list(self._fields), self._positions)
 
     # Reading
@@ -311,17 +284,17 @@ class Dataset:
         """Read many samples in one batched, coalesced read, which is much faster than one by one.
 
         Args:
-            positions: int[n]; negative ones count from the end.
-            fields: As in `ds[position, fields]`.
-            decode: Whether to decode the values, or give the stored bytes; those of a clip whole, whatever `fields`.
+            positions: int[n]; negative positions count from the end.
+            fields: The mask, as in `ds[position, fields]`.
+            decode: Whether to decode the values, or to return the stored bytes. Stored clips are always whole.
 
         Returns:
             The samples in the order of `positions`.
 
         Raises:
             IndexError: A position is out of range.
-            CorruptError: Stored bytes do not match their CRC (with `verify=True`).
-            FormatError: The files do not reach as far as the index says.
+            CorruptError: Stored bytes do not match their checksum (with `verify=True`).
+            FormatError: A file is shorter than the index says.
             CodecError: Stored bytes do not decode.
         """
         return self._reader.read(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
@@ -333,7 +306,7 @@ class Dataset:
 
         Returns:
             buffer: uint8[total].
-            offsets: int64[n + 1]; sample `i` is `buffer[offsets[i]:offsets[i + 1]]`, empty where it lacks the field.
+            offsets: int64[n + 1]; sample `i` is `buffer[offsets[i]:offsets[i + 1]]`, empty if it lacks the field.
 
         Raises:
             TypeError: The field is a sequence.
@@ -345,23 +318,24 @@ class Dataset:
         return self._reader.gather(self._absolute(self._numbers(positions)), name)
 
     def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> npt.NDArray[Any]:
-        """Read and decode a part of an image: of a tiled JPEG only its header and the segments that the part needs.
+        """Read and decode a part of an image.
 
-        That takes an index that knows the segments (`bushel.index(source, segments=True)`), and pays where reading
-        costs more than decoding. Without it, of other images, and of a dataset that is opened with `verify=True` and
-        knows checksums, the whole is read. The pixels are the same.
+        Of a tiled JPEG, only the header and the segments of that part are read if the index has the segments
+        (`bushel.index(source, segments=True)`). This pays if reading costs more than decoding. Any other image is read
+        whole, and so is every image if the dataset has checksums and was opened with `verify=True`. The pixels are the
+        same either way.
 
         Args:
-            position: Of the sample.
-            field: A plain field of images.
-            box: Left, top, right, bottom, in pixels, the last two exclusive.
+            position: The position of the sample.
+            field: A plain image field.
+            box: Left, top, right and bottom in pixels, the last two exclusive.
 
         Returns:
             HxWx3, or HxW of a grey image, as in `ds[position][field]`.
 
         Raises:
-            KeyError: The sample has no such field.
-            TypeError: The field is a sequence, or holds no images.
+            KeyError: The field does not exist, or the sample lacks it.
+            TypeError: The field is a sequence, or does not hold images.
             ValueError: The box is not inside the image.
             IndexError, CorruptError, FormatError, CodecError: As `read`.
         """
@@ -375,10 +349,10 @@ class Dataset:
         self._reader.prefetch(self._absolute(self._numbers(positions)), self._wanted(fields))
 
     def decode_sample(self, stored: Sample, position: int) -> Sample:
-        """Decode a sample that `read(..., decode=False)` gave for this position.
+        """Decode a sample that `read(..., decode=False)` returned for this position.
 
         Raises:
-            CodecError: Stored bytes do not decode; names the sample, field and file.
+            CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
         return self._reader.decode([stored], np.array([self._positions[position]], np.int64))[0]
 
@@ -389,27 +363,27 @@ class Dataset:
         encoded: Collection[str] = (),
         fields: Mask = None,
     ) -> list[Sample]:
-        """Decode samples that `read(..., decode=False)` gave for these positions.
+        """Decode samples that `read(..., decode=False)` returned for these positions.
 
         Args:
             stored: The samples.
-            positions: int[n], where they came from.
-            encoded: Fields whose images are left as they are stored.
-            fields: As they were given to `read`; it tells which frames of clips are wanted.
+            positions: int[n], their positions.
+            encoded: Image fields whose stored bytes are kept.
+            fields: The mask that was given to `read`, which selects the frames of clips.
 
         Raises:
-            CodecError: Stored bytes do not decode; names the sample, field and file.
+            CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
         return self._reader.decode(stored, self._absolute(self._numbers(positions)), encoded, self._wanted(fields))
 
     def available(self, item: int | str) -> dict[str, bool | range]:
-        """The fields that a sample has: True, or the range of a sequence field's elements, or of a clip's frames.
+        """Return the fields that a sample has: True, or the range of a sequence's elements or of a clip's frames.
 
-        Nothing is decoded, and nothing but clips is read.
+        Nothing is decoded, and only clips are read.
 
         Raises:
-            SpecError: There is a clip, and PyAV, which counts its frames, is not installed.
-            CodecError: There is a damaged clip.
+            SpecError: The sample has a clip, and PyAV, which counts its frames, is not installed.
+            CodecError: A clip is damaged.
         """
         position = self.position(item) if isinstance(item, str) else operator.index(item)
         absolute = self._at(position)
@@ -428,10 +402,10 @@ class Dataset:
         return found
 
     def lengths(self, positions: Iterable[int] | npt.NDArray[Any], field: str) -> npt.NDArray[np.int64]:
-        """Stored bytes of one field in many samples, known without reading them.
+        """Return the number of stored bytes of one field in many samples. No data are read.
 
         Returns:
-            int64[n]: of a sequence field, the bytes of all elements; -1 where a sample lacks the field.
+            int64[n]: for a sequence field, the bytes of all elements; -1 if a sample lacks the field.
         """
         [name] = self._wanted([field])
         wanted = self._absolute(self._numbers(positions))
@@ -452,7 +426,7 @@ class Dataset:
         return normalise_mask(mask, list(self._fields), ranged)
 
     def _numbers(self, positions: Any) -> npt.NDArray[np.int64]:
-        """Positions as users give them, as int64[n] that may be negative."""
+        """Return the positions that a user gives as int64[n]. They may be negative."""
         if isinstance(positions, range):
             for end in (positions[0], positions[-1]) if positions else ():
                 self._checked(end)
@@ -460,11 +434,11 @@ class Dataset:
         array = np.asarray(positions if hasattr(positions, "__array__") else list(positions))
         if array.dtype == np.bool_:
             if array.shape != (len(self),):
-                raise IndexError(f"a boolean mask of shape {array.shape} for {len(self)} samples")
+                raise IndexError(f"the boolean mask has shape {array.shape}, but the dataset has {len(self)} samples")
             return np.flatnonzero(array).astype(np.int64)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iuO"):
-            raise TypeError(f"positions are a one-dimensional list of integers, not {positions!r}")
-        if array.dtype.kind == "O":  # some do not fit into int64, or are no integers at all
+            raise TypeError(f"positions must be a one-dimensional list of integers, not {positions!r}")
+        if array.dtype.kind == "O":  # some do not fit into int64, or are not integers
             return np.array([self._checked(operator.index(position)) for position in array], np.int64)
         if array.dtype == np.uint64 and array.size:
             self._checked(int(array.max()))
@@ -473,20 +447,21 @@ class Dataset:
     def _checked(self, position: int) -> int:
         size = len(self._positions)
         if not -size <= position < size:
-            raise IndexError(f"position {position} of a dataset of {size} samples")
+            raise IndexError(f"position {position} is out of range for a dataset of {size} samples")
         return position
 
     def _at(self, position: int) -> int:
-        """A position in this view as a position in the whole dataset."""
+        """Return a position in this view as a position in the whole dataset."""
         return int(self._positions[self._checked(position)])
 
     def _absolute(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Positions in this view as positions in the whole dataset."""
+        """Return positions in this view as positions in the whole dataset."""
         size = len(self._positions)
         if len(positions):
             low, high = int(positions.min()), int(positions.max())
             if low < -size or high >= size:
-                raise IndexError(f"position {high if high >= size else low} of a dataset of {size} samples")
+                wrong = high if high >= size else low
+                raise IndexError(f"position {wrong} is out of range for a dataset of {size} samples")
             if low < 0:
                 positions = np.where(positions < 0, positions + size, positions)
         if not isinstance(self._positions, range):
@@ -496,15 +471,27 @@ class Dataset:
         return positions
 
 
-def _union(shards: Iterable[OpenShard]) -> dict[str, Field]:
-    """The fields of all shards, in order of first appearance."""
-    fields: dict[str, Field] = {}
-    for shard in {shard.fields: shard for shard in shards}.values():
-        for field in shard.fields:
-            if fields.setdefault(field.name, field).sequence != field.sequence:
-                raise FormatError(
-                    f"field {field.name!r} is a sequence in some shards and plain in others",
-                    file=str(shard.shard.path(0)),
-                    hint="give its type with spec=",
-                )
-    return fields
+def concat(datasets: Iterable[Dataset]) -> Dataset:
+    """Return several datasets as one, one after another. Their containers and specs may differ.
+
+    A sample without a key gets its position in the new dataset as key. If several samples have the same key, looking it
+    up returns the first.
+
+    Raises:
+        ValueError: `datasets` is empty.
+        FormatError: A field is a sequence in one dataset and plain in another.
+    """
+    datasets = list(datasets)
+    if not datasets:
+        raise ValueError("concat needs at least one dataset")
+    shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
+    whole = Dataset(shards, verify=any(dataset._reader.verify for dataset in datasets))
+    names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
+    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
+    if all(dataset._whole for dataset in datasets):
+        return whole._view(names=names)
+    positions = [
+        dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start
+        for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
+    ]
+    return whole._view(np.concatenate(positions), names)

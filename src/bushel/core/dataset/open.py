@@ -9,7 +9,7 @@ from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.discovery import expand_paths, find, is_stream
-from bushel.core.dataset.load_index import IndexPolicy, each_shard, open_shards, rebuild_index, write_manifest
+from bushel.core.dataset.shards import IndexPolicy, each_shard, open_shards, rebuild_index, write_manifest
 from bushel.errors import UnsupportedError
 from bushel.spec import Spec, parse_spec
 
@@ -57,7 +57,7 @@ def open(
     fields = _checked(spec)
     found = find(expand_paths(source), container)
     options = ReadOptions(spec=fields, pickle=pickle)
-    return Dataset(open_shards(found, options, index), verify=verify)
+    return Dataset(open_shards(found.container, found.shards, options, index), verify=verify)
 
 
 def open_stream(

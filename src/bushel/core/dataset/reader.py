@@ -1,4 +1,4 @@
-"""Carrying out of read plans: from positions in the whole dataset to samples."""
+"""The reader: from positions in the whole dataset to samples."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.jpeg import Box, Tiles, read_crop
 from bushel.kernels import JpegError, crc32
 from bushel.spec import KEY
-from bushel.storage import ExtentError, Extents, File, FilePool, gather, is_local, prefetch, read_many
+from bushel.storage import ExtentError, Extents, File, FilePool, gather, prefetch, read_many
+from bushel.storage.base import extent_error
 
 __all__ = ["Reader", "Sample"]
 
 Sample = dict[str, Any]
-"""One training example: its key under `__key__`, and the value of each field that it has."""
+"""A training example: its key under `__key__`, and the value of each field that it has."""
 
 I64 = npt.NDArray[np.int64]
 
 _AT_ONCE = 32
-"""Indexes that are fetched at a time."""
+"""Number of remote indexes that are fetched at once."""
 
 
 class Reader:
-    """Reads samples of a list of shards by absolute position: the one way from the index to values.
+    """Reads samples of a list of shards by position in the whole dataset. Every value that is read comes from here.
 
-    It holds open files and nothing else that changes, so threads share it, and a pickled copy opens its own files.
+    Its only state is open files, so threads can share it, and a pickled copy opens its own files.
 
     Attributes:
         shards: The shards in order.
-        starts: int64[shards + 1], position of each shard's first sample; the last is the number of samples.
-        verify: Whether bytes are compared with their CRC where that is known.
+        starts: int64[shards + 1], position of each shard's first sample, followed by the number of samples.
+        verify: Whether bytes are compared with their checksum where that is known.
     """
 
     def __init__(self, shards: Sequence[OpenShard], *, verify: bool = False) -> None:
@@ -51,11 +52,11 @@ class Reader:
         self._pool = FilePool()
 
     def close(self) -> None:
-        """Let go of all files; the next read opens them again."""
+        """Close all files. The next read opens them again."""
         self._pool.close()
 
     def groups(self, positions: I64) -> list[Group]:
-        """A batch by shards."""
+        """Divide a batch by shard."""
         if len(self.shards) == 1:
             return [Group(0, self.shards[0].index, positions, None)]
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
@@ -65,21 +66,21 @@ class Reader:
             return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
         self._load(present.tolist())
         order = np.argsort(numbers, kind="stable")
-        borders = np.searchsorted(numbers[order], present).tolist() + [len(order)]
+        offsets = np.searchsorted(numbers[order], present).tolist() + [len(order)]
         groups = []
         for at, number in enumerate(present.tolist()):
-            places = order[borders[at] : borders[at + 1]]
+            places = order[offsets[at] : offsets[at + 1]]
             groups.append(Group(number, self.shards[number].index, positions[places] - self.starts[number], places))
         return groups
 
     def _load(self, numbers: Sequence[int]) -> None:
-        """Get the indexes of these shards, many at once where each is a request to an object store."""
-        missing = [shard for shard in map(self.shards.__getitem__, numbers) if not shard.at_hand]
-        if len(missing) > 1 and not is_local(missing[0].shard.root):
+        """Load the indexes of these shards, many at once if each is a request to an object store."""
+        missing = [shard for shard in map(self.shards.__getitem__, numbers) if not shard.loaded]
+        if len(missing) > 1 and not missing[0].local:
             map_all(lambda shard: shard.index, missing, workers=_AT_ONCE, name="bushel-index")
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
-        """The keys of these samples; a sample without one of its own has its position as text."""
+        """Return the keys of these samples. A sample without a key has its position as text."""
         if not any(shard.keyed for shard in self.shards):
             return [str(position) for position in positions.tolist()]
         keys: list[str] = [""] * len(positions)
@@ -104,35 +105,46 @@ class Reader:
             raise FormatError(f"the index is damaged: {error}", file=sidecar, hint=hint) from error
 
     def sample(self, position: int, wanted: Mapping[str, Elements]) -> Sample:
-        """Read one sample: as `read`, but without the arrays of a batch where every field is one plain extent."""
+        """Read and decode one sample.
+
+        Plain fields of a local shard are read extent by extent, without the arrays of a batch. Everything else is a
+        batch of one sample.
+        """
         number = int(self.starts.searchsorted(position, "right")) - 1 if len(self.shards) > 1 else 0
-        if not is_local(self.shards[number].shard.root):  # where fields are asked for together, they cost one request
+        shard = self.shards[number]
+        index = shard.index
+        columns = []
+        direct = shard.local
+        for name, elements in wanted.items():
+            if (column := index.columns.get(name)) is not None:
+                columns.append((name, column))
+                direct = direct and elements is None and column.plain
+        if not direct:
             return self.read(np.array([position], np.int64), wanted, decode=True)[0]
-        index = self.shards[number].index
         row = position - int(self.starts[number])
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
-        try:
-            for name in wanted:
-                if (column := index.columns.get(name)) is None:
-                    continue
-                if column.starts is not None or column.file == INLINE or column.fragments is not None:
-                    break
-                if wanted[name] is not None:
-                    break
-                if (length := int(column.length[row])) == MISSING:
-                    continue
-                stored = self._file(number, column.file).read(int(column.offset[row]), length)
-                if self.verify and column.crc32 is not None and crc32(stored) != column.crc32[row]:
-                    break
+        for name, column in columns:
+            if (length := int(column.length[row])) == MISSING:
+                continue
+            offset = int(column.offset[row])
+            file = self._file(number, column.file)
+            try:
+                if offset < 0 or length < 0:
+                    raise extent_error(0, "beyond", offset + length, file.size, file.path)
+                stored = file.read(offset, length)
+            except ExtentError as error:
+                raise self._unreadable(error, name, position, number, column.file, offset) from None
+            if self.verify and column.crc32 is not None and (found := crc32(stored)) != column.crc32[row]:
+                path, expected = str(shard.path(column.file)), int(column.crc32[row])
+                raise self._corrupt(_differs(expected, found), name, position, path, offset, expected, found)
+            try:
                 sample[name] = get_codec(column.codec).decode(stored)
-            else:
-                return sample
-        except (CodecError, ValueError):
-            pass  # the batched way says what is wrong, and where
-        return self.read(np.array([position], np.int64), wanted, decode=True)[0]
+            except CodecError as error:
+                raise self._undecodable(error, sample[KEY], name, position) from error
+        return sample
 
     def read(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool) -> list[Sample]:
-        """Read samples: one call to the storage for the whole batch."""
+        """Read samples with one call to the storage for the whole batch."""
         groups = self.groups(positions)
         if self.verify and _checked_unequally(groups, wanted):
             return self._read_by_group(groups, positions, wanted, decode=decode)
@@ -143,7 +155,7 @@ class Reader:
         except OSError as error:
             if error.errno != errno.EMFILE or len(groups) == 1:
                 raise
-        if stored is None:  # outside of the except clause, whose traceback holds the files that were opened
+        if stored is None:  # after the except clause, whose traceback keeps the files open
             return self._read_by_group(groups, positions, wanted, decode=decode)
         keys = self.keys(positions, groups)
         samples: list[Sample] | None = None
@@ -171,7 +183,7 @@ class Reader:
     def _read_by_group(
         self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool
     ) -> list[Sample]:
-        """Read shard by shard: they are too many to be open at once, or only some have checksums to compare with."""
+        """Read shard by shard, because too many files would be open at once, or only some shards have checksums."""
         samples: list[Sample] = [{}] * len(positions)
         for group in groups:
             places = np.arange(len(positions)) if group.places is None else group.places
@@ -180,7 +192,7 @@ class Reader:
         return samples
 
     def gather(self, positions: I64, name: str) -> tuple[npt.NDArray[np.uint8], I64]:
-        """The stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
+        """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
         groups = self.groups(positions)
         plan = plan_read(groups, len(positions), {name: None}, checksums=self.verify)
         if not plan.pieces and not (self.verify and _checked_unequally(groups, {name: None})):
@@ -197,7 +209,7 @@ class Reader:
         return np.frombuffer(b"".join(parts), np.uint8), offsets
 
     def crop(self, position: int, name: str, box: Box) -> npt.NDArray[Any]:
-        """A crop of an image, from the bytes that it needs where the index knows its segments; else from all."""
+        """Return a crop of an image. If the index has the segments of a tiled JPEG, only the needed bytes are read."""
         positions = np.array([position], np.int64)
         [group] = self.groups(positions)
         column = group.index.columns.get(name)
@@ -206,13 +218,13 @@ class Reader:
             try:
                 return self._tiled_crop(group.number, column, row, column.segments.of(row), box)
             except (CodecError, ExtentError, JpegError):
-                pass  # not tiled; or damaged, and the whole says what is wrong, and where
+                pass  # not tiled, or damaged: decoding the whole image tells what is wrong
         [sample] = self.read(positions, {name: None}, decode=True)
         if name not in sample:
             raise KeyError(f"sample {sample[KEY]!r} has no field {name!r}")
         image, (left, top, right, bottom) = sample[name], box
         if not isinstance(image, np.ndarray) or image.ndim < 2:
-            raise TypeError(f"field {name!r} holds no images")
+            raise TypeError(f"field {name!r} does not hold images")
         if not (0 <= left < right <= image.shape[1] and 0 <= top < bottom <= image.shape[0]):
             raise ValueError(f"the box {box} is not inside the image, which is {image.shape[1]}x{image.shape[0]}")
         return image[top:bottom, left:right].copy()
@@ -237,7 +249,7 @@ class Reader:
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
-            return  # more files than may be open at once: they will be read shard by shard
+            return  # too many files to open at once: the batch will be read shard by shard
         first = 0
         for extents in plan.extents:
             try:
@@ -247,12 +259,12 @@ class Reader:
             first += len(extents)
 
     def elements(self, position: int, name: str) -> int:
-        """The number of elements in a value of a codec that decodes them alone."""
+        """Return the number of elements of a value whose codec can decode them one by one."""
         [sample] = self.read(np.array([position], np.int64), {name: None}, decode=False)
         [group] = self.groups(np.array([position], np.int64))
         ranged = get_codec(group.index.columns[name].codec).ranged
         if ranged is None:
-            raise TypeError(f"field {name!r} has no elements that are decoded alone")
+            raise TypeError(f"field {name!r} cannot be decoded in part")
         try:
             return ranged.count(sample[name])
         except CodecError as error:
@@ -265,7 +277,7 @@ class Reader:
         encoded: Collection[str] = (),
         wanted: Mapping[str, Elements] | None = None,
     ) -> list[Sample]:
-        """Decode stored samples, which came from these positions; leave images of the fields `encoded` as they are."""
+        """Decode stored samples of these positions, except for images of the fields `encoded`."""
         if len(self.shards) == 1:
             numbers = [0] * len(samples)
         else:
@@ -305,7 +317,7 @@ class Reader:
         column = group.index.columns[name]
         row = int(group.rows[0] if column.starts is None else column.starts[group.rows[0]])
         offset = int(column.offset[row]) if 0 <= row < column.rows else 0
-        return str(self.shards[group.number].shard.path(max(column.file, 0))), offset
+        return str(self.shards[group.number].path(max(column.file, 0))), offset
 
     def _files(self, plan: ReadPlan) -> list[File]:
         return [self._file(shard, number) for shard, number in plan.files]
@@ -329,7 +341,7 @@ class Reader:
         shard = self.shards[piece.shard]
         inline = shard.index.inline
         name, place = plan.owner(piece.row)
-        where = (name, int(positions[place]), str(shard.shard.path(max(piece.file, 0))), piece.offset)
+        where = (name, int(positions[place]), str(shard.path(max(piece.file, 0))), piece.offset)
         start = piece.start
         try:
             if piece.file == INLINE:
@@ -350,7 +362,7 @@ class Reader:
             try:
                 return [None if value is None else decode(value) for value in values]
             except CodecError:
-                pass  # once more, value by value, to say which one
+                pass  # decode again, value by value, to find out which one it was
         counts = [1] * len(keys) if field.counts is None else [max(count, 0) for count in field.counts]
         decoded = []
         at = 0
@@ -394,39 +406,44 @@ class Reader:
         )
 
     def _fail(self, plan: ReadPlan, extents: Extents, error: ExtentError, first: int, positions: I64) -> NoReturn:
-        """Say which sample and file an unreadable extent belongs to."""
+        """Raise the error of an extent of a plan, with the sample and the file that it belongs to."""
         name, place = plan.owner(first + error.row)
-        position = int(positions[place])
-        number, file = plan.files[extents.file_of(error.row)]
-        path, offset = str(self.shards[number].shard.path(file)), int(extents.offset[error.row])
+        shard, file = plan.files[extents.file_of(error.row)]
+        offset = int(extents.offset[error.row])
+        raise self._unreadable(error, name, int(positions[place]), shard, file, offset) from None
+
+    def _unreadable(
+        self, error: ExtentError, name: str, position: int, shard: int, file: int, offset: int
+    ) -> CorruptError | FormatError:
+        """Return the error for an extent that cannot be read."""
+        path = str(self.shards[shard].path(file))
         if error.reason == "checksum":
-            what = f"has the CRC-32 {error.found:08x} where {error.expected:08x} was written"
-            raise self._corrupt(what, name, position, path, offset, error.expected, error.found) from None
+            what = _differs(error.expected, error.found)
+            return self._corrupt(what, name, position, path, offset, error.expected, error.found)
         [key] = self.keys(np.array([position], np.int64))
         if error.reason == "shrunk":
             what = f"the file has shrunk from {error.expected} to {error.found} bytes since it was opened"
         else:
             what = f"sample {key!r}, field {name!r} ends at byte {error.expected} of a file of {error.found} bytes"
-        raise FormatError(
-            what,
-            file=path,
-            offset=offset,
-            hint="run `bushel verify` on the dataset",
-        ) from None
+        return FormatError(what, file=path, offset=offset, hint="run `bushel verify` on the dataset")
+
+
+def _differs(expected: int, found: int) -> str:
+    return f"has the CRC-32 {found:08x} where {expected:08x} was written"
 
 
 def _decoder(name: str, elements: Elements) -> Callable[[Any], Any]:
-    """What decodes the stored values of a codec, or only these elements of each."""
+    """Return the function that decodes stored values of a codec, or only these elements of each."""
     codec = get_codec(name)
     if elements is None:
         return codec.decode
     if codec.ranged is None:
-        raise TypeError(f"codec {name!r} decodes whole values only: ask for its field with True")
+        raise TypeError(f"codec {name!r} can only decode whole values: ask for the field with True")
     ranged = codec.ranged
     return lambda data: ranged.decode(data, elements)
 
 
 def _checked_unequally(groups: Sequence[Group], wanted: Iterable[str]) -> bool:
-    """Whether some shards know the checksums of a field and others do not: a batch of both would check neither."""
+    """Return whether only some shards have checksums of a field: a batch of both kinds would verify none."""
     columns = ([group.index.columns.get(name) for group in groups] for name in wanted)
     return any(len({column.crc32 is None for column in field if column is not None}) > 1 for field in columns)

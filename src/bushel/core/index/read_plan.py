@@ -1,10 +1,10 @@
-"""Planning of reads: which extents a batch of samples needs, and what comes back from them. Pure: no I/O."""
+"""Read plans: which extents a batch of samples needs, and which value each extent is. Pure: no I/O."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,23 +27,23 @@ __all__ = [
 ]
 
 Mask = Iterable[str] | Mapping[str, Any] | None
-"""Which fields to read: all, some names, or a mapping of names to True, False, or elements of a sequence or clip."""
+"""The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
 
 Elements = slice | npt.NDArray[np.int64] | None
-"""Which elements of a sequence field, or frames of a clip, to read; None for all."""
+"""The elements of a sequence field, or the frames of a clip, to read; None for all."""
 
 
 def normalise_mask(mask: Mask, known: Sequence[str], ranged: Iterable[str]) -> dict[str, Elements]:
-    """Check a mask against the fields that there are.
+    """Check a mask against the existing fields, and return the elements to read of each field in it.
 
     Args:
-        mask: As users give it.
-        known: The fields.
-        ranged: Those that elements can be asked of: sequence fields and clips.
+        mask: The mask, as a user gives it.
+        known: The existing fields.
+        ranged: The fields that can be read in part: sequence fields and clips.
 
     Raises:
-        KeyError: There is no such field.
-        TypeError: A value is neither a bool nor, for a ranged field, elements of it.
+        KeyError: A field is unknown.
+        TypeError: A value is neither a bool nor, for a field in `ranged`, a selection of elements.
     """
     if mask is None:
         return dict.fromkeys(known)
@@ -60,7 +60,7 @@ def normalise_mask(mask: Mask, known: Sequence[str], ranged: Iterable[str]) -> d
         if value is True:
             wanted[name] = None
         elif name not in lists:
-            raise TypeError(f"field {name!r} is no sequence and no clip: ask for it with True, not {value!r}")
+            raise TypeError(f"field {name!r} is neither a sequence nor a clip: ask for it with True, not {value!r}")
         elif isinstance(value, slice):
             wanted[name] = value
         elif isinstance(value, range):
@@ -78,22 +78,22 @@ def _element_numbers(name: str, value: object) -> npt.NDArray[np.int64]:
             f"elements of {name!r} are given as a slice, a range or a list of numbers, not {value!r}"
         ) from error
     except OverflowError as error:
-        raise IndexError(f"no sequence has as many elements as {value!r} asks for") from error
+        raise IndexError(f"{value!r} is out of range for any sequence") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An extent that is not read as it lies in a file: inline bytes, or a slice of a joined record.
+    """A value whose bytes are not one extent of a file: inline bytes, or a slice of a record that has to be joined.
 
     Attributes:
-        row: Its place in the plan's extents (where its length is -1).
+        row: Number of the value in the plan's extents, where its length is -1.
         shard: Number of the shard.
         file: Number of the file in the shard, or `INLINE`.
-        offset: Of the raw bytes.
-        length: Of the raw bytes.
-        start: Where the value begins in the joined payload, -1 if there is nothing to join.
-        size: Bytes of the value.
-        crc32: Of the value, or None.
+        offset: Offset of the raw bytes.
+        length: Length of the raw bytes.
+        start: Offset of the value in the joined payload; -1 if nothing has to be joined.
+        size: Length of the value in bytes.
+        crc32: CRC-32 of the value, or None.
     """
 
     row: int
@@ -108,14 +108,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class FieldPlan:
-    """Where one field's values are among the bytes that were read.
+    """The values of one field among the extents that are read.
 
     Attributes:
         name: The field.
-        first: Number of its first extent; extents of a field lie together.
-        codecs: The stored codec of each sample, or one for all.
-        counts: Number of elements of each sample for a sequence field, -1 where the sample lacks it, else None.
-        elements: What is to be decoded of each value: frames of a clip, which is read as a whole; None for all.
+        first: Number of its first extent. The extents of a field are adjacent.
+        codecs: The codec of each sample's stored bytes, or one for all.
+        counts: Number of elements of each sample, -1 if the sample lacks the field; None for a plain field.
+        elements: The frames to decode of each clip, which is read as a whole; None for all.
     """
 
     name: str
@@ -127,14 +127,14 @@ class FieldPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What to read for a batch of samples.
+    """The extents to read for a batch of samples.
 
     Attributes:
-        files: (shard number, file number) of the files that the extents count.
-        extents: All extents, field after field, sample after sample. They are in one piece, so that all are read
-            together, unless checksums are wanted and only some fields have them.
-        fields: One per field.
-        pieces: The few values that do not come straight from an extent.
+        files: (shard number, file number) of the files to which the extents refer.
+        extents: All extents, ordered by field, then by sample. They are one batch, so that all are read together,
+            unless checksums are verified and only some fields have them.
+        fields: The values of each field.
+        pieces: The values that are not one extent.
     """
 
     files: list[tuple[int, int]]
@@ -143,7 +143,7 @@ class ReadPlan:
     pieces: list[Piece]
 
     def owner(self, row: int) -> tuple[str, int]:
-        """The field and the place in the batch of the sample that an extent belongs to."""
+        """Return the field of an extent, and the place of its sample in the batch."""
         field = next(field for field in reversed(self.fields) if field.first <= row)
         place = row - field.first
         if field.counts is not None:
@@ -154,13 +154,13 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The samples of a batch that lie in one shard.
+    """The samples of a batch that are in one shard.
 
     Attributes:
-        number: The shard.
+        number: Number of the shard.
         index: Its table.
-        rows: int64[k], samples within the shard.
-        places: int64[k], their places in the batch, or None when it is the whole batch.
+        rows: int64[k], numbers of the samples within the shard.
+        places: int64[k], their places in the batch, or None if they are the whole batch.
     """
 
     number: int
@@ -168,41 +168,32 @@ class Group:
     rows: npt.NDArray[np.int64]
     places: npt.NDArray[np.int64] | None
 
+    def places_in(self, total: int) -> npt.NDArray[np.int64]:
+        """Return the places of the samples in the batch, which has `total` samples."""
+        return np.arange(total) if self.places is None else self.places
+
 
 def plan_read(groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, checksums: bool) -> ReadPlan:
     """Plan the read of a batch.
 
     Args:
         groups: The batch, by shard.
-        total: Samples in the batch.
+        total: Number of samples in the batch.
         wanted: The fields, from `normalise_mask`.
-        checksums: Whether to check CRCs where they are known.
+        checksums: Whether to verify checksums where they are known.
 
     Raises:
-        IndexError: A list of elements reaches beyond a sequence.
+        IndexError: An element number is out of range.
         FormatError: The table of a sequence field is damaged.
     """
-    files: dict[tuple[int, int], int] = {}
-    parts: list[Extents] = []
-    fields: list[FieldPlan] = []
-    pieces: list[Piece] = []
-    first = 0
+    plan = _Builder(groups, total, checksums=checksums)
     for name, elements in wanted.items():
-        columns = [group.index.columns.get(name) for group in groups]
-        if any(column is not None and column.starts is not None for column in columns):
-            part, counts = _sequence_extents(groups, columns, total, elements, files, first, pieces)
-        else:
-            part = _plain_extents(groups, columns, total, files, first, pieces, checksums=checksums)
-            counts = None
-        parts.append(part)
-        inside = elements if counts is None and any(columns) else None
-        fields.append(FieldPlan(name, first, _codecs(groups, columns, total), counts, inside))
-        first += len(part)
-    return ReadPlan(list(files), _join(parts, checksums=checksums), fields, pieces)
+        plan.add(name, elements)
+    return ReadPlan(list(plan.files), _join(plan.extents, checksums=checksums), plan.fields, plan.pieces)
 
 
 def stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArray[np.int64]:
-    """Stored bytes of one field in each sample of a batch: int64[total], `MISSING` where a sample lacks it.
+    """Return the stored bytes of one field in each sample of a batch: int64[total], `MISSING` if a sample lacks it.
 
     Raises:
         FormatError: The table of a sequence field is damaged.
@@ -212,7 +203,7 @@ def stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArra
         column = group.index.columns.get(name)
         if column is None:
             continue
-        places = group.places if group.places is not None else np.arange(total)
+        places = group.places_in(total)
         rows, counts = (group.rows, None) if column.starts is None else _element_rows(column, group, None)
         own = column.length[rows]
         if (fragments := column.fragments) is not None and len(fragments.rows):
@@ -227,88 +218,125 @@ def stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArra
     return lengths
 
 
-def _codecs(groups: Sequence[Group], columns: Sequence[Column | None], total: int) -> str | list[str]:
-    names = {column.codec for column in columns if column is not None}
+class _Builder:
+    """A read plan under construction, which grows field by field.
+
+    Attributes:
+        files: (shard number, file number) to the number by which extents refer to the file.
+        extents: The extents of each field.
+        fields: The values of each field.
+        pieces: The values that are not one extent.
+    """
+
+    def __init__(self, groups: Sequence[Group], total: int, *, checksums: bool) -> None:
+        self._groups, self._total, self._checksums = groups, total, checksums
+        self._rows = 0  # number of extents so far
+        self.files: dict[tuple[int, int], int] = {}
+        self.extents: list[Extents] = []
+        self.fields: list[FieldPlan] = []
+        self.pieces: list[Piece] = []
+
+    def add(self, name: str, elements: Elements) -> None:
+        """Plan the read of one field."""
+        columns = [group.index.columns.get(name) for group in self._groups]
+        present = [(group, column) for group, column in zip(self._groups, columns, strict=True) if column is not None]
+        counts = None
+        if any(column.starts is not None for _, column in present):
+            extents, counts = self._sequence(present, elements)
+        elif len(present) == len(self._groups) == 1 and present[0][1].plain:
+            extents = self._direct(*present[0])
+        else:
+            extents = self._plain(present)
+        inside = elements if counts is None and present else None
+        self.fields.append(FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside))
+        self.extents.append(extents)
+        self._rows += len(extents)
+
+    def _file(self, group: Group, column: Column) -> int:
+        return self.files.setdefault((group.number, column.file), len(self.files))
+
+    def _direct(self, group: Group, column: Column) -> Extents:
+        """Plan a plain field of samples of one shard."""
+        rows = group.rows
+        crc32 = column.crc32[rows] if self._checksums and column.crc32 is not None else None
+        return Extents(self._file(group, column), column.offset[rows], column.length[rows], crc32)
+
+    def _plain(self, present: Iterable[tuple[Group, Column]]) -> Extents:
+        extents = _missing(self._total)
+        known = [
+            self._put(extents, group, column, group.rows, group.places_in(self._total)) for group, column in present
+        ]
+        return extents if all(known) else replace(extents, crc32=None)
+
+    def _sequence(self, present: Iterable[tuple[Group, Column]], elements: Elements) -> tuple[Extents, list[int]]:
+        """Plan a sequence field. Returns also the number of elements of each sample."""
+        counts = np.full(self._total, -1, np.int64)
+        chosen = []
+        for group, column in present:
+            if column.starts is None:
+                continue
+            rows, own = _element_rows(column, group, elements)
+            if (column.length[rows] < 0).any():
+                raise _damaged(column, group)
+            places = group.places_in(self._total)
+            counts[places] = own
+            if column.absent is not None:
+                counts[places[column.absent[group.rows] & (own == 0)]] = -1
+            chosen.append((group, column, rows, places))
+        sizes = np.maximum(counts, 0)
+        first = np.cumsum(sizes) - sizes
+        extents = _missing(int(sizes.sum()))
+        known = []
+        for group, column, rows, places in chosen:
+            own = sizes[places]
+            at = np.arange(len(rows), dtype=np.int64) + np.repeat(first[places] - (np.cumsum(own) - own), own)
+            known.append(self._put(extents, group, column, rows, at))
+        return (extents if all(known) else replace(extents, crc32=None)), counts.tolist()
+
+    def _put(
+        self, extents: Extents, group: Group, column: Column, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64]
+    ) -> bool:
+        """Fill in the extents of a column's rows at the numbers `at`, and return whether their checksums are known."""
+        special: dict[int, tuple[int, int]] = {}
+        if column.file == INLINE:
+            length = column.length[rows].tolist()
+            special = {number: (-1, size) for number, size in enumerate(length) if size >= 0}
+        else:
+            extents.file[at] = self._file(group, column)  # type: ignore[index] # `_missing` makes an array
+            extents.offset[at] = column.offset[rows]
+            extents.length[at] = column.length[rows]
+            if column.crc32 is not None and extents.crc32 is not None:
+                extents.crc32[at] = column.crc32[rows]
+            if (fragments := column.fragments) is not None and len(fragments.rows):
+                found = np.searchsorted(fragments.rows, rows)
+                found[found == len(fragments.rows)] = 0
+                for number in np.flatnonzero(fragments.rows[found] == rows).tolist():
+                    special[number] = (int(fragments.start[found[number]]), int(fragments.length[found[number]]))
+        for number, (start, size) in special.items():
+            row, place = int(rows[number]), int(at[number])
+            extents.length[place] = MISSING
+            crc32 = None if column.crc32 is None else int(column.crc32[row])
+            raw = (int(column.offset[row]), int(column.length[row]))
+            self.pieces.append(Piece(self._rows + place, group.number, column.file, *raw, start, size, crc32))
+        return column.crc32 is not None
+
+
+def _missing(size: int) -> Extents:
+    """Return extents to fill in. All are missing at first."""
+    return Extents(
+        np.zeros(size, np.int32), np.zeros(size, np.int64), np.full(size, MISSING, np.int64), np.zeros(size, np.uint32)
+    )
+
+
+def _codecs(present: Sequence[tuple[Group, Column]], total: int) -> str | list[str]:
+    names = {column.codec for _, column in present}
     if len(names) <= 1:
         return names.pop() if names else "bytes"
     codecs = ["bytes"] * total
-    for group, column in zip(groups, columns, strict=True):
-        if column is not None and group.places is not None:
-            for place in group.places.tolist():
-                codecs[place] = column.codec
+    for group, column in present:
+        for place in group.places_in(total).tolist():
+            codecs[place] = column.codec
     return codecs
-
-
-def _plain_extents(
-    groups: Sequence[Group],
-    columns: Sequence[Column | None],
-    total: int,
-    files: dict[tuple[int, int], int],
-    first: int,
-    pieces: list[Piece],
-    *,
-    checksums: bool,
-) -> Extents:
-    if len(groups) == 1 and (column := columns[0]) is not None and column.file != INLINE and column.fragments is None:
-        rows = groups[0].rows
-        file = files.setdefault((groups[0].number, column.file), len(files))
-        crc32 = column.crc32[rows] if checksums and column.crc32 is not None else None
-        return Extents(file, column.offset[rows], column.length[rows], crc32)
-    file_of = np.zeros(total, np.int32)
-    offset = np.zeros(total, np.int64)
-    length = np.full(total, MISSING, np.int64)
-    crc32 = np.zeros(total, np.uint32)
-    checked = True
-    for group, column in zip(groups, columns, strict=True):
-        if column is None:
-            continue
-        places = group.places if group.places is not None else np.arange(total)
-        _place(group, column, group.rows, places, file_of, offset, length, crc32, files, first, pieces)
-        checked &= column.crc32 is not None
-    return Extents(file_of, offset, length, crc32 if checked else None)
-
-
-def _sequence_extents(
-    groups: Sequence[Group],
-    columns: Sequence[Column | None],
-    total: int,
-    elements: Elements,
-    files: dict[tuple[int, int], int],
-    first: int,
-    pieces: list[Piece],
-) -> tuple[Extents, list[int]]:
-    counts = np.full(total, -1, np.int64)
-    chosen: list[npt.NDArray[np.int64]] = []
-    for group, column in zip(groups, columns, strict=True):
-        places = group.places if group.places is not None else np.arange(total)
-        if column is None or column.starts is None:
-            chosen.append(np.zeros(0, np.int64))
-            continue
-        rows, own = _element_rows(column, group, elements)
-        if (column.length[rows] < 0).any():
-            raise _damaged(column, group)
-        chosen.append(rows)
-        counts[places] = own
-        if column.absent is not None:
-            counts[places[column.absent[group.rows] & (own == 0)]] = -1
-    extent_counts = np.maximum(counts, 0)
-    starts = np.cumsum(extent_counts) - extent_counts
-    size = int(extent_counts.sum())
-    file_of = np.zeros(size, np.int32)
-    offset = np.zeros(size, np.int64)
-    length = np.full(size, MISSING, np.int64)
-    crc32 = np.zeros(size, np.uint32)
-    checked = True
-    for group, column, rows in zip(groups, columns, chosen, strict=True):
-        if column is None or column.starts is None:
-            continue
-        places = group.places if group.places is not None else np.arange(total)
-        own = extent_counts[places]
-        ends = np.cumsum(own)
-        at = np.arange(len(rows), dtype=np.int64) + np.repeat(starts[places] - (ends - own), own)
-        _place(group, column, rows, at, file_of, offset, length, crc32, files, first, pieces)
-        checked &= column.crc32 is not None
-    return Extents(file_of, offset, length, crc32 if checked else None), counts.tolist()
 
 
 def _element_rows(
@@ -343,46 +371,10 @@ def _element_rows(
 def _damaged(column: Column, group: Group) -> Exception:
     file = None if column.file == INLINE else group.index.files[column.file].name
     return FormatError(
-        f"field {column.field.name!r}: the borders of its sequences are not in order, or elements are missing",
+        f"field {column.field.name!r}: the offsets of its sequences are not ascending, or elements are missing",
         file=file,
         hint="the index is damaged: run `bushel index` on the dataset",
     )
-
-
-def _place(
-    group: Group,
-    column: Column,
-    rows: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
-    file_of: npt.NDArray[np.int32],
-    offset: npt.NDArray[np.int64],
-    length: npt.NDArray[np.int64],
-    crc32: npt.NDArray[np.uint32],
-    files: dict[tuple[int, int], int],
-    first: int,
-    pieces: list[Piece],
-) -> None:
-    """Put the extents of a column's rows at their places; what cannot be read straight goes to `pieces`."""
-    special: dict[int, tuple[int, int]] = {}
-    if column.file == INLINE:
-        special = {at: (-1, int(column.length[row])) for at, row in enumerate(rows.tolist()) if column.length[row] >= 0}
-    else:
-        file_of[places] = files.setdefault((group.number, column.file), len(files))
-        offset[places] = column.offset[rows]
-        length[places] = column.length[rows]
-        if column.crc32 is not None:
-            crc32[places] = column.crc32[rows]
-        if (fragments := column.fragments) is not None and len(fragments.rows):
-            found = np.searchsorted(fragments.rows, rows)
-            found[found == len(fragments.rows)] = 0
-            for at in np.flatnonzero(fragments.rows[found] == rows).tolist():
-                special[at] = (int(fragments.start[found[at]]), int(fragments.length[found[at]]))
-    for at, (start, size) in special.items():
-        row, place = int(rows[at]), int(places[at])
-        length[place] = MISSING
-        crc = None if column.crc32 is None else int(column.crc32[row])
-        where = (int(column.offset[row]), int(column.length[row]))
-        pieces.append(Piece(first + place, group.number, column.file, *where, start, size, crc))
 
 
 def _join(parts: list[Extents], *, checksums: bool) -> list[Extents]:

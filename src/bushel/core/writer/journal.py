@@ -18,7 +18,7 @@ from typing import Any
 
 import msgpack
 
-from bushel.core.index.table import IndexBuilder
+from bushel.core.index.builders import IndexBuilder
 from bushel.errors import naming
 from bushel.kernels import crc32
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bushel.containers.base import Column, Container, Layout, Shard, ShardWriter, Stored, WriteOptions
-from bushel.core.dataset.segment_scan import NO_SEGMENTS, with_more_segments
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.builders import ColumnBuilder, IndexBuilder
+from bushel.core.index.segment_scan import NO_SEGMENTS, with_segments
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
-from bushel.core.index.table import ColumnBuilder, FileStamp, IndexBuilder, Segments
+from bushel.core.index.table import FileStamp, Segments
 from bushel.core.writer.journal import Journal, Kept, read_journal
 from bushel.errors import StateError
 from bushel.spec import format_spec, parse_spec
@@ -173,7 +174,8 @@ class ShardInProgress:
             self.checkpoint()
             names = list(self._writer.finish())
             stamps = [FileStamp(name, *stat) for name, stat in zip(names, self._staging.seal(names), strict=True)]
-            index = with_more_segments(self._builder.build(stamps), self._staging.place, self._segments)
+            staged_files = [self._staging.place / name for name in names]
+            index = with_segments(self._builder.build(stamps), staged_files.__getitem__, self._segments)
             sidecar = _sidecar_name(self.shard)
             save_index(index, self._staging.place / sidecar, sync=self._staging.sync)
             self._journal.commit([*names, sidecar], sync=self._staging.sync)

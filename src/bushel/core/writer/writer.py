@@ -14,16 +14,14 @@ from bushel.codecs import get_codec
 from bushel.containers import containers
 from bushel.containers.base import Layout, ReadOptions, Stored, WriteOptions
 from bushel.core.dataset.discovery import find
-from bushel.core.dataset.key_lookup import KeyTable
-from bushel.core.dataset.load_index import open_shards, write_manifest
-from bushel.core.dataset.shards import OpenShard
-from bushel.core.sizes import parse_bytes
+from bushel.core.dataset.shards import OpenShard, open_shards, write_manifest
+from bushel.core.index.key_lookup import KeyTable
 from bushel.core.writer.output_paths import check_place, choose_container, finds
 from bushel.core.writer.shard_upload import Uploads
 from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.errors import SpecError, StateError, UnsupportedError, is_out_of_room, noted_in
 from bushel.spec import KEY, Field, format_spec, parse_spec
-from bushel.storage import as_path, is_object, leave_workplace, workplace
+from bushel.storage import as_path, is_object, leave_workplace, parse_bytes, workplace
 
 __all__ = ["Writer"]
 
@@ -311,7 +309,8 @@ class Writer:
                 raise FileExistsError(f"{self._target} is a {other.name} dataset: write to another folder")
         if not finds(self._container, self._target):
             return []
-        return open_shards(find([self._target], self._container.name), ReadOptions(checksums=True), "auto")
+        found = find([self._target], self._container.name)
+        return open_shards(found.container, found.shards, ReadOptions(checksums=True), "auto")
 
     def _agree(self, layout: Layout) -> None:
         """Make sure that new samples are stored as those that are there.

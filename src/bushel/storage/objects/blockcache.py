@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bushel.core.sizes import parse_bytes
 from bushel.kernels import crc32
+from bushel.storage.notation import parse_bytes
 
 __all__ = ["BLOCK", "BlockCache", "cache_of_environment"]
 

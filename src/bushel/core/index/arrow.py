@@ -1,4 +1,4 @@
-"""The index as an Arrow table, for DuckDB, polars and whatever else queries such tables. Needs the extra `arrow`."""
+"""Export of the index as an Arrow table, for DuckDB, polars and others. Needs the extra `arrow`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.shards import OpenShard
-from bushel.core.index.table import INLINE, MISSING, Column, Keys
+from bushel.core.index.table import INLINE, MISSING, Column, IndexedShard, Keys
 from bushel.spec import KEY
 
 __all__ = ["index_table"]
 
 
-def index_table(shards: Sequence[OpenShard], names: Sequence[str], positions: Any) -> Any:
-    """The index of some samples as a table; `Dataset.to_arrow` says what is in it.
+def index_table(shards: Sequence[IndexedShard], names: Sequence[str], positions: Any) -> Any:
+    """Return the index of some samples as a table, whose columns `Dataset.to_arrow` describes.
 
     Args:
-        shards: The shards.
-        names: Fields that become columns.
-        positions: range or int64[n], the samples, counted over all shards.
+        shards: All shards of the dataset.
+        names: The fields that become columns.
+        positions: range or int64[n], the positions of the samples in the whole dataset.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -52,17 +51,17 @@ def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
     array = pa.LargeStringArray.from_buffers(samples, offsets, text)
     try:
         array.validate(full=True)
-    except pa.ArrowInvalid:  # keys of a tar whose names are no UTF-8
+    except pa.ArrowInvalid:  # keys of a tar whose names are not UTF-8
         taken = keys.take(np.arange(samples, dtype=np.int64))
         return pa.array([key.encode("utf-8", "replace").decode() for key in taken], pa.large_string())
     return array
 
 
-def _column(pa: Any, shard: OpenShard, column: Column) -> Any:
-    """Of a plain field a struct for each sample, of a sequence a list of them."""
+def _column(pa: Any, shard: IndexedShard, column: Column) -> Any:
+    """Return a struct per sample for a plain field, and a list of structs per sample for a sequence field."""
     rows = column.rows
     missing: npt.NDArray[np.bool_] = column.length == MISSING
-    file = None if column.file == INLINE else str(shard.shard.path(column.file))
+    file = None if column.file == INLINE else str(shard.path(column.file))
     crc32 = pa.nulls(rows, pa.uint32()) if column.crc32 is None else pa.array(np.ascontiguousarray(column.crc32))
     struct = pa.StructArray.from_arrays(
         [

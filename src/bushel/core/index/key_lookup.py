@@ -1,4 +1,4 @@
-"""Finding samples by key over all shards of a dataset, without a dict of all keys."""
+"""Key lookup over all shards of a dataset, without a dict of all keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.table import IndexedShard
 from bushel.kernels import hash_keys
 
 __all__ = ["KeyTable", "KeyView"]
@@ -20,25 +20,25 @@ _CHUNK = 1024
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """Hashes of all keys, in ascending order, and whose they are: 16 bytes a sample.
+    """Hashes of all keys in ascending order, and the position of each: 16 bytes per sample.
 
-    Samples without keys of their own need no table: their key is their position.
+    Samples without keys of their own are not in the table; their key is their position.
 
     Attributes:
         shards: The dataset's shards.
         starts: int64[shards + 1], position of each shard's first sample.
         hashes: uint64[keyed samples], ascending.
-        positions: int64[keyed samples], whose hash it is; ascending where hashes are equal.
+        positions: int64[keyed samples], the position of each hash's sample; ascending where hashes are equal.
     """
 
-    shards: Sequence[OpenShard]
+    shards: Sequence[IndexedShard]
     starts: npt.NDArray[np.int64]
     hashes: npt.NDArray[np.uint64]
     positions: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, shards: Sequence[OpenShard]) -> KeyTable:
-        """Make the table; with one shard it is the shard's own, mapped from its sidecar."""
+    def of(cls, shards: Sequence[IndexedShard]) -> KeyTable:
+        """Return the table of these shards. A single shard's own table is used without a copy."""
         starts = np.zeros(len(shards) + 1, np.int64)
         np.cumsum([shard.samples for shard in shards], out=starts[1:])
         keyed = [
@@ -56,7 +56,7 @@ class KeyTable:
         return cls(shards, starts, hashes[order], np.concatenate([positions for _, positions in tables])[order])
 
     def find(self, key: str) -> Iterator[int]:
-        """Positions of the samples with this key, in ascending order."""
+        """Yield the positions of the samples with this key, in ascending order."""
         own = None
         if len(key) < 19 and key.isdecimal() and key.isascii() and str(int(key)) == key:
             position = int(key)
@@ -72,18 +72,18 @@ class KeyTable:
             yield own
 
     def _keyed(self, key: str) -> Iterator[int]:
-        """Positions of the samples that have this key of their own."""
+        """Yield the positions of the samples that have this key of their own."""
         try:
             encoded = key.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            return  # half of a surrogate pair is in no stored key
+            return  # no stored key contains half of a surrogate pair
         [wanted] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
         at = int(np.searchsorted(self.hashes, wanted))
         while at < len(self.hashes) and self.hashes[at] == wanted:
             position = int(self.positions[at])
             at += 1
             if not 0 <= position < self.starts[-1]:
-                continue  # a damaged table: what it points to would be compared with the key, were it there
+                continue  # a damaged table points outside the dataset
             shard = int(np.searchsorted(self.starts, position, side="right")) - 1
             keys = self.shards[shard].index.keys
             if keys is not None and keys[position - int(self.starts[shard])] == key:
@@ -91,7 +91,7 @@ class KeyTable:
 
 
 class KeyView(Sequence[str]):
-    """The keys of a dataset in order: a sequence that holds none of them."""
+    """The keys of a dataset in order, as a sequence that reads them when they are asked for."""
 
     def __init__(self, length: int, take: Callable[[npt.NDArray[np.int64]], list[str]]) -> None:
         self._length, self._take = length, take

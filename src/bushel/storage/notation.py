@@ -1,4 +1,4 @@
-"""Brace patterns, in which names of shards are written: `train-{000..146}.tar`."""
+"""Notation of names and sizes: brace patterns such as `train-{000..146}.tar`, and sizes such as `1GB`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-__all__ = ["expand_braces"]
+__all__ = ["expand_braces", "parse_bytes"]
 
 _NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
 _RANGE_ONLY = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?\s*", re.IGNORECASE)
 _LARGEST = 10_000_000
 """Largest number of names that one pattern may expand to."""
+
+
+def parse_bytes(size: int | str) -> int:
+    """Return a number of bytes that is written as `500MB`, `1GB` (10**9 bytes), `1GiB` (2**30 bytes) or as a number.
+
+    Raises:
+        ValueError: `size` is malformed.
+    """
+    if isinstance(size, int):
+        return size
+    match = _SIZE.fullmatch(size)
+    if match is None:
+        raise ValueError(f"invalid size {size!r}: write 500MB, 1GiB or a number of bytes")
+    base = 1024 if match[3] else 1000
+    return int(float(match[1]) * base ** " kMGT".upper().index(match[2].upper() or " "))
 
 
 def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:

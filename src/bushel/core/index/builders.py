@@ -1,0 +1,203 @@
+"""Builders: the table of a shard while the shard is being written, row by row."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bushel.core.index.table import MISSING, Column, FileStamp, Fragments, Keys, ShardIndex
+from bushel.spec import Field
+
+__all__ = ["ColumnBuilder", "IndexBuilder"]
+
+
+class ColumnBuilder:
+    """A column under construction. It grows row by row, and its last rows can be removed again."""
+
+    __slots__ = ("absent", "codec", "crc32", "field", "file", "length", "offset", "starts")
+
+    def __init__(self, field: Field, codec: str, file: int) -> None:
+        self.field, self.codec, self.file = field, codec, file
+        self.offset, self.length, self.crc32 = array("q"), array("q"), array("I")
+        self.starts = array("q", [0]) if field.sequence else None
+        self.absent = array("b") if field.sequence else None
+
+    def add(self, offset: int, length: int, crc32: int) -> None:
+        """Add one extent: the field's value, or the next element of its list."""
+        self.offset.append(offset)
+        self.length.append(length)
+        self.crc32.append(crc32)
+
+    def close_sample(self, samples: int) -> None:
+        """Complete sample number `samples`: a plain field that was not added is missing."""
+        if self.starts is not None and self.absent is not None:
+            if len(self.absent) <= samples:
+                self.absent.append(0)
+            self.starts.append(len(self.offset))
+        elif len(self.offset) <= samples:
+            self.add(0, MISSING, 0)
+
+    def mark_absent(self) -> None:
+        """Mark this sequence field as missing in the sample being added. An empty list is not missing."""
+        if self.absent is not None:
+            self.absent.append(1)
+
+    def truncate(self, samples: int) -> None:
+        """Truncate to the first `samples` samples."""
+        rows = samples if self.starts is None else self.starts[samples]
+        for values in (self.offset, self.length, self.crc32):
+            del values[rows:]
+        if self.starts is not None and self.absent is not None:
+            del self.starts[samples + 1 :], self.absent[samples:]
+
+    def load(self, column: Column) -> None:
+        """Add the rows of a finished column."""
+        self.offset.frombytes(column.offset.tobytes())
+        self.length.frombytes(column.length.tobytes())
+        self.crc32.frombytes((np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32).tobytes())
+        if self.starts is not None and self.absent is not None and column.starts is not None:
+            self.starts.frombytes(column.starts[1:].tobytes())
+            samples = len(column.starts) - 1
+            absent = np.zeros(samples, np.bool_) if column.absent is None else column.absent
+            self.absent.frombytes(absent.astype(np.int8).tobytes())
+
+    def miss(self, samples: int) -> None:
+        """Add samples that lack this field."""
+        for sample in range(samples):
+            self.mark_absent()
+            self.close_sample(sample)
+
+    def since(self, samples: int) -> dict[str, bytes]:
+        """Return the rows that were added after the first `samples` samples, for `extend`."""
+        rows = samples if self.starts is None else self.starts[samples]
+        parts = {"offset": self.offset[rows:], "length": self.length[rows:], "crc32": self.crc32[rows:]}
+        if self.starts is not None and self.absent is not None:
+            parts |= {"starts": self.starts[samples + 1 :], "absent": self.absent[samples:]}
+        return {name: part.tobytes() for name, part in parts.items()}
+
+    def extend(self, parts: Mapping[str, bytes]) -> None:
+        """Add the rows that `since` returned."""
+        for name, part in parts.items():
+            getattr(self, name).frombytes(part)
+
+    def build(self) -> Column:
+        """Return the finished column."""
+        absent = None if self.absent is None else np.array(self.absent, np.bool_)
+        return Column(
+            self.field,
+            self.codec,
+            self.file,
+            np.array(self.offset, np.int64),
+            np.array(self.length, np.int64),
+            np.array(self.crc32, np.uint32),
+            None if self.starts is None else np.array(self.starts, np.int64),
+            absent if absent is not None and absent.any() else None,
+        )
+
+
+class IndexBuilder:
+    """The table of a shard under construction.
+
+    Attributes:
+        container: Name of the container.
+        columns: One builder per field.
+        samples: Number of complete samples.
+        fragments: Rows stored in pieces, per field: (row, start, length).
+    """
+
+    def __init__(self, container: str, columns: Iterable[ColumnBuilder], *, keyed: bool) -> None:
+        self.container = container
+        self.columns = {column.field.name: column for column in columns}
+        self.samples = 0
+        self.fragments: dict[str, list[tuple[int, int, int]]] = {}
+        self._text = bytearray()
+        self._ends = array("q", [0]) if keyed else None
+
+    @property
+    def keyed(self) -> bool:
+        """Whether samples carry keys of their own."""
+        return self._ends is not None
+
+    def key_text(self, first: int, last: int) -> tuple[bytes, array[int]]:
+        """Return the UTF-8 of the keys of samples `first` to `last`, and their end offsets relative to `first`."""
+        if self._ends is None:
+            return b"", array("q")
+        start = self._ends[first]
+        ends = array("q", [end - start for end in self._ends[first + 1 : last + 1]])
+        return bytes(self._text[start : self._ends[last]]), ends
+
+    def close_sample(self, key: str | None) -> None:
+        """Complete a sample whose extents have been added to the columns."""
+        for column in self.columns.values():
+            column.close_sample(self.samples)
+        if self._ends is not None:
+            self._text += (key or "").encode("utf-8", "surrogateescape")
+            self._ends.append(len(self._text))
+        self.samples += 1
+
+    def truncate(self, samples: int) -> None:
+        """Truncate to the first `samples` samples and drop an unfinished one."""
+        for name, column in self.columns.items():
+            column.truncate(samples)
+            self.fragments[name] = [row for row in self.fragments.get(name, ()) if row[0] < len(column.offset)]
+        if self._ends is not None:
+            del self._ends[samples + 1 :]
+            del self._text[self._ends[samples] :]
+        self.samples = samples
+
+    def load(self, index: ShardIndex) -> None:
+        """Add the rows of a finished table, whose columns must have checksums."""
+        for name, builder in self.columns.items():
+            if (column := index.columns.get(name)) is None:
+                builder.miss(index.samples)
+            else:
+                builder.load(column)
+                if (pieces := column.fragments) is not None:
+                    rows = zip(pieces.rows.tolist(), pieces.start.tolist(), pieces.length.tolist(), strict=True)
+                    self.fragments[name] = list(rows)
+        if self._ends is not None and index.keys is not None:
+            self._text += index.keys.text.tobytes()
+            self._ends.frombytes(index.keys.offsets[1:].tobytes())
+        self.samples = index.samples
+
+    def since(self, samples: int) -> dict[str, Any]:
+        """Return the rows that were added after the first `samples` samples, as values that msgpack can store."""
+        text, ends = self.key_text(samples, self.samples)
+        return {
+            "samples": self.samples,
+            "columns": {name: column.since(samples) for name, column in self.columns.items()},
+            "fragments": self.fragments,
+            "text": text,
+            "ends": ends.tobytes(),
+        }
+
+    def extend(self, part: Mapping[str, Any]) -> None:
+        """Add the rows that `since` returned."""
+        for name, column in part["columns"].items():
+            self.columns[name].extend(column)
+        self.fragments = {name: [(a, b, c) for a, b, c in rows] for name, rows in part["fragments"].items()}
+        if self._ends is not None:
+            start = len(self._text)
+            self._ends.extend(start + end for end in array("q", part["ends"]))
+            self._text += part["text"]
+        self.samples = part["samples"]
+
+    def build(self, files: Sequence[FileStamp], inline: bytes | None = None) -> ShardIndex:
+        """Return the finished table of the shard, given the shard's files as they are now."""
+        columns = {}
+        for name, builder in self.columns.items():
+            column = builder.build()
+            if rows := self.fragments.get(name):
+                column = replace(
+                    column, fragments=Fragments(*(np.array(part, np.int64) for part in zip(*rows, strict=True)))
+                )
+            columns[name] = column
+        keys = None
+        if self._ends is not None:
+            keys = Keys.build(np.frombuffer(bytes(self._text), np.uint8), np.array(self._ends, np.int64))
+        data = None if inline is None else np.frombuffer(inline, np.uint8)
+        return ShardIndex(self.samples, tuple(files), columns, self.container, keys, data)
