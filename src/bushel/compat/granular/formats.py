@@ -38,7 +38,7 @@ def of_generation(decode: Callable[..., Any] | None, stored: str) -> Callable[..
 
 
 def stored_bytes(key: str, kind: str, encode: Callable[..., Any] | None, value: Any) -> bytes:
-    """Return an encoded value. What the encoder raises gets a note that names the key."""
+    """Return an encoded value. An error of the encoder gets a note that names the key."""
     if encode is not None:
         try:
             value = encode(value)

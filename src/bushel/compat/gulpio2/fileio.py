@@ -286,7 +286,7 @@ class GulpChunk:
             self.meta_dict.clear()
         self._save()
         if flag == "wb":
-            path.unlink(missing_ok=True)  # readers of the old file can go on
+            path.unlink(missing_ok=True)  # readers of the old file can continue
         self.fp = sink = Sink(path, path.stat().st_size if path.exists() else 0)
         try:
             yield

@@ -73,7 +73,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 class DataLoader:
-    """Batches of a dataset, made ahead in `num_workers` threads; with 0, in the caller's thread."""
+    """Batches of a dataset, prefetched by `num_workers` threads; with 0, made in the caller's thread."""
 
     def __init__(
         self,

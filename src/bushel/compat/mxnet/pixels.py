@@ -67,7 +67,7 @@ def _luma(data: Buffer) -> Array | None:
         with Image.open(io.BytesIO(data), formats=["JPEG"]) as image:
             image.draft("L", None)
             return np.array(image if image.mode == "L" else image.convert("L"))
-    except Exception:  # whatever Pillow raises: the kernel tells what is wrong
+    except Exception:  # Pillow raises many kinds of errors; the kernel reports this one
         return None
 
 

@@ -61,7 +61,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "phase": {"choices": ("training", "validation", "testing"), "help": "the subset [training]"},
     "root_path": {"dest": "root_folder", "metavar": "DIR", "help": "folder that the paths are relative to [here]"},
 }
-"""Options by their usual names. Those without a default have that of the adapter's parameter."""
+"""Options by name. An option without a default has the default of the adapter's parameter."""
 
 
 @dataclass(frozen=True, slots=True)

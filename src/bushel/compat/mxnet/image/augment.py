@@ -116,33 +116,27 @@ class RandomOrderAug(SequentialAug):
 
 
 @dataclass(eq=False)
-class ResizeAug(Augmenter):
-    """Resize the shorter edge to `size`."""
-
-    size: int
+class _Sized(Augmenter):
+    size: Any
     interp: int = CUBIC
+
+
+class ResizeAug(_Sized):
+    """Resize the shorter edge to `size`."""
 
     def __call__(self, src: Array) -> Array:
         return resize_short(src, self.size, self.interp)
 
 
-@dataclass(eq=False)
-class ForceResizeAug(Augmenter):
+class ForceResizeAug(_Sized):
     """Resize to (width, height)."""
-
-    size: tuple[int, int]
-    interp: int = CUBIC
 
     def __call__(self, src: Array) -> Array:
         return imresize(src, *self.size, interp=self.interp)
 
 
-@dataclass(eq=False)
-class RandomCropAug(Augmenter):
+class RandomCropAug(_Sized):
     """`random_crop` to (width, height)."""
-
-    size: tuple[int, int]
-    interp: int = CUBIC
 
     def __call__(self, src: Array) -> Array:
         return random_crop(src, self.size, self.interp)[0]
@@ -161,12 +155,8 @@ class RandomSizedCropAug(Augmenter):
         return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
 
 
-@dataclass(eq=False)
-class CenterCropAug(Augmenter):
+class CenterCropAug(_Sized):
     """`center_crop` to (width, height)."""
-
-    size: tuple[int, int]
-    interp: int = CUBIC
 
     def __call__(self, src: Array) -> Array:
         return center_crop(src, self.size, self.interp)[0]
