@@ -1,4 +1,4 @@
-"""Datapoints that the tests write, and small classes that processes can find."""
+"""Datapoints for the tests, and small classes at the top of a module, which pickle."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def label(datapoint: dict[str, Any], seed: Any) -> dict[str, Any]:
 
 
 def fail_at_three(datapoint: dict[str, Any], seed: Any) -> dict[str, Any]:
-    """A function that does not like one datapoint."""
+    """Fail for one datapoint."""
     if datapoint["foo"] == 3:
         raise ZeroDivisionError("three")
     return datapoint
 
 
 class Elements:
-    """A path of another file system, held in memory, with nothing but what Granular asks for.
+    """A path of another file system, held in memory, with only the methods that Granular needs.
 
     Attributes:
         read: Names of the files that were read, once for each read.

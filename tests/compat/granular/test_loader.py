@@ -14,7 +14,7 @@ from bushel.compat.granular.sources import permutation
 
 
 class Numbers:
-    """A source that counts what is asked of it."""
+    """A source that counts its requests."""
 
     def __init__(self, length: int) -> None:
         self.length = length

@@ -1,4 +1,4 @@
-"""What there is, and what importing it costs."""
+"""Public names, and the cost of importing them."""
 
 import inspect
 import subprocess

@@ -151,7 +151,7 @@ def test_without_cache_index_the_table_is_mapped(tmp_path: Path) -> None:
 
 
 def large(folder: Any, decoders: Any = None, **options: Any) -> granular.DatasetReader:
-    """A reader of a dataset whose frames are too large to be kept in memory unasked."""
+    """A reader of a dataset whose frames are too large to be kept in memory by default."""
     if not folder.exists():
         with granular.DatasetWriter(folder, {"frames": "bytes[]", "label": "int"}, granular.encoders) as writer:
             for number in range(3):

@@ -1,4 +1,4 @@
-"""The eight adapters: ids, metadata, frames, label numbers; and what GulpIO2 gets wrong."""
+"""The eight adapters: ids, metadata, frames, label numbers; and bugs of GulpIO2 that Bushel does not have."""
 
 import gzip
 import json

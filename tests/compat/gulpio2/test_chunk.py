@@ -1,4 +1,4 @@
-"""Writing: bytes of the format, serializers, appending, and what an exception leaves."""
+"""Writing: bytes of the format, serializers, appending, and files after an exception."""
 
 import io
 import json
@@ -209,7 +209,7 @@ def test_serializers(tmp_path: Path, serializer: AbstractSerializer) -> None:
 
 
 def test_pickles_of_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The original's class is in its pickles; it need not be installed to read them, nor to read ours."""
+    """Pickles of the original name its class. Neither package is needed to read the pickles of the other."""
 
     class Info(NamedTuple):
         loc: int

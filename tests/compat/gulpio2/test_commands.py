@@ -1,4 +1,4 @@
-"""The ten commands: what they write, options and spellings, and the scripts of `gulp2_register_adapter`."""
+"""The ten commands: output, options and spellings, and the scripts of `gulp2_register_adapter`."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What the first GulpIO had: datasets, loader, samplers and transforms."""
+"""The first GulpIO's datasets, loader, samplers and transforms."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Reading: directories and chunks, by id, in parts, in colour spaces, by threads, and when something is wrong."""
+"""Reading: directories and chunks, by id, in parts, in colour spaces, by threads, and errors."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The examples of GulpIO2's documentation, with another import; docs/compat-gulpio2.md lists what was changed."""
+"""The examples of GulpIO2's documentation, with another import; docs/compat-gulpio2.md lists the changes."""
 
 import inspect
 import json
@@ -18,7 +18,7 @@ from bushel.compat.gulpio2 import ChunkWriter, GulpChunk, GulpDirectory, GulpIng
 
 @pytest.fixture
 def gulps(tmp_path: Path) -> str:
-    """What the document calls /tmp/something_something_gulps."""
+    """The folder that the document calls /tmp/something_something_gulps."""
     items = [
         (id_, {"label": "something something", "id": id_}, [frame(id_ + k) for k in range(12)])
         for id_ in (702766, 803959, 803957)
@@ -115,7 +115,7 @@ class GulpImageDataset:
 
 @pytest.mark.parametrize("package", ["torch", "gulpio"])
 def test_loading_data(tmp_path: Path, package: str) -> None:
-    """With torch's DataLoader and with that of the first GulpIO, whose transforms take the place of torchvision's."""
+    """With torch's DataLoader and the first GulpIO's, and the first GulpIO's transforms instead of torchvision's."""
     from bushel.compat.gulpio2.transforms import CenterCrop, Compose, Normalize, Scale
 
     if package == "torch":
@@ -193,7 +193,7 @@ def test_api() -> None:
 
 
 def test_installation() -> None:
-    """`pip install bushel` is enough: the command is there, and no package of the original's is imported."""
+    """`pip install bushel` is enough: the command exists, and no dependency of the original is imported."""
     scripts = {script.name: script.value for script in distribution("bushel").entry_points}
     assert scripts["bushel"] == "bushel.cli:main"
     code = (

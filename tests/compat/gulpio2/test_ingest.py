@@ -1,4 +1,4 @@
-"""GulpIngestor and ChunkWriter: the chunks, several processes, and what fails."""
+"""GulpIngestor and ChunkWriter: chunks, several processes, and failures."""
 
 from pathlib import Path
 

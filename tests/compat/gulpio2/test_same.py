@@ -86,7 +86,7 @@ def test_adapters(tmp_path: Path) -> None:
 
 
 def test_golden_pixels_are_those_of_the_original(golden: Path) -> None:
-    """`jpeg_bytes_to_img` decodes to the same pixels: GulpIO2 says their digests here and now."""
+    """`jpeg_bytes_to_img` decodes to the same pixels: GulpIO2 prints their digests during the test."""
     code = (
         "import hashlib, sys\nfrom {} import GulpDirectory\n"
         "for chunk in GulpDirectory(sys.argv[1]):\n    for frames, meta in chunk:\n"

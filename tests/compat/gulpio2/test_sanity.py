@@ -1,4 +1,4 @@
-"""The sanity check: what its page promises, file names, and the exit code."""
+"""The sanity check: the promises of its page, file names, and the exit code."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def failed(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    """Messages of the checks that failed, and what was printed for them."""
+    """Messages of the checks that failed, and the text printed for them."""
     code = gulp2_sanity_check([str(folder)])
     lines = capsys.readouterr().out.splitlines()
     messages = [line.removeprefix("Sanity Check: ") for line in lines if line.startswith("Sanity Check: ")]

@@ -38,7 +38,7 @@ def test_edges_are_rounded_down() -> None:
     ("mode", "shape"), [("P", (4, 6, 3)), ("RGBA", (4, 6, 3)), ("L", (4, 6)), ("LA", (4, 6)), ("1", (4, 6))]
 )
 def test_images_with_other_pixels(tmp_path: Path, mode: str, shape: tuple[int, ...]) -> None:
-    """Palettes and transparency, which GulpIO2 stores as if they were grey, or refuses."""
+    """Palettes and transparency, which GulpIO2 stores as grey, or does not accept."""
     image = Image.fromarray(np.full((4, 6, 3), (200, 200, 200), np.uint8)).convert(mode)
     image.save(tmp_path / "x.png")
     found = utils.resize_by_short_edge(str(tmp_path / "x.png"), -1)

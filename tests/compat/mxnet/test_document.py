@@ -1,4 +1,4 @@
-"""The examples of the design document of `im2rec`, word for word but for the import, and its table of parameters."""
+"""The examples of the design document of `im2rec`, word for word except for the import, and its table of parameters."""
 
 # mypy: disable-error-code="assignment, attr-defined, no-untyped-def"
 

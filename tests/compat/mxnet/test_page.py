@@ -1,4 +1,4 @@
-"""docs/compat-mxnet.md tells of everything that there is."""
+"""docs/compat-mxnet.md lists every public name and parameter."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def mxnet() -> Path:
-    """The interpreter that has MXNet."""
+    """Return the Python interpreter of the environment with MXNet."""
     environments = runpy.run_path(str(INTEROP / "environments.py"))
     if not environments["is_current"]("mxnet"):
         pytest.skip("no up-to-date environment mxnet: run `make interop-env`")
@@ -49,7 +49,7 @@ def equal(mxnet: Path, script: str, ours: list[Any], theirs: list[Any], least: i
 
 
 def every_kind(folder: Path, photos: Path) -> list[Path]:
-    """Photos; images turned by Exif, of other kinds, and none at all."""
+    """Return photos, images rotated by Exif, images of other kinds, and a file that is not an image."""
     coarse = np.random.default_rng(0).integers(0, 256, (8, 10, 3), np.uint8)
     picture = Image.fromarray(np.kron(coarse, np.ones((12, 11, 1), np.uint8)))
     for orientation in range(1, 9):

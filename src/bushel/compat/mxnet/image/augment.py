@@ -132,7 +132,8 @@ class ForceResizeAug(_Sized):
     """Resize to (width, height)."""
 
     def __call__(self, src: Array) -> Array:
-        return imresize(src, *self.size, interp=self.interp)
+        width, height = self.size
+        return imresize(src, width, height, self.interp)
 
 
 class RandomCropAug(_Sized):
