@@ -1,4 +1,4 @@
-"""The examples of the document, word for word except for the import and the changes that docs/compat-granular.md lists."""
+"""The examples of the document, word for word except for the changes that docs/compat-granular.md lists."""
 
 import pathlib
 from pathlib import Path
