@@ -74,6 +74,7 @@ def is_registered(name: str) -> bool:
     return name in _registered
 
 
+@lru_cache(maxsize=1024)
 def holds_image(name: str) -> bool:
     """Return whether a codec stores images that `image` decodes, too. False if a user has replaced the codec."""
     base = name.partition("(")[0]
@@ -121,6 +122,7 @@ def register_codec(
     codec = Codec(name, partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode), ranged)
     _registered[name] = codec
     get_codec.cache_clear()
+    holds_image.cache_clear()
     return codec
 
 

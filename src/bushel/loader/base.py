@@ -96,6 +96,8 @@ class LoaderBase:
         world_size: Number of training processes.
     """
 
+    _is_single = False  # whether the trainer gets single samples instead of batches
+
     def __init_subclass__(cls) -> None:
         """Let `help` and editors show the shared keyword arguments in the signature of a loader."""
         own = inspect.signature(cls.__init__)
@@ -159,7 +161,8 @@ class LoaderBase:
                 if step.past_end:
                     break
                 self._clock.add({"bytes": step.stored_bytes, "batches": 1})
-                for consumed, batch, samples in self._parts(progress.samples, step):
+                whole = (step.consumed, step.batch, step.samples)
+                for consumed, batch, samples in self._single(progress.samples, step) if self._is_single else (whole,):
                     progress.samples = consumed
                     got = perf_counter()
                     self._clock.add({"waiting": got - asked, "samples": samples})
@@ -179,9 +182,9 @@ class LoaderBase:
         """Yield the batches of an epoch from `progress` on."""
         raise NotImplementedError
 
-    def _parts(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        """Yield what the trainer gets of a batch: positions consumed then, the batch, and the samples in it."""
-        yield step.consumed, step.batch, step.samples
+    def _single(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        """Yield the samples of a read one by one: positions consumed then, the sample, and 1 (0 if it was skipped)."""
+        raise NotImplementedError
 
     def stats(self) -> LoaderStats:
         """Return where the time went so far, in this process and its worker processes. Print it for advice."""

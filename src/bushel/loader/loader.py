@@ -122,7 +122,7 @@ class Loader(LoaderBase):
             raise SpecError(f"collate= names the fields {sorted(unknown)}, but the fields are {', '.join(source.spec)}")
         if batch_size is None and (collate is not None or batch_transform is not None or drop_last or pad):
             raise ValueError("collate, batch_transform, drop_last and pad need batches, but batch_size=None")
-        self.dataset = source
+        self.dataset, self._is_single = source, batch_size is None
         size, steps_per_read = (1, _SAMPLES_PER_READ) if batch_size is None else (batch_size, 1)
         self._plan = Plan(order, size, self.rank, self.world_size, drop_last, pad, steps_per_read)
         self._pipeline = Pipeline(
@@ -141,7 +141,7 @@ class Loader(LoaderBase):
             batch_transform,
             options.on_error,
             _positions(source, exclude),
-            batched=batch_size is not None,
+            batched=not self._is_single,
         )
 
     def __len__(self) -> int:
@@ -150,7 +150,7 @@ class Loader(LoaderBase):
 
     def __repr__(self) -> str:
         plan = self._plan
-        batches = f"batches of {plan.batch_size}" if self._pipeline.batched else "single samples"
+        batches = "single samples" if self._is_single else f"batches of {plan.batch_size}"
         processes = f" in each of {self._processes} processes" if self._processes else ""
         return (
             f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed {self.seed}, "
@@ -163,12 +163,9 @@ class Loader(LoaderBase):
         """Seed of the order and the transforms."""
         return self._plan.order.seed
 
-    def _parts(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        if self._pipeline.batched:
-            yield step.consumed, step.batch, step.samples
-        else:
-            for number, sample in enumerate(step.batch, 1):
-                yield self._plan.consumed(consumed, number), sample, sample is not None
+    def _single(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        for number, sample in enumerate(step.batch, 1):
+            yield self._plan.consumed(consumed, number), sample, sample is not None
 
     def _run(self, progress: Progress) -> Generator[Finished]:
         if self._processes:

@@ -132,6 +132,7 @@ def run_threads(
     planned: deque[BatchPlan] = deque()
     running: deque[_BatchTask] = deque()
     factory, upload = ArrayFactory(pipeline.collate, BufferPool(window.most_bytes)), Upload(output)
+    converts = output.to != "numpy"
     try:
         while True:
             while len(running) < window.batches:
@@ -151,9 +152,10 @@ def run_threads(
             fetched = task.fetched
             finished = task.upload(upload)
             window = window.observe(ready=ready[0], all_ready=all(ready), fetched=fetched, size=task.size)
-            finished = replace(finished, batch=upload.finish(finished.batch))
+            if converts:
+                finished = replace(finished, batch=upload.finish(finished.batch))
             del task  # it refers to the batch, which belongs to the consumer from here on
-            if running and ready[1] and running[0].result.error is None:
+            if converts and running and ready[1] and running[0].result.error is None:
                 running[0].upload(upload)  # it is copied while the trainer works on the batch before
             yield finished
             del finished
@@ -224,7 +226,9 @@ class _BatchTask:
     def _assemble(self, decoded: list[Sample | Failure]) -> None:
         finished = self._pipeline.assemble(self.plan, self._fetched, decoded, self._arrays, self._report, self._clock)
         self.size = count_bytes(finished.batch)
-        self.result.set(replace(finished, batch=self._output.to_host(finished.batch)))
+        if self._output.to != "numpy":
+            finished = replace(finished, batch=self._output.to_host(finished.batch))
+        self.result.set(finished)
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
@@ -235,5 +239,7 @@ class _BatchTask:
         """Wait for the batch, and start to copy it to its device unless that was done."""
         if self._uploaded is None:
             finished = self.result.get()
-            self._uploaded = replace(finished, batch=upload.start(finished.batch))
+            if self._output.to != "numpy":
+                finished = replace(finished, batch=upload.start(finished.batch))
+            self._uploaded = finished
         return self._uploaded
