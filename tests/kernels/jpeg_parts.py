@@ -22,7 +22,7 @@ class Parts:
         return self.joined()
 
     def joined(self, before_marker: bytes = b"") -> bytes:
-        """Return the file, with `fill` before each marker but the first."""
+        """Return the file, with `before_marker` before each marker but the first."""
         written = [b"\xff\xd8"]
         for marker, payload in self.header:
             written += [before_marker, bytes([0xFF, marker]), (len(payload) + 2).to_bytes(2, "big"), payload]
