@@ -144,7 +144,7 @@ def test_expectations() -> None:
     assert not same([1, 2], [1])
     with pytest.raises(ConformanceError, match="what: expected 2, found 1"):
         expect_equal(1, 2, "what")
-    nothing = pytest.raises(ConformanceError, match="expected KeyError or IndexError, and nothing was raised")
+    nothing = pytest.raises(ConformanceError, match="expected KeyError or IndexError, but nothing was raised")
     with nothing, expect_raises(KeyError, IndexError, what="nothing"):
         pass
 
