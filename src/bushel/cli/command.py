@@ -1,0 +1,111 @@
+"""Commands of click from annotated functions: `path: Annotated[str, Argument("…")]`, `n: Annotated[int, Option("-n")]`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import click
+
+__all__ = ["Argument", "Option", "command_from"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A positional argument of a command.
+
+    Attributes:
+        help: Its description.
+        metavar: Its name in the help; by default that of the parameter in capitals.
+    """
+
+    help: str
+    metavar: str | None = None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Option:
+    """An option of a command. It is a flag if the parameter is a bool, and repeatable if it is a list.
+
+    Attributes:
+        names: Its names, such as `--number` and `-n`, or `--keys/--no-keys`.
+        help: Its description.
+        min: The least value of a number.
+    """
+
+    names: tuple[str, ...]
+    help: str
+    min: float | None
+
+    def __init__(self, *names: str, help: str, min: float | None = None) -> None:  # noqa: A002 - the words of click
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "help", help)
+        object.__setattr__(self, "min", min)
+
+
+def command_from(function: Callable[..., None], name: str, run: Callable[..., None] | None = None) -> click.Command:
+    """Make a command with the parameters, the defaults and the docstring of a function.
+
+    Args:
+        function: The function. Each parameter is annotated with an `Argument` or an `Option`.
+        name: Name of the command.
+        run: Called instead of `function`, with the same arguments.
+    """
+    hints = typing.get_type_hints(function, include_extras=True)
+    parameters = [_parameter(each, hints[each.name]) for each in inspect.signature(function).parameters.values()]
+    # a backspace before the examples makes click keep their lines
+    text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
+    return _Command(name, params=parameters, callback=run or function, help=text)
+
+
+class _Command(click.Command):
+    """A command whose help describes its arguments, too."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the arguments, then the options."""
+        rows = [(each.make_metavar(ctx), each.text) for each in self.params if isinstance(each, _Argument)]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
+
+
+class _Argument(click.Argument):
+    """An argument with a description."""
+
+    def __init__(self, names: list[str], text: str, **settings: Any) -> None:
+        super().__init__(names, **settings)
+        self.text = text
+
+
+def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
+    kind, described = typing.get_args(hint)[:2]
+    many, kind = _element(kind)
+    needed = parameter.default is parameter.empty
+    default = None if needed else parameter.default
+    if isinstance(described, Argument):
+        settings: dict[str, Any] = {"type": kind, "nargs": -1 if many else 1, "required": needed}
+        return _Argument([parameter.name], described.help, metavar=described.metavar, **settings)
+    declared = [*described.names, parameter.name]
+    if kind is bool:
+        return click.Option(declared, help=described.help, is_flag=True, default=default)
+    if typing.get_origin(kind) is Literal:
+        kind = click.Choice(typing.get_args(kind))
+    elif described.min is not None:
+        kind = click.IntRange(min=int(described.min)) if kind is int else click.FloatRange(min=described.min)
+    shown = default is not None and default != ""
+    return click.Option(declared, help=described.help, type=kind, default=default, multiple=many, show_default=shown)
+
+
+def _element(kind: Any) -> tuple[bool, Any]:
+    """Return whether a type is a list, and the type of a single value, without `| None`."""
+    if isinstance(kind, types.UnionType):
+        [kind] = [each for each in typing.get_args(kind) if each is not type(None)]
+    if typing.get_origin(kind) in (list, tuple):
+        return True, typing.get_args(kind)[0]
+    return False, kind
