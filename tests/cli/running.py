@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from bushel.cli.app import app
 

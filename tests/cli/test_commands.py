@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 from tests.cli.running import fails, run
 from tests.integrity.small import CASES, SPEC, flip, jpeg, key, reading, sample, write
-from typer.testing import CliRunner
 
 import bushel
-from bushel.cli.app import app
+from bushel.cli.app import _COMMANDS, app
 from bushel.cli.describe import find_sample, readable, summarise
 from bushel.cli.output import columns, size
 
@@ -371,7 +372,7 @@ def test_faults_of_bushel_are_not_problems_of_the_data(data: Path, monkeypatch: 
     result = CliRunner().invoke(app, ["verify", str(data)])
     assert result.exit_code == 70
     assert "a bug" in result.stderr
-    assert "a fault of Bushel itself" in result.stderr
+    assert "a bug in Bushel" in result.stderr
 
 
 def test_debug_shows_where(tmp_path: Path) -> None:
@@ -398,3 +399,15 @@ def test_only_readable_fields_are_decoded() -> None:
 
     readable({"__key__": "a", "image": b"", "label": b"1"}, SPEC, decode)
     assert asked == [{"__key__", "label"}]
+
+
+@pytest.mark.parametrize("name", list(_COMMANDS))
+def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    assert command.help is not None
+    assert command.help.splitlines()[0] == _COMMANDS[name]
+
+
+def test_an_unknown_command_is_answered_with_those_like_it() -> None:
+    assert "Did you mean verify?" in fails("verfy", "x")

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tests.docs.pages import blocks, run
 from tests.paths import ROOT
 from tests.sources.folders import image_folder, jpeg
-from typer.testing import CliRunner
 
 import bushel
 from bushel.cli.app import app

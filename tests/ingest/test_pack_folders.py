@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.ingest.pack_sources import files_of
-from typer.testing import CliRunner
 
 import bushel
 from bushel.cli.app import app

@@ -13,18 +13,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
+from bushel.cli.command import Argument, Option
 from bushel.cli.options import Debug, Quiet
 
 __all__ = ["build_parser", "command", "run"]
 
 
 def command(
-    module: Annotated[str, typer.Argument(help="A Python file, or the name of a module.")],
-    name: Annotated[str, typer.Argument(metavar="CLASS", help="A class in it with __len__ and iter_data(slice).")],
+    module: Annotated[str, Argument(help="A Python file, or the name of a module.")],
+    name: Annotated[str, Argument(metavar="CLASS", help="A class in it with __len__ and iter_data(slice).")],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="The script. [the class's name in snake_case, here]")
+        str | None, Option("--output", "-o", help="The script. [the class's name in snake_case, here]")
     ] = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -153,6 +154,6 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
         print_text(f"{given['output']}: {count(done.samples, 'sample')} written as {done.container}")
         if done.errors:
             say(f"{count(done.errors, 'item')} failed: see {', '.join(done.error_logs)}", quiet=False)
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)
 
     raise SystemExit(exit_code_of(work))

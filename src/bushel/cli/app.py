@@ -1,10 +1,10 @@
-"""The commands, and what becomes of the errors that they raise."""
+"""The command group, and the messages and exit codes of errors."""
 
 from __future__ import annotations
 
+import difflib
 import errno
 import functools
-import inspect
 import os
 import re
 import sys
@@ -13,29 +13,43 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
+from bushel.cli.command import command_from
 from bushel.cli.originals import ORIGINALS, Original
 from bushel.cli.output import STDOUT
 from bushel.errors import BushelError, CodecError, FormatError, TooManyErrors, naming
 
 __all__ = ["app", "exit_code_of", "guarded"]
 
-_COMMANDS = (
-    *("pack", "list_", "adapter", "convert", "split", "merge"),
-    *("index", "verify", "repair", "bench", "info", "ls", "cat", "get", "version"),
-)
-"""Modules of this package, each with a function `command`, in the order of the help."""
+_COMMANDS = {
+    "pack": "Pack images, videos, lists, arrays or files into a dataset.",
+    "list": "Write lists of images for `bushel pack` and MXNet's im2rec.",
+    "adapter": "Make a command line for an adapter class of GulpIO.",
+    "convert": "Write a dataset in another container, or with other fields, types or shards.",
+    "split": "Divide a dataset into several datasets.",
+    "merge": "Concatenate several datasets into one.",
+    "index": "Index a dataset, and store the index in `.bushel` beside it.",
+    "verify": "Check a dataset: structure, index, checksums, keys.",
+    "repair": "Write the whole samples of a damaged dataset to a new one.",
+    "bench": "Measure how fast a dataset loads, and what limits it.",
+    "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
+    "ls": "List the keys of a dataset, in order.",
+    "cat": "Print samples as lines of JSON.",
+    "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
+    "version": "Print the version of Bushel.",
+}
+"""The commands and what they do, in the order of the help. Each is the function `command` of a module of this package,
+which is imported only when the command is used."""
 
 _ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
-"""How messages name the arguments of functions that are options of commands, too."""
+"""Arguments of functions in error messages, which are options of commands."""
 
 _FOUND, _WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that turns errors into a line on standard error and an exit code."""
+    """Wrap a command so that errors become a line on standard error and an exit code."""
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
@@ -43,48 +57,43 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 command(**arguments)
             finally:
-                with naming(STDOUT):  # now, and not when the interpreter ends, which would say it worse
+                with naming(STDOUT):  # now, since the interpreter would report an error at exit less clearly
                     sys.stdout.flush()
-        except (typer.Exit, typer.BadParameter):
+        except (click.exceptions.Exit, click.BadParameter):
             raise
         except KeyboardInterrupt:
             _say("stopped")
-            raise typer.Exit(_STOPPED) from None
+            raise click.exceptions.Exit(_STOPPED) from None
         except Exception as error:
             if isinstance(error, OSError) and (error.errno == errno.EPIPE or error.filename == STDOUT):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # where the interpreter flushes the rest at its end
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what the interpreter flushes at exit
                 if error.errno == errno.EPIPE:
-                    raise typer.Exit(_BROKEN_PIPE) from None
+                    raise click.exceptions.Exit(_BROKEN_PIPE) from None
             expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
             if arguments.get("debug") or not expected:
                 traceback.print_exc()
-            _say(_describe(error) if expected else "this is a fault of Bushel itself: please report it")
+            _say(_describe(error) if expected else "this is a bug in Bushel: please report it")
             found = isinstance(error, FormatError | CodecError | TooManyErrors)
-            raise typer.Exit(_FOUND if found else _WRONG_USE if expected else _FAULT) from None
+            raise click.exceptions.Exit(_FOUND if found else _WRONG_USE if expected else _FAULT) from None
 
     return run
 
 
 def exit_code_of(command: Callable[[], None]) -> int:
-    """Run a command of a script of one's own: errors are told as `bushel` tells them.
+    """Run a command of another script, with the error messages of `bushel`.
 
     Returns:
         The exit code.
     """
     try:
         guarded(command)()
-    except typer.Exit as end:
+    except click.exceptions.Exit as end:
         return end.exit_code
     return 0
 
 
-def _help(command: Callable[..., None]) -> str:
-    """The docstring, with the examples marked by the backspace that makes Click keep their lines."""
-    return re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(command) or "")
-
-
 def _describe(error: Exception) -> str:
-    """An error in one line, and below it what to do about it and whose it is, in the words of the command line."""
+    """Return an error as one line, followed by its hint and notes, with options instead of arguments."""
     hint = error.hint if isinstance(error, FormatError) else None
     first = _first_line(error) if hint is None else str(error).removesuffix(f" ({hint})")
     lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
@@ -108,53 +117,68 @@ def _first_line(error: Exception) -> str:
 
 
 def _say(text: str) -> None:
-    typer.echo("bushel: " + text.replace("\n", "\n        "), err=True)
+    click.echo("bushel: " + text.replace("\n", "\n        "), err=True)
 
 
-class _Group(TyperGroup):
-    """Lists the originals' commands in a group of their own."""
+class _Group(click.Group):
+    """The commands, and those of the originals in a group of their own."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return [*_COMMANDS, *ORIGINALS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        if cmd_name in ORIGINALS:
+            return _original(cmd_name, ORIGINALS[cmd_name])
+        if cmd_name not in _COMMANDS:
+            return None
+        module = "list_" if cmd_name == "list" else cmd_name
+        function = import_module(f"bushel.cli.{module}").command
+        return command_from(function, cmd_name, guarded(function))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=3)
+            if near:
+                raise click.UsageError(f"{error.message} Did you mean {' or '.join(near)}?", ctx) from None
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write both groups of commands into the help."""
-        names = self.list_commands(ctx)
-        named = [(name, self.get_command(ctx, name)) for name in names]
-        limit = formatter.width - max(map(len, names)) - 6
-        own = [(name, command.get_short_help_str(limit)) for name, command in named if command is not None]
         for title, rows in (
-            ("Commands", [row for row in own if row[0] not in ORIGINALS]),
-            ("The originals' own commands, as they were", [row for row in own if row[0] in ORIGINALS]),
+            ("Commands", list(_COMMANDS.items())),
+            ("Commands of the original tools", [(name, original.help) for name, original in ORIGINALS.items()]),
         ):
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
-def _as_it_was(original: Original) -> Callable[..., None]:
-    """A command that hands all its arguments to the drop-in, which knows their old spelling."""
+def _original(name: str, original: Original) -> click.Command:
+    """Return a command that passes all its arguments to the drop-in, which parses them as the original did."""
 
-    def command(context: typer.Context) -> None:
-        raise typer.Exit(original.load()(list(context.args)))
+    def call(arguments: tuple[str, ...]) -> None:
+        raise click.exceptions.Exit(original.load()(list(arguments)))
 
-    return command
-
-
-app = typer.Typer(
-    name="bushel",
-    cls=_Group,
-    help="Training data in five containers: bag, tar, ffrecord, gulp and recordio.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",
-)
-for name in _COMMANDS:
-    function = import_module(f"bushel.cli.{name}").command
-    app.command(name.rstrip("_"), help=_help(function))(guarded(function))
-for name, original in ORIGINALS.items():
-    app.command(
+    return click.Command(
         name,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        callback=guarded(call),
         help=original.help,
         add_help_option=False,
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False},
-    )(guarded(_as_it_was(original)))
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    )
+
+
+app = _Group(
+    "bushel",
+    help="Training data in five containers: bag, tar, ffrecord, gulp and recordio.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",
+)

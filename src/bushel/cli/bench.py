@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-import typer
-
+from bushel.cli.command import Option
 from bushel.cli.options import Allow, Debug, Json, Kind, Path
 
 __all__ = ["command"]
@@ -16,16 +15,16 @@ __all__ = ["command"]
 def command(
     path: Path,
     container: Kind = None,
-    batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.05, help="How long to measure each stage.")] = 5.0,
-    fields: Annotated[list[str] | None, typer.Option("--field", help="Read only this field; repeatable.")] = None,
+    batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256,
+    seconds: Annotated[float, Option("--seconds", min=0.05, help="How long to measure each stage.")] = 5.0,
+    fields: Annotated[list[str] | None, Option("--field", help="Read only this field; repeatable.")] = None,
     crop: Annotated[
         int | None,
-        typer.Option("--crop", min=1, help="Random crops of this size, flipped at random, as in training."),
+        Option("--crop", min=1, help="Random crops of this size, flipped at random, as in training."),
     ] = None,
-    shuffle: Annotated[Literal["exact", "blocks", "none"], typer.Option("--shuffle", help="The order.")] = "exact",
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode.")] = None,
-    processes: Annotated[int, typer.Option("--processes", min=0, help="Worker processes.")] = 0,
+    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("--shuffle", help="The order.")] = "exact",
+    workers: Annotated[int | None, Option("--workers", min=1, help="Threads that decode.")] = None,
+    processes: Annotated[int, Option("--processes", min=0, help="Worker processes.")] = 0,
     allow_commands: Allow = False,
     as_json: Json = False,
     debug: Debug = False,

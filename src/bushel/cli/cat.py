@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from bushel.cli.command import Option
 from bushel.cli.options import Allow, Debug, Kind, Path, Pickle
 
 __all__ = ["command"]
@@ -13,9 +12,9 @@ __all__ = ["command"]
 
 def command(
     path: Path,
-    number: Annotated[int | None, typer.Option("-n", min=0, help="Samples to print.")] = None,
-    start: Annotated[int, typer.Option("--start", min=0, help="Position of the first.")] = 0,
-    fields: Annotated[str | None, typer.Option("--fields", help="Only these: label,text.")] = None,
+    number: Annotated[int | None, Option("-n", min=0, help="Samples to print.")] = None,
+    start: Annotated[int, Option("--start", min=0, help="Position of the first.")] = 0,
+    fields: Annotated[str | None, Option("--fields", help="Only these: label,text.")] = None,
     container: Kind = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,

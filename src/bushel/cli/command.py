@@ -1,4 +1,4 @@
-"""Commands of click from annotated functions: `path: Annotated[str, Argument("…")]`, `n: Annotated[int, Option("-n")]`."""
+"""Commands of click from annotated functions: `def command(path: Annotated[str, Argument("A folder.")])`."""
 
 from __future__ import annotations
 
@@ -28,24 +28,18 @@ class Argument:
     metavar: str | None = None
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class Option:
     """An option of a command. It is a flag if the parameter is a bool, and repeatable if it is a list.
 
-    Attributes:
+    Args:
         names: Its names, such as `--number` and `-n`, or `--keys/--no-keys`.
         help: Its description.
         min: The least value of a number.
+        max: The greatest value of a number.
     """
 
-    names: tuple[str, ...]
-    help: str
-    min: float | None
-
-    def __init__(self, *names: str, help: str, min: float | None = None) -> None:  # noqa: A002 - the words of click
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "help", help)
-        object.__setattr__(self, "min", min)
+    def __init__(self, *names: str, help: str, min: float | None = None, max: float | None = None) -> None:
+        self.names, self.help, self.min, self.max = names, help, min, max
 
 
 def command_from(function: Callable[..., None], name: str, run: Callable[..., None] | None = None) -> click.Command:
@@ -60,7 +54,13 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
     parameters = [_parameter(each, hints[each.name]) for each in inspect.signature(function).parameters.values()]
     # a backspace before the examples makes click keep their lines
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
-    return _Command(name, params=parameters, callback=run or function, help=text)
+    repeatable = {each.name for each in parameters if isinstance(each, click.Option) and each.multiple}
+
+    def call(**values: Any) -> None:
+        lists = {name: list(values[name] or ()) or None for name in repeatable}
+        (run or function)(**{**values, **lists})
+
+    return _Command(name, params=parameters, callback=call, help=text)
 
 
 class _Command(click.Command):
@@ -96,8 +96,8 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         return click.Option(declared, help=described.help, is_flag=True, default=default)
     if typing.get_origin(kind) is Literal:
         kind = click.Choice(typing.get_args(kind))
-    elif described.min is not None:
-        kind = click.IntRange(min=int(described.min)) if kind is int else click.FloatRange(min=described.min)
+    elif described.min is not None or described.max is not None:
+        kind = (click.IntRange if kind is int else click.FloatRange)(described.min, described.max)
     shown = default is not None and default != ""
     return click.Option(declared, help=described.help, type=kind, default=default, multiple=many, show_default=shown)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-import typer
-
+from bushel.cli.command import Option
 from bushel.cli.options import (
     Allow,
     Append,
@@ -41,13 +40,11 @@ def command(
     target: Target,
     container: NewKind = None,
     fields: Annotated[
-        str | None, typer.Option("--fields", help="Fields to keep, such as image,label. [default: all]")
+        str | None, Option("--fields", help="Fields to keep, such as image,label. [default: all]")
     ] = None,
-    rename: Annotated[
-        list[str] | None, typer.Option("--rename", help="OLD=NEW: rename a field; may be repeated.")
-    ] = None,
+    rename: Annotated[list[str] | None, Option("--rename", help="OLD=NEW: rename a field; may be repeated.")] = None,
     spec: Annotated[
-        list[str] | None, typer.Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated.")
+        list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated.")
     ] = None,
     jpeg: TileJpeg = None,
     shard_samples: ShardSamples = None,
@@ -58,7 +55,7 @@ def command(
     append: Append = False,
     resume: Resume = False,
     overwrite: Overwrite = False,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Number of threads.")] = None,
+    workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
     as_json: Json = False,

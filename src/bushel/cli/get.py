@@ -6,8 +6,9 @@ import pathlib
 import sys
 from typing import Annotated
 
-import typer
+import click
 
+from bushel.cli.command import Argument, Option
 from bushel.cli.options import Debug, Kind, Path, Pickle
 
 __all__ = ["command"]
@@ -15,18 +16,16 @@ __all__ = ["command"]
 
 def command(
     path: Path,
-    sample: Annotated[str, typer.Argument(help="Its key, or its position where no sample has that key.")],
-    field: Annotated[str | None, typer.Argument(help="Its name; frames[3] is an element of a sequence.")] = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="File to write; '-' is standard output.")] = "-",
-    raw: Annotated[bool, typer.Option("--raw", help="Print binary data even on a terminal.")] = False,
-    position: Annotated[
-        bool, typer.Option("--position", help="SAMPLE is a position, even if it is a key too.")
-    ] = False,
+    sample: Annotated[str, Argument(help="Its key, or its position where no sample has that key.")],
+    field: Annotated[str | None, Argument(help="Its name; frames[3] is an element of a sequence.")] = None,
+    output: Annotated[str, Option("--output", "-o", help="File to write; '-' is standard output.")] = "-",
+    raw: Annotated[bool, Option("--raw", help="Print binary data even on a terminal.")] = False,
+    position: Annotated[bool, Option("--position", help="SAMPLE is a position, even if it is a key too.")] = False,
     container: Kind = None,
     pickle: Pickle = False,
     debug: Debug = False,
 ) -> None:
-    """Write the stored bytes of one field of a sample, or print the sample as JSON.
+    """Print a sample as JSON, or the stored bytes of one of its fields.
 
     Examples:
       bushel get train/ n01440764/10026 image -o fish.jpg
@@ -54,7 +53,7 @@ def command(
             write_whole(target, data)
         return
     if sys.stdout.isatty() and not raw and not is_readable(kind):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{len(data)} bytes of {kind} are not for a terminal: write them to a file with -o FILE, or use --raw"
         )
     print_bytes(data)

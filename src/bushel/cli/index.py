@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from bushel.cli.command import Option
 from bushel.cli.options import Debug, Json, Kind, Path, Pickle, Quiet, Workers, pairs
 
 __all__ = ["command"]
@@ -15,22 +14,22 @@ def command(
     path: Path,
     container: Kind = None,
     spec: Annotated[
-        list[str] | None, typer.Option("--spec", help="FIELD=TYPE, where the files do not tell; may be repeated.")
+        list[str] | None, Option("--spec", help="FIELD=TYPE, where the files do not tell; may be repeated.")
     ] = None,
     checksums: Annotated[
-        bool, typer.Option("--checksums/--no-checksums", help="Record the CRC-32 of every field: reads all data.")
+        bool, Option("--checksums/--no-checksums", help="Record the CRC-32 of every field: reads all data.")
     ] = True,
     segments: Annotated[
-        bool, typer.Option("--segments", help="Record the segments of tiled JPEGs, so that crops are read in part.")
+        bool, Option("--segments", help="Record the segments of tiled JPEGs, so that crops are read in part.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Index shards again whose index is fresh.")] = False,
+    force: Annotated[bool, Option("--force", help="Index shards again whose index is fresh.")] = False,
     workers: Workers = None,
     pickle: Pickle = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Index a dataset and keep the index beside it, in `.bushel`.
+    """Index a dataset, and store the index in `.bushel` beside it.
 
     With checksums, `bushel verify` finds all later damage.
 

@@ -12,7 +12,7 @@ __all__ = ["command"]
 def command(
     path: Path, container: Kind = None, pickle: Pickle = False, as_json: Json = False, debug: Debug = False
 ) -> None:
-    """Say what a dataset is: container, samples, fields and their sizes, keys, checksums.
+    """Describe a dataset: container, samples, fields, sizes, keys, checksums.
 
     Example:
       bushel info train/

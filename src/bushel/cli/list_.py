@@ -4,41 +4,36 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from bushel.cli.command import Argument, Option
 from bushel.cli.options import Debug, Json, Quiet
 
 __all__ = ["command"]
 
 
 def command(
-    prefix: Annotated[
-        str, typer.Argument(help="Beginning of the lists' names: PREFIX.lst, PREFIX_0_train.lst and so on.")
-    ],
-    root: Annotated[str, typer.Argument(help="The folder of images.")],
+    prefix: Annotated[str, Argument(help="Beginning of the lists' names: PREFIX.lst, PREFIX_0_train.lst and so on.")],
+    root: Annotated[str, Argument(help="The folder of images.")],
     recursive: Annotated[
-        bool, typer.Option("--recursive", help="Descend into subfolders. Each folder with images is a label.")
+        bool, Option("--recursive", help="Descend into subfolders. Each folder with images is a label.")
     ] = False,
     exts: Annotated[
-        list[str] | None, typer.Option("--exts", help="Suffix of images; may be repeated. [default: .jpeg .jpg .png]")
+        list[str] | None, Option("--exts", help="Suffix of images; may be repeated. [default: .jpeg .jpg .png]")
     ] = None,
-    chunks: Annotated[int, typer.Option("--chunks", min=1, help="Number of chunks to cut the images into.")] = 1,
-    train_ratio: Annotated[float, typer.Option("--train-ratio", min=0, max=1, help="Share for training.")] = 1.0,
+    chunks: Annotated[int, Option("--chunks", min=1, help="Number of chunks to cut the images into.")] = 1,
+    train_ratio: Annotated[float, Option("--train-ratio", min=0, max=1, help="Share for training.")] = 1.0,
     test_ratio: Annotated[
-        float, typer.Option("--test-ratio", min=0, max=1, help="Share for testing; the rest is for validation.")
+        float, Option("--test-ratio", min=0, max=1, help="Share for testing; the rest is for validation.")
     ] = 0.0,
-    shuffle: Annotated[
-        bool, typer.Option("--shuffle/--no-shuffle", help="Shuffle the images, or sort them by name.")
-    ] = True,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random order.")] = 0,
+    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Shuffle the images, or sort them by name.")] = True,
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0,
     im2rec_order: Annotated[
-        bool, typer.Option("--im2rec-order", help="Shuffle as MXNet's im2rec does, which has no seed.")
+        bool, Option("--im2rec-order", help="Shuffle as MXNet's im2rec does, which has no seed.")
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write lists of the images in a folder: lines of index, label and path for `bushel pack` and MXNet's im2rec.
+    """Write lists of images for `bushel pack` and MXNet's im2rec.
 
     Every image is in one list, whatever the ratios.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from bushel.cli.command import Option
 from bushel.cli.options import Allow, Debug, Json, Kind, Path, Pickle
 
 __all__ = ["command"]
@@ -13,16 +12,18 @@ __all__ = ["command"]
 
 def command(
     path: Path,
-    number: Annotated[int | None, typer.Option("-n", min=0, help="Samples to list.")] = None,
-    start: Annotated[int, typer.Option("--start", min=0, help="Position of the first.")] = 0,
-    fields: Annotated[bool, typer.Option("--fields", help="Show the stored bytes of every field.")] = False,
+    number: Annotated[int | None, Option("-n", min=0, help="Samples to list.")] = None,
+    start: Annotated[int, Option("--start", min=0, help="Position of the first.")] = 0,
+    fields: Annotated[bool, Option("--fields", help="Show the stored bytes of every field.")] = False,
     container: Kind = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List the keys of a dataset, in order. No data is read.
+    """List the keys of a dataset, in order.
+
+    No data is read.
 
     Examples:
       bushel ls train/ -n 10 --fields

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
+from bushel.cli.command import Argument, Option
 from bushel.cli.options import Append, Debug, Json, Overwrite, Quiet, Resume, ShardBytes, ShardSamples, Target, mode_of
 
 __all__ = ["command"]
@@ -14,9 +13,9 @@ __all__ = ["command"]
 
 def command(
     target: Target,
-    sources: Annotated[list[str], typer.Argument(help="Datasets to merge, in order.")],
+    sources: Annotated[list[str], Argument(help="Datasets to merge, in order.")],
     container: Annotated[
-        str | None, typer.Option("--container", "-c", help="Container of the new dataset. [default: that of the first]")
+        str | None, Option("--container", "-c", help="Container of the new dataset. [default: that of the first]")
     ] = None,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
@@ -27,7 +26,7 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write several datasets as one, one after another.
+    """Concatenate several datasets into one.
 
     Example:
       bushel merge all/ part-00000/ part-00001/ --shard-bytes 1GB

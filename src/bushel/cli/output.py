@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import typer
+import click
 from typing_extensions import Buffer
 
 from bushel.core.progress import OnProgress, Progress
@@ -129,10 +129,10 @@ def resumable(target: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         say(f"bushel: stopped; --resume continues {target}", quiet=False)
-        raise typer.Exit(130) from None
+        raise click.exceptions.Exit(130) from None
 
 
 def say(text: str, *, quiet: bool) -> None:
     """Print a note on standard error."""
     if not quiet:
-        typer.echo(text, err=True)
+        click.echo(text, err=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-import typer
+import click
 
+from bushel.cli.command import Argument, Option
 from bushel.cli.options import (
     Append,
     Debug,
@@ -37,61 +38,55 @@ __all__ = ["command"]
 
 def command(
     source: Annotated[
-        str, typer.Argument(help="Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset.")
+        str, Argument(help="Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset.")
     ],
     target: Target,
     container: NewKind = None,
     kind: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--kind",
             help="images, videos, list, table, arrays or dataset, detected from SOURCE by default; or files, samples "
             "(files that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg, kinetics, activitynet.",
         ),
     ] = None,
-    root: Annotated[str | None, typer.Option("--root", help="Folder that the paths of a list are relative to.")] = None,
+    root: Annotated[str | None, Option("--root", help="Folder that the paths of a list are relative to.")] = None,
     file: Annotated[
-        str | None, typer.Option("--file", help="Pattern of the file name of each row of a table, such as '{id}.webm'.")
+        str | None, Option("--file", help="Pattern of the file name of each row of a table, such as '{id}.webm'.")
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option("--columns", help="Column names of a CSV file without a header, such as id,label."),
+        Option("--columns", help="Column names of a CSV file without a header, such as id,label."),
     ] = None,
-    exts: Annotated[
-        list[str] | None, typer.Option("--exts", help="Suffix of the files to pack; may be repeated.")
-    ] = None,
+    exts: Annotated[list[str] | None, Option("--exts", help="Suffix of the files to pack; may be repeated.")] = None,
     spec: Annotated[
-        list[str] | None, typer.Option("--spec", help="FIELD=TYPE: a new type, such as image=jpg; may be repeated.")
+        list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as image=jpg; may be repeated.")
     ] = None,
-    resize: Annotated[str | None, typer.Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None,
-    center_crop: Annotated[bool, typer.Option("--center-crop", help="Crop to the middle square first.")] = False,
+    resize: Annotated[str | None, Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None,
+    center_crop: Annotated[bool, Option("--center-crop", help="Crop to the middle square first.")] = False,
     quality: Annotated[
-        int | None, typer.Option("--quality", help="JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
+        int | None, Option("--quality", help="JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
     ] = None,
-    color: Annotated[int | None, typer.Option("--color", help="1 RGB, 0 grey, -1 unchanged.")] = None,
-    encoding: Annotated[str | None, typer.Option("--encoding", help=".jpg or .png.")] = None,
+    color: Annotated[int | None, Option("--color", help="1 RGB, 0 grey, -1 unchanged.")] = None,
+    encoding: Annotated[str | None, Option("--encoding", help=".jpg or .png.")] = None,
     inter_method: Annotated[
-        int | None, typer.Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
+        int | None, Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
     ] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="Frames per second to take from videos.")] = None,
-    stride: Annotated[int, typer.Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")] = 1,
-    clip: Annotated[bool, typer.Option("--clip", help="Store video files unchanged.")] = False,
-    allow_commands: Annotated[bool, typer.Option("--allow-commands", help="Allow a recipe to run commands.")] = False,
-    orient: Annotated[bool, typer.Option("--orient", help="Rotate images as their Exif orientation says.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Decode every image, to find damaged ones.")] = False,
+    rate: Annotated[float | None, Option("--rate", help="Frames per second to take from videos.")] = None,
+    stride: Annotated[int, Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")] = 1,
+    clip: Annotated[bool, Option("--clip", help="Store video files unchanged.")] = False,
+    allow_commands: Annotated[bool, Option("--allow-commands", help="Allow a recipe to run commands.")] = False,
+    orient: Annotated[bool, Option("--orient", help="Rotate images as their Exif orientation says.")] = False,
+    check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = False,
     jpeg: TileJpeg = None,
-    shuffle: Annotated[bool, typer.Option("--shuffle/--no-shuffle", help="Pack in a random order.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random order.")] = 0,
-    parts: Annotated[
-        int | None, typer.Option("--parts", min=1, help="Number of datasets to write, TARGET/part-*.")
-    ] = None,
-    part: Annotated[int | None, typer.Option("--part", min=0, help="Write only this part, counted from 0.")] = None,
+    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Pack in a random order.")] = False,
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0,
+    parts: Annotated[int | None, Option("--parts", min=1, help="Number of datasets to write, TARGET/part-*.")] = None,
+    part: Annotated[int | None, Option("--part", min=0, help="Write only this part, counted from 0.")] = None,
     max_errors: Annotated[
-        str, typer.Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")
+        str, Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")
     ] = "0",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first error; --resume continues there.")
-    ] = False,
+    strict: Annotated[bool, Option("--strict", help="Stop at the first error; --resume continues there.")] = False,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     generation: Generation = None,
@@ -100,9 +95,9 @@ def command(
     append: Append = False,
     resume: Resume = False,
     overwrite: Overwrite = False,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Number of threads.")] = None,
+    workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
     processes: Annotated[
-        int, typer.Option("--processes", min=0, help="Number of worker processes that replace the threads.")
+        int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
     ] = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -210,13 +205,13 @@ def command(
         print_text(f"{target}: {written} ({fields}), {size(done.bytes)} in {done.seconds:.1f} s, {rate_of}")
     if done.errors:
         say(f"bushel: {count(done.errors, 'item')} could not be packed: see {', '.join(done.error_logs)}", quiet=False)
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _edge(resize: str | None) -> int | None:
     size = _size(resize)
     if isinstance(size, tuple):
-        raise typer.BadParameter("frames are resized by their shorter edge: give one number", param_hint="--resize")
+        raise click.BadParameter("frames are resized by their shorter edge: give one number", param_hint="--resize")
     return size
 
 
@@ -225,7 +220,7 @@ def _size(resize: str | None) -> int | tuple[int, int] | None:
         return None
     numbers = resize.lower().split("x")
     if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
-        raise typer.BadParameter(f"{resize!r} is not a number of pixels or WIDTHxHEIGHT", param_hint="--resize")
+        raise click.BadParameter(f"{resize!r} is not a number of pixels or WIDTHxHEIGHT", param_hint="--resize")
     return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), int(numbers[1]))
 
 
@@ -262,4 +257,4 @@ def _allowed(text: str) -> int | float | None:
         return float(text) if "." in text else int(text)
     except ValueError:
         message = f"{text!r} is not a number, a share such as 1%, or all"
-        raise typer.BadParameter(message, param_hint="--max-errors") from None
+        raise click.BadParameter(message, param_hint="--max-errors") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from bushel.sources import Source, Stream
@@ -42,16 +42,16 @@ def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
     for option in given:
         kinds = _KINDS.get(option, (kind,))
         if kind not in kinds:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"the source is of kind {kind}, but the option is for {', '.join(kinds)}", param_hint=option
             )
         if "--clip" in given and option in _OF_PIXELS:
-            raise typer.BadParameter("--clip stores videos unchanged", param_hint=option)
+            raise click.BadParameter("--clip stores videos unchanged", param_hint=option)
         if framed and option in _OF_IMAGES:
             message = "frames of videos take only --rate, --stride, --resize and --quality"
-            raise typer.BadParameter(message, param_hint=option)
+            raise click.BadParameter(message, param_hint=option)
     if kind in _LAYOUTS and "--root" not in given:
-        raise typer.BadParameter(f"a list of kind {kind} needs --root, the folder of its videos", param_hint="--root")
+        raise click.BadParameter(f"a list of kind {kind} needs --root, the folder of its videos", param_hint="--root")
 
 
 def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
@@ -66,7 +66,7 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
     fields = parse_spec(source.spec)
     names = [name for name in fields if name == "image" or name in image_fields(fields)]
     if not names:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"the source has no image field: its fields are {', '.join(fields)}", param_hint="SOURCE"
         )
     return {name: f"{encoding}[]" if fields[name].sequence else encoding for name in names}

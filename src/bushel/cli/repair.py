@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+import click
 
+from bushel.cli.command import Option
 from bushel.cli.options import Debug, Json, Kind, Path, Quiet, Resume, ShardBytes, ShardSamples, Target
 
 __all__ = ["command"]
@@ -16,16 +17,18 @@ def command(
     path: Path,
     target: Target,
     container: Kind = None,
-    decode: Annotated[bool, typer.Option("--decode", help="Leave out samples that do not decode, too.")] = False,
+    decode: Annotated[bool, Option("--decode", help="Leave out samples that do not decode, too.")] = False,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     resume: Resume = False,
-    max_problems: Annotated[int, typer.Option("--max-problems", min=1, help="Problems to list.")] = 1000,
+    max_problems: Annotated[int, Option("--max-problems", min=1, help="Problems to list.")] = 1000,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write what is whole of a damaged dataset as a new one. The old one is not changed.
+    """Write the whole samples of a damaged dataset to a new one.
+
+    The damaged dataset is not changed.
 
     Every problem is one line. The exit code is 1 when there are any, though the new dataset is whole.
 
@@ -50,7 +53,7 @@ def command(
         )
     if as_json:
         print_json({"path": path, "target": target, "ok": done.ok, **asdict(done)})
-        raise typer.Exit(0 if done.ok else 1)
+        raise click.exceptions.Exit(0 if done.ok else 1)
     for problem in done.problems:
         print_text(str(problem))
     if not quiet:
@@ -59,4 +62,4 @@ def command(
         print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} {lost}{more}")
         if not done.checked:
             print_text("Not all bytes have checksums to prove them whole: look at the values with --decode.")
-    raise typer.Exit(0 if done.ok else 1)
+    raise click.exceptions.Exit(0 if done.ok else 1)

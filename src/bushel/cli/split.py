@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+import click
 
+from bushel.cli.command import Argument, Option
 from bushel.cli.options import (
     Append,
     Debug,
@@ -26,18 +27,18 @@ __all__ = ["command"]
 
 def command(
     source: Path,
-    target: Annotated[str, typer.Argument(help="Folder for the new datasets.")],
-    shares: Annotated[list[str], typer.Argument(help="NAME=SHARE of each new dataset. Shares add up to 1.")],
+    target: Annotated[str, Argument(help="Folder for the new datasets.")],
+    shares: Annotated[list[str], Argument(help="NAME=SHARE of each new dataset. Shares add up to 1.")],
     container: Annotated[
-        str | None, typer.Option("--container", "-c", help="Container of the new datasets. [default: that of SOURCE]")
+        str | None, Option("--container", "-c", help="Container of the new datasets. [default: that of SOURCE]")
     ] = None,
     shuffle: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--shuffle/--no-shuffle", help="Choose samples at random, instead of the first ones for the first share."
         ),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random choice.")] = 0,
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random choice.")] = 0,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     append: Append = False,
@@ -47,7 +48,9 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Divide a dataset into several. Every sample is in one of them.
+    """Divide a dataset into several datasets.
+
+    Every sample is in exactly one of them.
 
     Example:
       bushel split all/ out/ train=0.9 val=0.1 --shuffle
@@ -59,7 +62,7 @@ def command(
     try:
         parts = {name: float(share) for name, share in pairs(shares, "SHARES").items()}
     except ValueError as error:
-        raise typer.BadParameter(f"a share must be a number, such as train=0.9: {error}", param_hint="SHARES") from None
+        raise click.BadParameter(f"a share must be a number, such as train=0.9: {error}", param_hint="SHARES") from None
     with resumable(target):
         done = split(
             source,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+import click
 
+from bushel.cli.command import Option
 from bushel.cli.options import Debug, Json, Kind, Path, Pickle, Quiet, Workers
 
 __all__ = ["command"]
@@ -16,17 +17,19 @@ def command(
     path: Path,
     container: Kind = None,
     checksums: Annotated[
-        bool, typer.Option("--checksums/--no-checksums", help="Compare all bytes with their checksums.")
+        bool, Option("--checksums/--no-checksums", help="Compare all bytes with their checksums.")
     ] = True,
-    decode: Annotated[bool, typer.Option("--decode", help="Decode every value too.")] = False,
-    max_problems: Annotated[int, typer.Option("--max-problems", min=1, help="Problems to list.")] = 1000,
+    decode: Annotated[bool, Option("--decode", help="Decode every value too.")] = False,
+    max_problems: Annotated[int, Option("--max-problems", min=1, help="Problems to list.")] = 1000,
     workers: Workers = None,
     pickle: Pickle = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Check a dataset: structure, index, checksums, keys. Changes nothing.
+    """Check a dataset: structure, index, checksums, keys.
+
+    Nothing is changed.
 
     Every problem is one line. The exit code is 1 when there are any, but not for warnings (stale, unfinished).
 
@@ -50,7 +53,7 @@ def command(
         )
     if as_json:
         print_json({"path": path, "ok": found.ok, **asdict(found)})
-        raise typer.Exit(0 if found.ok else 1)
+        raise click.exceptions.Exit(0 if found.ok else 1)
     for problem in found.problems:
         print_text(f"warning: {problem}" if problem.warning else str(problem))
     if not quiet:
@@ -63,4 +66,4 @@ def command(
         )
         if checksums and found.ok and not found.checksums_checked:
             print_text("Some or all fields have no checksum to compare with: `bushel index` records them.")
-    raise typer.Exit(0 if found.ok else 1)
+    raise click.exceptions.Exit(0 if found.ok else 1)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.core.models import CONTAINERS, SPECS, expected, files_of, make_samples, opened, plain, write
 from tests.sources.folders import image_folder
-from typer.testing import CliRunner
 
 import bushel
 from bushel.cli.app import app

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.cli.running import fails, run
 from tests.sources.folders import jpeg
 from tests.storage.objects.memory import Buckets, objects_in
-from typer.testing import CliRunner
 
 import bushel
 from bushel.cli.app import app
