@@ -1,4 +1,4 @@
-"""Specs: which fields a sample has, and the codec of each."""
+"""Specs: the fields of a sample, and the codec of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bushel.errors import SpecError
 __all__ = ["KEY", "Field", "Spec", "format_spec", "parse_spec"]
 
 KEY = "__key__"
-"""The name under which a sample carries its key. No field can have it."""
+"""The name of a sample's key. Fields cannot have it."""
 
 _TYPE = re.compile(r"(?P<codec>[a-z0-9_-]+(\([A-Za-z0-9_.,()-]*\))?)(?P<sequence>\[\])?")
 
@@ -22,7 +22,7 @@ class Field:
 
     Attributes:
         name: The field's name.
-        codec: Name of its codec, with parameters where it has some: `jpg`, `array(float32,64,128)`.
+        codec: Name of its codec, with parameters if any: `jpg`, `array(float32,64,128)`.
         sequence: Whether a sample holds a list of values (`jpg[]`) rather than one.
     """
 
@@ -32,7 +32,7 @@ class Field:
 
     @property
     def type(self) -> str:
-        """The field's type as a spec spells it, such as `jpg[]`."""
+        """The field's type as written in a spec, such as `jpg[]`."""
         return f"{self.codec}[]" if self.sequence else self.codec
 
 
@@ -43,10 +43,10 @@ Spec = Mapping[str, Field]
 def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
     """Parse `{"image": "jpg", "frames": "jpg[]"}`.
 
-    Whether a codec of that name exists is the codec registry's question, not this function's.
+    Whether a codec of that name exists is not checked here.
 
     Raises:
-        SpecError: A name or a type is malformed.
+        SpecError: The name or the type of a field is malformed.
     """
     if not isinstance(spec, Mapping):
         raise SpecError(f"a spec is a mapping of field names to types such as {{'image': 'jpg'}}, not {spec!r}")
@@ -62,5 +62,5 @@ def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
 
 
 def format_spec(fields: Spec) -> dict[str, str]:
-    """The inverse of `parse_spec`."""
+    """Return field names to types, the inverse of `parse_spec`."""
     return {name: field.type for name, field in fields.items()}

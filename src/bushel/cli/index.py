@@ -40,18 +40,9 @@ def command(
 
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar, size
-    from bushel.core.progress import Progress
 
     started = time.monotonic()
     with progress_bar("indexing", quiet=quiet) as progress:
-        finished = 0
-
-        def one_more(shards: int) -> None:
-            nonlocal finished
-            finished += shards
-            if progress is not None:
-                progress(Progress(finished, None, "shards"))
-
         dataset = bushel.index(
             path,
             container=container,
@@ -61,7 +52,7 @@ def command(
             force=force,
             workers=workers,
             pickle=pickle,
-            report=one_more,
+            progress=progress,
         )
     info, seconds = dataset.info, time.monotonic() - started
     if as_json:

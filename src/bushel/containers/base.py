@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from typing_extensions import Buffer
 
 from bushel.core.index.builders import IndexBuilder
-from bushel.core.index.table import ShardIndex
+from bushel.core.index.table import Shard, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
 
@@ -37,35 +37,6 @@ Stored = Buffer | Iterable[Buffer]
 
 Report = Callable[[int], None]
 """Called with the number of bytes scanned since the last call, for progress bars."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """The files that form one shard.
-
-    Attributes:
-        root: The folder in which the files are.
-        name: The shard's name within its dataset: `train-000003.tar`, `000003`, or empty for a dataset that
-            is one folder.
-        files: Paths relative to `root`, data before tables.
-        sidecars: The folder for sidecar files, relative to `root`; it ends in `.bushel`.
-    """
-
-    root: AnyPath
-    name: str
-    files: tuple[str, ...]
-    sidecars: str = ".bushel"
-
-    def path(self, number: int) -> AnyPath:
-        """Return the path of one of its files."""
-        return self.root / self.files[number]
-
-    @property
-    def sidecar(self) -> AnyPath:
-        """The path of the shard's index."""
-        own_folder = self.sidecars != ".bushel" or not self.name
-        stem = "index" if own_folder else self.name.replace("/", "%2F")
-        return self.root / self.sidecars / f"{stem}.safetensors"
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,9 +116,9 @@ def test_index_adds_checksums_and_a_manifest(tmp_path: Path) -> None:
     for sidecar in (tmp_path / "ds" / ".bushel").iterdir():
         sidecar.unlink()
     assert not bushel.open(tmp_path / "ds").info.checksums
-    done: list[int] = []
-    dataset = bushel.index(tmp_path / "ds", report=done.append)
-    assert sum(done) == 3
+    done: list[bushel.Progress] = []
+    dataset = bushel.index(tmp_path / "ds", progress=done.append)
+    assert [(each.done, each.total, each.unit) for each in done] == [(n, 3, "shards") for n in (1, 2, 3)]
     assert dataset.info.checksums
     assert bushel.open(tmp_path / "ds", index="require").info.checksums
     assert (tmp_path / "ds" / ".bushel" / "manifest.json").exists()

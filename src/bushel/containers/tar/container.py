@@ -16,7 +16,6 @@ from bushel.containers.checksums import with_checksums
 from bushel.containers.tar.names import extension_of, field_name, split_name
 from bushel.containers.tar.samples import tabulate
 from bushel.containers.tar.scan import damage, regular, scan
-from bushel.containers.tar.writer import TarShardWriter
 from bushel.core.index.builders import IndexBuilder
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.errors import SpecError
@@ -111,6 +110,8 @@ class _Tar:
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
         """Start an archive, or continue one."""
+        from bushel.containers.tar.writer import TarShardWriter
+
         [name] = shard.files
         sink = staging.open(name)
         if not any(column.codec == "bytes" for column in layout.columns):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Self, SupportsIndex, overload
@@ -131,6 +129,9 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """32 hex digits that identify this dataset or view by names, counts, sizes and positions, not by times."""
+        import hashlib
+        import json
+
         shards = [(s.shard.name, s.samples, [(f.name, f.size) for f in s.stamps]) for s in self._reader.shards]
         digest = hashlib.sha256(json.dumps([self.spec, shards]).encode())
         if isinstance(self._positions, range):
@@ -412,7 +413,7 @@ class Dataset:
         return stored_lengths(self._reader.groups(wanted), len(wanted), name)
 
     def location(self, position: int, field: str) -> tuple[str, int]:
-        """Path of the file and offset in bytes at which a field of a sample begins."""
+        """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
         if field not in self._fields:
             raise KeyError(f"there is no field {field!r}: the fields are {', '.join(self._fields) or 'none'}")
         return self._reader.location(self._at(position), field)

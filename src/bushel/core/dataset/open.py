@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bushel.codecs import get_codec
@@ -10,6 +10,7 @@ from bushel.containers.base import ReadOptions
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.discovery import expand_paths, find, is_stream
 from bushel.core.dataset.shards import IndexPolicy, each_shard, open_shards, rebuild_index, write_manifest
+from bushel.core.progress import OnProgress
 from bushel.errors import UnsupportedError
 from bushel.spec import Spec, parse_spec
 
@@ -114,23 +115,23 @@ def index(
     force: bool = False,
     workers: int | None = None,
     pickle: bool = False,
-    report: Callable[[int], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> Dataset:
-    """Index a dataset and keep the index beside it: `.bushel/*.safetensors` and a manifest.
+    """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
 
-    Shards whose index is fresh are left alone, unless checksums are wanted and they have none.
+    Shards with a fresh index are skipped, unless checksums are asked for and they have none.
 
     Args:
         source: As for `open`.
         container: As for `open`.
-        spec: As for `open`; it is kept in the index.
-        checksums: Compute the CRC-32 of every field, which reads all data once. Later damage is found by it.
-        segments: Keep where the segments of tiled JPEGs begin (`bushel.jpeg.tile` makes these), so that `read_crop`
-            reads no others; 4 bytes for each, some 700 for a photo of 500 x 375. Reads all images once.
-        force: Index every shard again. The checksums are then those of the bytes as they are now.
-        workers: Shards to index at once.
+        spec: As for `open`. It is stored in the index.
+        checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
+        segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
+            ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
+        force: Index every shard again. Checksums are then computed from the bytes as they are now.
+        workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
-        report: Called with the number of shards finished.
+        progress: Called with the number of finished shards.
 
     Returns:
         The dataset.
@@ -146,7 +147,7 @@ def index(
         found.shards,
         lambda shard: rebuild_index(found.container, shard, options, force=force, segments=segments),
         workers=workers,
-        report=report,
+        progress=progress,
     )
     write_manifest(shards)
     return Dataset(shards)

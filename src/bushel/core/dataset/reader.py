@@ -229,9 +229,9 @@ class Reader:
             raise ValueError(f"the box {box} is not inside the image, which is {image.shape[1]}x{image.shape[0]}")
         return image[top:bottom, left:right].copy()
 
-    def _tiled_crop(self, shard: int, column: Column, row: int, begins: I64, box: Box) -> npt.NDArray[Any]:
+    def _tiled_crop(self, shard: int, column: Column, row: int, segments: I64, box: Box) -> npt.NDArray[Any]:
         start = int(column.offset[row])
-        if not len(begins) or begins[-1] > column.length[row]:
+        if not len(segments) or segments[-1] > column.length[row]:
             raise codec_error("jpg", "a tiled JPEG", "none, or the segments of another one")
         file = self._file(shard, column.file)
 
@@ -239,7 +239,7 @@ class Reader:
             offsets, lengths = np.ascontiguousarray(np.array(ranges, np.int64).T)
             return [part or b"" for part in read_many([file], Extents(0, start + offsets, lengths))]
 
-        return read_crop(Tiles(file.read(start, int(begins[0])), begins), box, fetch)
+        return read_crop(Tiles(file.read(start, int(segments[0])), segments), box, fetch)
 
     def prefetch(self, positions: I64, wanted: Mapping[str, Elements]) -> None:
         """Ask for readahead of a batch that will be read soon."""
@@ -312,7 +312,7 @@ class Reader:
         }
 
     def location(self, position: int, name: str) -> tuple[str, int]:
-        """Path of the file and offset at which a field of a sample begins."""
+        """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
         [group] = self.groups(np.array([position], np.int64))
         column = group.index.columns[name]
         row = int(group.rows[0] if column.starts is None else column.starts[group.rows[0]])

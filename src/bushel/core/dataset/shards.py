@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -12,6 +12,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.core.index.sidecar import Manifest, ManifestShard, load_index, load_manifest, save_index, save_manifest
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.parallel import cpu_count, parallel_map
+from bushel.core.progress import OnProgress, Progress
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath, File, is_local, is_object, open_known
@@ -283,7 +284,7 @@ def each_shard(
     work: Callable[[Shard], T],
     *,
     workers: int | None = None,
-    report: Callable[[int], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> list[T]:
     """Call a function with every shard in threads, and return the results in order.
 
@@ -291,23 +292,22 @@ def each_shard(
         shards: The shards.
         work: The function.
         workers: Number of threads.
-        report: Called with 1 whenever a shard is done, from this thread.
+        progress: Called with the number of finished shards, from this thread.
 
     Raises:
         BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
     """
-    results: list[T] = []
+    finished: Iterable[T]
     if len(shards) == 1:
-        results.append(work(shards[0]))
-        if report is not None:
-            report(1)
-        return results
-    usual = cpu_count() if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
-    done = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
-    for result in done:
+        finished = [work(shards[0])]
+    else:
+        usual = cpu_count() if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
+        finished = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
+    results: list[T] = []
+    for result in finished:
         results.append(result)
-        if report is not None:
-            report(1)
+        if progress is not None:
+            progress(Progress(len(results), len(shards), "shards"))
     return results
 
 

@@ -1,4 +1,4 @@
-"""Datasets that are read forward only: compressed archives, pipes, standard input."""
+"""`StreamDataset`: archives that can only be read from front to back."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["StreamDataset"]
 _PIPE = "pipe:"
 _STDIN = "-"
 _MOST_BYTES = 16 << 30
-"""Bytes of one sample: more would be a damaged size, or nothing that fits into memory."""
+"""Largest number of bytes of one sample. A larger size is damaged, or does not fit into memory."""
 
 
 class ForwardOnly(UnsupportedError, TypeError):
-    """A stream was asked for something that needs random access.
+    """A stream was used like a dataset with random access.
 
-    It is a `TypeError` too, as `list(stream)` asks for a length first and takes only that for a no.
+    It is also a `TypeError`, because `list(stream)` asks for the length first and ignores only that error.
     """
 
 
 class _Handle:
-    """A handle that was given open: it can be read once."""
+    """A file object that the caller opened. It can be read once."""
 
     __slots__ = ("handle", "read_already")
 
@@ -85,35 +85,35 @@ class StreamDataset:
 
     @property
     def spec(self) -> dict[str, str]:
-        """Names to types of the fields known so far: those of the given spec, and those that samples had."""
+        """Names and types of the fields known so far: the fields of the given spec, and of the samples read so far."""
         return format_spec(self._fields)
 
     def stored(self) -> StreamDataset:
-        """The same samples with their values as stored bytes."""
+        """Return the same stream with stored bytes as values."""
         same = copy.copy(self)
         same._decode = False
         return same
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The names of what is read, in order."""
+        """The names of the sources, in order."""
         return tuple(map(str, self._sources))
 
     def part(self, numbers: Iterable[int]) -> StreamDataset:
-        """The same stream of only these of its sources, in this order."""
+        """Return a stream of some of the sources, by their numbers and in that order."""
         same = copy.copy(self)
         same._sources = [self._sources[number] for number in numbers]
         return same
 
     def decode_sample(self, stored: dict[str, Any], encoded: Collection[str] = ()) -> dict[str, Any]:
-        """Decode a sample that came from `stored()` of this stream.
+        """Decode a sample of the stream that `stored()` returned.
 
         Args:
             stored: The sample.
-            encoded: Fields whose images are left as they are stored.
+            encoded: Image fields whose stored bytes are kept.
 
         Raises:
-            CodecError: Stored bytes do not decode; names the field.
+            CodecError: Stored bytes do not decode. The error names the field.
         """
         decoded: dict[str, Any] = {}
         for name, value in stored.items():
@@ -133,7 +133,7 @@ class StreamDataset:
         """Read all sources.
 
         Raises:
-            FormatError: An archive is damaged or cut, or a command failed. What came before was whole.
+            FormatError: An archive is damaged or truncated, or a command failed. The samples before that were complete.
             CodecError: Stored bytes do not decode.
         """
         for source in self._sources:
@@ -179,7 +179,7 @@ class StreamDataset:
                 **{**error.details, "field": place.field.name, "file": sample.file, "offset": member.offset},
             ) from error
 
-    # What it cannot do
+    # Unsupported operations
 
     def __len__(self) -> int:
         self._refuse("has no length")
@@ -191,7 +191,7 @@ class StreamDataset:
         self._refuse("does not know its keys")
 
     def read(self, positions: object, fields: object = None, *, decode: bool = True) -> NoReturn:
-        """Not possible.
+        """Raise an error: a stream has no positions.
 
         Raises:
             UnsupportedError: Always.
@@ -210,7 +210,7 @@ class StreamDataset:
 
 
 class _Sample:
-    """A sample whose members are still coming in."""
+    """A sample whose members are being read."""
 
     __slots__ = ("_bytes", "_taken", "file", "key", "parts")
 
@@ -221,18 +221,18 @@ class _Sample:
         self._bytes = 0
 
     def claim(self, place: Place, member: Member) -> None:
-        """Note that the sample has this field, or this element of it."""
+        """Record that the sample has this field, or this element of it."""
         slot = place.field.name, place.number
         if slot in self._taken or place.field.name == KEY:
-            message = f"{member.name!r}: its sample has a member for the field {place.field.name!r} already"
+            message = f"{member.name!r}: its sample already has a member for the field {place.field.name!r}"
             raise FormatError(message, file=self.file, offset=member.header)
         self._taken.add(slot)
 
     def read(self, place: Place, member: Member, reader: ForwardReader) -> None:
-        """Take in the data of a member."""
+        """Read the data of a member."""
         self._bytes += member.size
         if self._bytes > _MOST_BYTES:
-            message = f"with {member.name!r} a sample has {self._bytes} bytes: more than {_MOST_BYTES} are not read"
+            message = f"with {member.name!r} a sample has {self._bytes} bytes; at most {_MOST_BYTES} are allowed"
             raise FormatError(message, file=self.file, offset=member.header)
         data = reader.read(member.size)
         if len(data) < member.size:
@@ -254,7 +254,7 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
     elif sources == _STDIN:
         yield _STDIN
     elif isinstance(sources, io.TextIOBase):
-        raise TypeError("an archive is bytes: give a handle that is open for binary reading (sys.stdin.buffer)")
+        raise TypeError("an archive needs a binary file object, such as sys.stdin.buffer, not text")
     elif hasattr(sources, "read") and not hasattr(sources, "open"):
         yield _Handle(cast("Readable", sources))
     else:
@@ -265,7 +265,7 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
 def _open(source: _Source) -> Iterator[tuple[Readable, str]]:
     if isinstance(source, _Handle):
         if source.read_already:
-            raise UnsupportedError(f"{source} was read already, and an open handle cannot be read twice")
+            raise UnsupportedError(f"{source} was read already; a file object can be read only once")
         source.read_already = True
         yield source.handle, str(source)
     elif isinstance(source, str) and source.startswith(_PIPE):

@@ -1,8 +1,8 @@
 """Sidecar files: the index and the manifest beside the data.
 
 A shard's index is a safetensors file (https://github.com/huggingface/safetensors): a small JSON header and named
-arrays, which are mapped rather than read, so opening one costs the same for ten samples and for ten million. Nothing
-in it is ever executed. A manifest lists the shards of a folder, so that none has to be touched to open the dataset.
+arrays. The arrays are mapped, not read, so opening takes the same time for ten samples and for ten million. Nothing in
+it is ever executed. A manifest lists the shards of a folder, so that the dataset can be opened without touching them.
 
 Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
 `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.fragments` (int64[3, k]),
@@ -27,7 +27,7 @@ from bushel.storage import AnyPath, read_whole, write_whole
 __all__ = ["FOLDER", "Manifest", "ManifestShard", "load_index", "load_manifest", "save_index", "save_manifest"]
 
 FOLDER = ".bushel"
-"""The folder of all sidecars. It can be deleted at any time: what it says is then scanned again."""
+"""The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
 
 _VERSION = 1
 _HINT = "delete it: the index will be built again"
@@ -35,7 +35,7 @@ _DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "U32": np.uint32, "I64": np.int64, 
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
-"""Room for as many shards as any dataset has before their sum leaves int64."""
+"""A count so small that the sum over all shards fits into int64."""
 
 
 class _Field(msgspec.Struct):
@@ -54,7 +54,7 @@ class _Header(msgspec.Struct):
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
-    """What a manifest says of one shard.
+    """The entry of one shard in a manifest.
 
     Attributes:
         name: The shard's name.
@@ -72,14 +72,14 @@ class ManifestShard(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, index: ShardIndex) -> ManifestShard:
-        """The manifest's entry for a shard."""
+        """Return the entry of a shard."""
         checksums = all(column.crc32 is not None for column in index.columns.values())
         files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
         return cls(name, index.samples, files, checksums, index.keys is not None)
 
     @property
     def stamps(self) -> tuple[FileStamp, ...]:
-        """Its files as stamps."""
+        """The files as stamps."""
         return tuple(FileStamp(*file) for file in self.files)
 
 
@@ -89,9 +89,9 @@ class Manifest(msgspec.Struct, frozen=True):
     Attributes:
         container: Name of the container.
         spec: Field names to types.
-        codecs: Field names to codecs of the stored bytes, the same in all shards.
+        codecs: Field names to the codecs of the stored bytes.
         shards: The shards in the dataset's order.
-        version: Of this file's layout.
+        version: Version of this file's layout.
     """
 
     container: str
@@ -101,16 +101,16 @@ class Manifest(msgspec.Struct, frozen=True):
     version: int = _VERSION
 
 
-# made at import: msgspec 0.22 learns a Struct when it is first decoded, and crashes when two threads do that at once
+# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
 _MANIFEST = msgspec.json.Decoder(Manifest)
 _HEADER = msgspec.json.Decoder(_Header)
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
-    """Write a shard's index, atomically, and on disk if `sync`.
+    """Write a shard's index atomically. With `sync`, wait until it is on disk.
 
     Raises:
-        OSError: The folder cannot be written.
+        OSError: The folder is not writable.
     """
     from safetensors.numpy import save
 
@@ -139,11 +139,11 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
 
 
 def load_index(path: AnyPath) -> ShardIndex:
-    """Map a shard's index. Only its header is read and checked here; extents are checked when they are used.
+    """Map a shard's index. Only the header is read and checked here; extents are checked when they are used.
 
     Raises:
-        FileNotFoundError: There is none.
-        FormatError: The file is damaged or of a later version.
+        FileNotFoundError: The file does not exist.
+        FormatError: The file is damaged, or its version is newer than this Bushel.
     """
     data = _bytes_of(path)
     arrays, header = _parse(data, str(path))
@@ -202,7 +202,7 @@ def _fragments(pieces: npt.NDArray[Any] | None, name: str, rows: int, path: AnyP
         return None
     known = pieces.dtype == np.int64 and pieces.ndim == 2 and len(pieces) == 3
     if not known or (np.diff(pieces[0], prepend=-1, append=rows) <= 0).any():
-        raise FormatError(f"array '{name}.fragments' is none of rows in order", file=str(path), hint=_HINT)
+        raise FormatError(f"array '{name}.fragments' does not have ascending rows", file=str(path), hint=_HINT)
     return Fragments(*pieces)
 
 
@@ -216,15 +216,15 @@ def _segments(arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: A
 
 
 def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
-    """Write a manifest, atomically, and on disk if `sync`."""
+    """Write a manifest atomically. With `sync`, wait until it is on disk."""
     write_whole(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n", sync=sync)
 
 
 def load_manifest(path: AnyPath) -> Manifest | None:
-    """The manifest at a path, or None if there is none.
+    """Return the manifest at a path, or None if the file does not exist.
 
     Raises:
-        FormatError: It is damaged or of a later version.
+        FormatError: The manifest is damaged, or its version is newer than this Bushel.
     """
     try:
         data = read_whole(path)
@@ -247,7 +247,7 @@ def _bytes_of(path: AnyPath) -> memoryview:
 
 def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _Header]:
     if len(data) < 8 or (length := int.from_bytes(data[:8], "little")) > len(data) - 8:
-        raise FormatError("not an index: its header is cut", file=path, offset=0, hint=_HINT)
+        raise FormatError("not an index: the header is truncated", file=path, offset=0, hint=_HINT)
     try:
         entries = msgspec.json.decode(data[8 : 8 + length])
         header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
@@ -273,7 +273,7 @@ def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _H
 def _array(
     arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type[np.generic], size: int | None, path: AnyPath
 ) -> npt.NDArray[Any]:
-    """The one-dimensional array of a name, dtype and, unless None, size."""
+    """Return the one-dimensional array of this name, dtype and size. None stands for any size."""
     array = arrays.get(name)
     if array is None:
         raise FormatError(f"array {name!r} is missing", file=str(path), hint=_HINT)

@@ -33,6 +33,7 @@ __all__ = [
     "IndexedShard",
     "Keys",
     "Segments",
+    "Shard",
     "ShardIndex",
 ]
 
@@ -46,6 +47,35 @@ I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The files that form one shard.
+
+    Attributes:
+        root: The folder in which the files are.
+        name: The shard's name within its dataset: `train-000003.tar`, `000003`, or empty for a dataset that
+            is one folder.
+        files: Paths relative to `root`, data before tables.
+        sidecars: The folder for sidecar files, relative to `root`; it ends in `.bushel`.
+    """
+
+    root: AnyPath
+    name: str
+    files: tuple[str, ...]
+    sidecars: str = ".bushel"
+
+    def path(self, number: int) -> AnyPath:
+        """Return the path of one of its files."""
+        return self.root / self.files[number]
+
+    @property
+    def sidecar(self) -> AnyPath:
+        """The path of the shard's index."""
+        own_folder = self.sidecars != ".bushel" or not self.name
+        stem = "index" if own_folder else self.name.replace("/", "%2F")
+        return self.root / self.sidecars / f"{stem}.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
