@@ -15,9 +15,9 @@ from bushel.errors import StateError
 from bushel.loader.bad_samples import BadSample, ErrorReport, OnError, error_limit
 from bushel.loader.collate import Collate
 from bushel.loader.outputs import Output, To
-from bushel.loader.pipeline import Finished
+from bushel.loader.pipeline import Clock, Finished
 from bushel.loader.run import PrefetchWindow
-from bushel.loader.stats import Clock, LoaderStats
+from bushel.loader.stats import LoaderStats
 from bushel.transforms.by_field import Transforms
 
 __all__ = ["LoaderBase", "LoaderState", "Options", "Progress", "SharedArguments", "detect_rank"]

@@ -12,9 +12,8 @@ from bushel.core.order import Sequential
 from bushel.loader.bad_samples import Failure
 from bushel.loader.collate import Sample
 from bushel.loader.micro_batch import SampleTransforms
-from bushel.loader.pipeline import Pipeline, Readable, raise_first
+from bushel.loader.pipeline import Clock, Pipeline, Readable, raise_first
 from bushel.loader.plan import BatchPlan
-from bushel.loader.stats import Clock
 from bushel.transforms.by_field import Transforms
 
 __all__ = ["MapView"]

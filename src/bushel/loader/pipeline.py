@@ -5,6 +5,8 @@ A `Pipeline` is a plain value without threads; `bushel.loader.run` runs its step
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,10 +23,9 @@ from bushel.loader.batch_arrays import ArrayFactory, BatchArrays
 from bushel.loader.collate import Collate, Sample, collate
 from bushel.loader.micro_batch import MicroBatch, SampleTransforms, generator, micro_batches, stored_bytes
 from bushel.loader.plan import BatchPlan
-from bushel.loader.stats import Clock
 from bushel.spec import KEY
 
-__all__ = ["Fetched", "Finished", "Pipeline", "Readable", "raise_first"]
+__all__ = ["Clock", "Fetched", "Finished", "Pipeline", "Readable", "raise_first"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -67,6 +68,31 @@ class Readable(Protocol):
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """Return file and offset of a field."""
+
+
+class Clock:
+    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._totals: Counter[str] = Counter()
+
+    def add(self, totals: Mapping[str, float]) -> None:
+        """Add seconds of stages, and counts."""
+        with self._lock:
+            for name, value in totals.items():
+                self._totals[name] += value  # type: ignore[assignment]
+
+    def drain(self) -> dict[str, float]:
+        """Return what was added since the last call."""
+        with self._lock:
+            totals, self._totals = self._totals, Counter()
+        return dict(totals)
+
+    def read(self) -> dict[str, float]:
+        """Return what was added so far."""
+        with self._lock:
+            return dict(self._totals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,10 @@ from typing import Any
 from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
 from bushel.loader.bad_samples import BadSample, ErrorReport
 from bushel.loader.outputs import Output, Upload
-from bushel.loader.pipeline import Finished, Pipeline
+from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import Plan
 from bushel.loader.run import PrefetchWindow, run_threads
 from bushel.loader.shared_memory import SegmentPool, SegmentReader, SharedBatch
-from bushel.loader.stats import Clock
 
 __all__ = ["run_processes", "serve"]
 

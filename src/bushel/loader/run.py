@@ -20,9 +20,8 @@ from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
 from bushel.loader.collate import Sample
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
-from bushel.loader.pipeline import Finished, Pipeline
+from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import BatchPlan
-from bushel.loader.stats import Clock
 
 __all__ = ["PrefetchWindow", "run_inline", "run_threads"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,34 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Clock", "LoaderStats"]
+__all__ = ["LoaderStats"]
 
 _NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
-
-
-class Clock:
-    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._totals: Counter[str] = Counter()
-
-    def add(self, totals: Mapping[str, float]) -> None:
-        """Add seconds of stages, and counts."""
-        with self._lock:
-            for name, value in totals.items():
-                self._totals[name] += value  # type: ignore[assignment]
-
-    def drain(self) -> dict[str, float]:
-        """Return what was added since the last call."""
-        with self._lock:
-            totals, self._totals = self._totals, Counter()
-        return dict(totals)
-
-    def read(self) -> dict[str, float]:
-        """Return what was added so far."""
-        with self._lock:
-            return dict(self._totals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def _check_crc(files: Sequence[File], extents: Extents, row: int, expected: int,
 
 def _numbers(extents: Extents) -> npt.NDArray[np.int32]:
     if isinstance(extents.file, int):
-        return np.full(len(extents), extents.file, np.int32)
+        return np.full(len(extents.offset), extents.file, np.int32)
     return extents.file
 
 

@@ -256,7 +256,7 @@ class Reader:
                 prefetch(files, extents)
             except ExtentError as error:
                 self._fail(plan, extents, error, first, positions)
-            first += len(extents)
+            first += len(extents.offset)
 
     def elements(self, position: int, name: str) -> int:
         """Return the number of elements of a value whose codec can decode them one by one."""

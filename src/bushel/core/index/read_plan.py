@@ -250,7 +250,7 @@ class _Builder:
         inside = elements if counts is None and present else None
         self.fields.append(FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside))
         self.extents.append(extents)
-        self._rows += len(extents)
+        self._rows += len(extents.offset)
 
     def _file(self, group: Group, column: Column) -> int:
         return self.files.setdefault((group.number, column.file), len(self.files))
@@ -383,6 +383,8 @@ def _join(parts: list[Extents], *, checksums: bool) -> list[Extents]:
     known = [part.crc32 for part in parts if part.crc32 is not None]
     if len(parts) < 2 or 0 < len(known) < len(parts):
         return parts
-    file = np.concatenate([np.full(len(p), p.file, np.int32) if isinstance(p.file, int) else p.file for p in parts])
+    file = np.concatenate(
+        [np.full(len(p.offset), p.file, np.int32) if isinstance(p.file, int) else p.file for p in parts]
+    )
     offset, length = np.concatenate([p.offset for p in parts]), np.concatenate([p.length for p in parts])
     return [Extents(file, offset, length, np.concatenate(known) if known else None)]
