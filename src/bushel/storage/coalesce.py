@@ -1,4 +1,4 @@
-"""Planning of reads from storage where a request costs more than a few bytes too many. Pure: no I/O."""
+"""Planning of reads from storage where a request costs more than a few unneeded bytes. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Span", "coalesce"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One request: bytes `start` to `stop` of a file, which cover these extents.
+    """One request: a range of a file that covers some extents.
 
     Attributes:
         start: First byte.
-        stop: One behind the last byte.
-        rows: Numbers of the extents that lie in it.
+        stop: End of the range.
+        rows: Numbers of the extents within it.
     """
 
     start: int
@@ -30,14 +30,14 @@ def coalesce(
 ) -> list[Span]:
     """Join extents of one file into few requests.
 
-    Extents that overlap, touch, or lie at most `gap` bytes apart share a request, as long as it stays below `limit`
-    bytes. Extents of length 0 or less need no request and are in no span.
+    Extents that overlap, touch, or lie at most `gap` bytes apart share a request of at most `limit` bytes. Extents of
+    length 0 or less need no request and are in no span.
 
     Args:
         offset: int64[n].
         length: int64[n].
-        gap: Bytes that may be read in vain to save a request.
-        limit: Bytes that one request may have, unless a single extent is longer.
+        gap: Maximum number of unneeded bytes that are read to save a request.
+        limit: Maximum number of bytes of a request, unless a single extent is longer.
 
     Returns:
         The spans in ascending order of `start`.

@@ -1,4 +1,4 @@
-"""Files behind any path-like object that has `open()`: UPath, fsspec, a path class of one's own."""
+"""Files of any path-like object that has `open()`: UPath, fsspec, a path class of your own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["FileObject"]
 
 
 class FileObject:
-    """Reads by position through `path.open("rb")`.
+    """A file that is read by position through `path.open("rb")`.
 
-    Every read has a handle of its own, so threads and forked processes never share a seek pointer.
+    Every read opens a handle of its own, so threads and forked processes never share a seek pointer.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
     """
 
     __slots__ = ("_path", "mtime_ns", "size")
@@ -32,7 +32,7 @@ class FileObject:
         return str(self._path)
 
     def read(self, offset: int, length: int, /) -> bytes:
-        """The bytes of one extent.
+        """Return the bytes of one extent.
 
         Raises:
             ExtentError: The extent does not lie within the file, or the file has shrunk.
@@ -48,7 +48,7 @@ class FileObject:
 
 
 def _read_fully(handle: IO[Any], length: int) -> bytes:
-    """Read until `length` bytes are there or the file ends: raw handles may return fewer at a time."""
+    """Read until `length` bytes are read or the file ends: raw handles may return fewer at a time."""
     parts, missing = [], length
     while missing and (part := handle.read(missing)):
         parts.append(part)

@@ -1,4 +1,4 @@
-"""Bytes that come once, from front to back: files read through, open handles, commands; compressed or not."""
+"""Streams that are read once, from front to back: files, handles and the output of commands, compressed or not."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["Readable", "decompressed", "end_process", "is_compressed", "output_o
 
 _GZIP, _BZ2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 _PATIENCE = 5.0
-"""Seconds that a command has to end after it was asked to."""
+"""Seconds that a command has to end after SIGTERM."""
 
 
 class Readable(Protocol):
-    """What a stream must be able to do."""
+    """A stream that can be read."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes, none at the end."""
+        """Return up to `size` bytes, none at the end."""
         ...
 
 
 class _Rejoined:
-    """A handle of which the first bytes were read already."""
+    """A handle whose first bytes were read already."""
 
     __slots__ = ("_handle", "_head")
 
@@ -46,7 +46,7 @@ class _Rejoined:
 
 
 class _Guarded:
-    """A decompressor whose complaints become errors of Bushel's."""
+    """A decompressor that raises `FormatError` for damaged data."""
 
     __slots__ = ("_handle", "_kind", "_name")
 
@@ -57,7 +57,7 @@ class _Guarded:
         try:
             return self._handle.read(size)
         except EOFError as error:
-            raise FormatError(f"the {self._kind} data end too early: the file was cut", file=self._name) from error
+            raise FormatError(f"the {self._kind} data are truncated", file=self._name) from error
         except (zlib.error, lzma.LZMAError) as error:
             raise FormatError(f"the {self._kind} data are damaged: {error}", file=self._name) from error
         except OSError as error:
@@ -67,19 +67,21 @@ class _Guarded:
 
 
 def is_compressed(head: bytes) -> bool:
-    """Whether the first bytes of a file (six are enough) are those of gzip, bzip2, xz or zstd."""
+    """Return whether the first bytes of a file (six are enough) are the header of gzip, bzip2, xz or zstd."""
     return head.startswith((_GZIP, _BZ2, _XZ, _ZSTD))
 
 
 def decompressed(handle: Readable, name: str) -> Readable:
-    """The content of a stream that may be packed with gzip, bzip2 or xz, which its first bytes tell.
+    """Decompress a stream if its first bytes are the header of gzip, bzip2 or xz.
+
+    Reading the result raises `FormatError` if the data are damaged.
 
     Args:
         handle: The stream.
-        name: What error messages call it. Reading the result raises `FormatError` where the data are damaged.
+        name: Its name in error messages.
 
     Raises:
-        UnsupportedError: It is packed with zstd.
+        UnsupportedError: The stream is compressed with zstd.
     """
     head = b""
     while len(head) < len(_XZ) and (part := handle.read(len(_XZ) - len(head))):
@@ -93,7 +95,7 @@ def decompressed(handle: Readable, name: str) -> Readable:
         return _Guarded(lzma.LZMAFile(cast("IO[bytes]", whole)), "xz", name)
     if head.startswith(_ZSTD):
         raise UnsupportedError(
-            f"{name} is packed with zstd, which Python cannot unpack: run `unzstd` on it, or open"
+            f"{name} is compressed with zstd, which Python cannot decompress: run `unzstd` on it, or open"
             f" 'pipe:zstd -dc {name}' with allow_commands=True"
         )
     return whole
@@ -103,12 +105,12 @@ def decompressed(handle: Readable, name: str) -> Readable:
 def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
     """Run a shell command, or a program with its arguments, and read what it prints.
 
-    A block that has read everything waits for the command to end; one that is left by an exception, as an abandoned
-    generator is, ends the command and what it started.
+    The `with` block waits for the command to end if it has read everything. If an exception leaves it, as when a
+    generator is abandoned, it ends the command and the processes that the command started.
 
     Raises:
-        FormatError: The command has failed, which shows when its output has been read.
-        OSError: There is no shell, or no such program.
+        FormatError: The command failed; this is raised after its output was read.
+        OSError: The shell or the program does not exist.
     """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
@@ -117,7 +119,7 @@ def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
         try:
             yield output
         except FormatError as error:
-            if status := _status_soon(process):  # why the output is damaged
+            if status := _status_soon(process):  # the reason for the damaged output
                 raise _failed(command, status) from error
             raise
         if status := process.wait():
@@ -128,7 +130,7 @@ def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
 
 
 def _status_soon(process: subprocess.Popen[bytes]) -> int | None:
-    """The exit status, unless the command goes on running: then what it printed is to blame."""
+    """Return the exit status, or None if the command is still running: then its output is at fault."""
     try:
         return process.wait(1.0)
     except subprocess.TimeoutExpired:
@@ -136,7 +138,7 @@ def _status_soon(process: subprocess.Popen[bytes]) -> int | None:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End a process that leads a session, and what it started: first it is asked, then it is made to."""
+    """End a process that leads a session, and the processes that it started: by SIGTERM, then by SIGKILL."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -148,6 +150,6 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _failed(command: str | Sequence[str], status: int) -> FormatError:
-    how = f"was ended by signal {-status}" if status < 0 else f"failed with exit status {status}"
+    how = f"was killed by signal {-status}" if status < 0 else f"failed with exit status {status}"
     line = command if isinstance(command, str) else " ".join(command)
     return FormatError(f"the command {how}", file=f"pipe:{line}")

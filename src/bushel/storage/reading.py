@@ -19,7 +19,7 @@ __all__ = ["gather", "prefetch", "read_many"]
 
 
 def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
-    """Read a batch of extents: all local ones in one call, others in few coalesced requests.
+    """Read a batch of extents: local ones in one call, others in few coalesced requests.
 
     Args:
         files: The files that `extents.file` counts.
@@ -90,7 +90,7 @@ def gather(files: Sequence[File], extents: Extents) -> tuple[npt.NDArray[np.uint
 
 
 def prefetch(files: Sequence[File], extents: Extents) -> None:
-    """Tell the operating system that these extents will be read soon. Costs nothing where that is not possible."""
+    """Tell the operating system that these extents will be read soon. Does nothing for files that are not local."""
     if all(isinstance(file, MappedFile) for file in files):
         kernels.prefetch(cast("list[MappedFile]", list(files)), _numbers(extents), extents.offset, extents.length)
 
@@ -98,7 +98,7 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
 def _read(
     files: Sequence[File], numbers: npt.NDArray[np.int32], extents: Extents, put: Callable[[int, int, memoryview], None]
 ) -> None:
-    """Read extents of a mixture of files: those of all objects together, the others file by file."""
+    """Read extents of a mixture of files: of all objects together, of the others file by file."""
     from bushel.storage.coalesce import coalesce
     from bushel.storage.objects.ranges import read_rows
     from bushel.storage.objects.remotefile import RemoteFile

@@ -1,12 +1,15 @@
-"""Files that appear under their final names only when they are whole and on disk."""
+"""Staged files: they appear under their final names only when they are complete and on disk."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from io import FileIO
@@ -16,25 +19,27 @@ from typing_extensions import Buffer
 
 from bushel.errors import FormatError, UnsupportedError, naming, noted_in
 from bushel.storage.base import AnyPath
-from bushel.storage.claim import Claim
 from bushel.storage.files import is_object
 from bushel.storage.whole import place_file, remove
 
-__all__ = ["Sink", "Staging", "leave_workplace", "make_workplace", "workplace"]
+__all__ = ["Claim", "Sink", "Staging", "leave_workplace", "make_workplace", "workplace"]
 
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
 _MOST = 1 << 30  # one system call writes 2 GiB at most
 
+_CLAIM_NAME = "writer"
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
 
 class Sink:
-    """A file under construction: bytes are only ever added at its end, or taken away from there.
+    """A file under construction, to which bytes are appended, and which can be truncated.
 
-    What was written last waits in memory. A write that fails, on a full disk say, leaves the sink where it was: the
-    same bytes, and others after them, can be written again.
+    The last bytes are buffered. A write that fails, for example on a full disk, leaves the sink as it was: the same
+    bytes, and others after them, can be written again.
 
     Attributes:
-        path: Where the file is staged.
+        path: The staged file.
         position: Bytes written so far.
     """
 
@@ -44,25 +49,25 @@ class Sink:
         """Open the file, keeping its first `position` bytes (0: a new file).
 
         Raises:
-            FileExistsError: It is to be a new file and is there already.
-            OSError: It cannot be written, or is shorter than `position`.
+            FileExistsError: `position` is 0 and the file exists.
+            OSError: The file cannot be written, or is shorter than `position`.
         """
         self.path = path
         self.position = self._written = position
-        self._pieces: list[bytes] = []  # that wait, and behind them
-        self._waiting = bytearray()  # what was copied since the last of them
+        self._pieces: list[bytes] = []  # buffered, followed by
+        self._waiting = bytearray()  # bytes copied since the last piece
         new = position == 0 and not path.exists()
         if not new and path.stat().st_size < position:
-            raise OSError(f"{path} has {path.stat().st_size} bytes where {position} were written before")
+            raise OSError(f"{path} has {path.stat().st_size} bytes, but {position} were written before")
         self._handle: FileIO | None = open(path, "xb" if new else "r+b", buffering=0)  # noqa: SIM115 - see close()
         if not new:  # ext4 writes a file that was ever truncated to its disk when it is closed
             self._handle.truncate(position)
 
     def write(self, data: Buffer) -> int:
-        """Add bytes at the end.
+        """Append bytes.
 
         Returns:
-            The offset at which they begin.
+            Their offset.
         """
         start = self.position
         raw = data if isinstance(data, bytes) else memoryview(data)
@@ -76,7 +81,7 @@ class Sink:
                 self._pieces.append(bytes(self._waiting))
                 self._waiting.clear()
             self._pieces.append(raw)
-        else:  # too much to wait, or it may be changed meanwhile
+        else:  # too large to buffer, or it may be changed meanwhile
             self.flush()
             self._put([raw])
             self._written += size
@@ -84,7 +89,7 @@ class Sink:
         return start
 
     def truncate(self, position: int) -> None:
-        """Take away everything from `position` on."""
+        """Truncate the file to `position` bytes."""
         if position < self._written:
             self._drop()
             self._open.truncate(position)
@@ -100,14 +105,14 @@ class Sink:
         self.position = position
 
     def flush(self) -> None:
-        """Hand everything written so far to the operating system."""
+        """Pass everything written so far to the operating system."""
         if self.position > self._written:
             self._put([*self._pieces, self._waiting])
             self._drop()
             self._written = self.position
 
     def close(self, *, sync: bool = True) -> None:
-        """Close the file, on disk if `sync`."""
+        """Close the file. With `sync`, wait until it is on disk."""
         if self._handle is None:
             return
         try:
@@ -120,7 +125,7 @@ class Sink:
             self._handle = None
 
     def abandon(self) -> None:
-        """Close the file, which nobody will want, without what still waits in memory."""
+        """Close the file without writing what is buffered."""
         self._drop()
         self.position = self._written
         self.close(sync=False)
@@ -136,7 +141,7 @@ class Sink:
         self._waiting.clear()
 
     def _put(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
-        """Write behind what is written: in one system call, so that other threads interrupt it less often."""
+        """Append pieces in one system call, so that other threads interrupt it less often."""
         handle, end = self._open, self._written
         with naming(self.path), ExitStack() as stack:
             views = [stack.enter_context(stack.enter_context(memoryview(piece)).cast("B")) for piece in pieces]
@@ -153,31 +158,84 @@ class Sink:
                 raise
 
 
-class Staging:
-    """A folder in which the files of one shard are made: beside the final ones, or on this machine where these are not.
+class Claim:
+    """The right of this process to write in a staging folder, until it is released or the process ends or is killed.
 
-    Names are relative to the dataset's folder, as they will be in the end. `seal` puts the files on disk; `commit`
-    renames each to its final name, or, with `folder`, the shard's whole folder at once. Where the dataset is not
-    local, `upload` puts finished files there. A process that dies before leaves nothing under a final name, and a
-    staging folder that `Writer(mode="resume")` goes on with.
+    Two writers of one folder would damage each other's files. The claim is a POSIX record lock, which a fork does not
+    inherit: forks that outlive a killed writer do not keep the folder. On a file system without such locks, nothing is
+    claimed.
+
+    Args:
+        folder: The folder; it is created if necessary.
+
+    Raises:
+        FileExistsError: Another running process has the claim.
+        OSError: The folder cannot be created or written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        while True:
+            _make_claimed_folder(folder)
+            try:
+                handle = os.open(folder / _CLAIM_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError:  # its last owner removed it meanwhile
+                continue
+            self.release = weakref.finalize(self, os.close, handle)
+            try:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self.release()
+                if error.errno in _NO_LOCKS:
+                    return
+                if not isinstance(error, BlockingIOError | PermissionError):
+                    raise
+                raise FileExistsError(
+                    f"another process is writing in {folder}: wait until it has ended, or write to another path"
+                ) from None
+            try:
+                if os.path.samestat(os.fstat(handle), (folder / _CLAIM_NAME).stat()):
+                    return
+            except FileNotFoundError:
+                pass
+            self.release()
+
+
+def _make_claimed_folder(folder: Path) -> None:
+    """Create a folder and its parents, which the writer of another shard may remove meanwhile if they are empty."""
+    for _ in range(100):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError):  # another writer created or removed it meanwhile
+            continue
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+class Staging:
+    """The folder in which the files of one shard are written: within a local dataset, else in a temporary folder.
+
+    Names are the final ones, relative to the dataset's folder. `seal` puts the files on disk; `commit` renames each to
+    its final name, or, with `folder`, the shard's whole folder at once. `upload` copies finished files to a remote
+    dataset. A process that dies earlier leaves nothing under a final name, and a staging folder that
+    `Writer(mode="resume")` continues.
 
     Args:
         root: The dataset's folder.
         name: Name of the shard, for the staging folder.
-        folder: The shard's own folder under `root`, when all of its files live in one that does not exist yet.
-        positions: Bytes that staged files have already and keep, by name; other files are started anew.
+        folder: The shard's own folder under `root`, if all of its files are in one that does not exist yet.
+        positions: Number of bytes to keep of staged files, by name; other files start empty.
         sync: Whether to wait for the disk before a rename.
-        new: Whether no file of the shard is there yet; an upload then refuses to replace one.
-        claim: The right to write in the folder, where the caller has it already.
+        new: Whether none of the shard's files exists yet; an upload then refuses to replace one.
+        claim: The right to write in the folder, if the caller has it already.
 
     Attributes:
-        place: Where the files are.
+        place: The folder of the staged files.
         sinks: The files that were opened, by name.
         stop: When it is set, an upload in another thread ends soon.
-        claim: The right to write here. It ends with `discard`, or with this object.
+        claim: The right to write in the folder. It ends with `discard`, or with this object.
 
     Raises:
-        FileExistsError: Another process is making a shard of this name.
+        FileExistsError: Another process is writing a shard of this name.
         FormatError: The name leads out of the staging folder.
     """
 
@@ -195,7 +253,7 @@ class Staging:
         self.root, self.folder, self.new = root, folder, new
         self.local = isinstance(root, Path)
         self.stop = threading.Event()
-        self.sync = sync and self.local  # what is only waiting to be uploaded need not survive a power cut
+        self.sync = sync and self.local  # files that are uploaded later need not survive a power cut
         self._positions = dict(positions or {})
         self._temporary = None if workplace(root) is not None else Path(tempfile.mkdtemp(prefix="bushel-"))
         base = self._temporary or make_workplace(root)
@@ -204,7 +262,7 @@ class Staging:
         self.sinks: dict[str, Sink] = {}
 
     def open(self, name: str) -> Sink:
-        """Start the file that will be called `name`, or go on with it where it is staged already."""
+        """Create the file that will be called `name`, or continue it if `positions` names it."""
         path = _below(self.place, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         position = self._positions.get(name, 0)
@@ -223,21 +281,21 @@ class Staging:
         return {name: sink.position for name, sink in self.sinks.items()}
 
     def truncate(self, positions: Mapping[str, int]) -> None:
-        """Take every file back to where it was when `positions` had these values."""
+        """Truncate every file to its size in `positions`."""
         for name, sink in self.sinks.items():
             if sink.position != positions[name]:
                 sink.truncate(positions[name])
 
     def flush(self) -> None:
-        """Hand everything written so far to the operating system."""
+        """Pass everything written so far to the operating system."""
         for sink in self.sinks.values():
             sink.flush()
 
     def seal(self, names: Iterable[str]) -> list[tuple[int, int]]:
-        """Close the files, on disk if `sync`.
+        """Close the files. With `sync`, wait until they are on disk.
 
         Returns:
-            Size in bytes and modification time in nanoseconds of the files of these names.
+            Size in bytes and modification time in nanoseconds of each of `names`.
         """
         for sink in self.sinks.values():
             sink.close(sync=self.sync)
@@ -245,7 +303,7 @@ class Staging:
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def commit(self, names: Iterable[str]) -> None:
-        """Give sealed files of a local dataset their final names, in this order, and throw away what is not named."""
+        """Rename sealed files of a local dataset to their final names, in this order, and remove the others."""
         names = list(names)
         if self.folder is not None and isinstance(self.root, Path):
             for path in [path for path in (self.place / self.folder).rglob("*") if path.is_file()]:
@@ -260,19 +318,19 @@ class Staging:
         self.discard()
 
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
-        """Put sealed files of a dataset that is not local where it is, in this order; they stay staged.
+        """Copy sealed files to a remote dataset, in this order; they stay staged.
 
-        When one of several new ones cannot be put there, those before it are taken away again.
+        If one of several new files fails, the ones before it are removed again.
 
         Args:
             names: The files.
-            replace: Replace what is there of `new` ones too: an index that was left behind when its data were removed.
+            replace: Replace existing files even if `new`: an index that remained when its data were removed.
 
         Returns:
-            Size and modification time of each, as that storage tells them.
+            Size and modification time of each, as the storage reports them.
 
         Raises:
-            FileExistsError: `new`, and one of them is there already, or another writer has replaced it meanwhile.
+            FileExistsError: `new`, and one of them exists already, or another writer has replaced it meanwhile.
             InterruptedError: `stop` was set.
             OSError: The storage refuses, or cannot be reached.
         """
@@ -298,7 +356,7 @@ class Staging:
         return found
 
     def _take_back(self, done: Iterable[AnyPath], error: BaseException) -> None:
-        """Remove what was uploaded before an error; where that fails too, the error says what is left."""
+        """Remove the files that were uploaded before an error. If that fails too, the error gets a note."""
         once = threading.Event()
         if self.stop.is_set() or isinstance(error, ConnectionError) or not isinstance(error, Exception):
             once.set()
@@ -307,17 +365,17 @@ class Staging:
                 remove(path, give_up=once)
 
     def close(self) -> None:
-        """Close the files, and leave them."""
+        """Close the files, and leave them staged."""
         with ExitStack() as stack:
             for sink in self.sinks.values():
                 stack.callback(sink.close, sync=False)
 
     def discard(self) -> None:
-        """Remove what is staged; what has its final name stays. Others may write here from then on."""
+        """Remove the staged files. Other writers may then use the folder."""
         for sink in self.sinks.values():
             sink.abandon()
         done = self._temporary or self.place
-        if self._temporary is None and not self.local:  # at once: half of it would be taken for an unfinished shard
+        if self._temporary is None and not self.local:  # a rename: a part of it would look like an unfinished shard
             done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
             os.rename(self.place, done)
         shutil.rmtree(done, ignore_errors=True)
@@ -327,22 +385,22 @@ class Staging:
 
 
 def _below(folder: Path, name: str) -> Path:
-    """A file in a folder, by a name that may come from the keys of an object store."""
+    """Return the path of a file in a folder. The name may come from the keys of an object store."""
     if not name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
         raise FormatError(
-            f"{name!r} is no name of a file within a dataset", file=str(folder), hint="rename it, without . and .."
+            f"{name!r} is not a valid name of a file in a dataset", file=str(folder), hint="rename it, without . and .."
         )
     return folder / name
 
 
 def workplace(root: AnyPath) -> Path | None:
-    """The local folder in which what is unfinished of a dataset is kept.
+    """Return the local folder that holds the unfinished files of a dataset.
 
-    That of a local dataset is its own folder. One in an object store has a folder of this machine's temporary ones
-    (`TMPDIR`), always the same for the same URL and user.
+    For a local dataset this is its own folder. For one in an object store it is a folder in `TMPDIR`, always the same
+    for the same URL and user.
 
     Returns:
-        The folder, which need not be there; None for a storage of another kind, such as an HTTP server.
+        The folder, which may not exist; None for another kind of storage, such as an HTTP server.
     """
     if isinstance(root, Path):
         return root
@@ -353,9 +411,9 @@ def workplace(root: AnyPath) -> Path | None:
 
 
 def leave_workplace(root: AnyPath) -> None:
-    """Remove the workplace of a dataset that is not local, if nothing is left in it."""
+    """Remove the workplace of a remote dataset, if it is empty."""
     if not isinstance(root, Path) and (folder := workplace(root)) is not None:
-        for done in (folder / ".bushel").glob("done-*"):  # whose removal was cut short by a kill
+        for done in (folder / ".bushel").glob("done-*"):  # their removal was interrupted by a kill
             shutil.rmtree(done, ignore_errors=True)
         _remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
 
@@ -364,16 +422,16 @@ def _remove_empty(*folders: Path) -> None:
     for folder in folders:
         try:
             folder.rmdir()
-        except OSError:  # not empty: other shards are being made, or sidecars live there
+        except OSError:  # not empty: other shards are being written, or it holds sidecars
             break
 
 
 def make_workplace(root: AnyPath) -> Path:
-    """The same, made if need be, where nobody else may write.
+    """Return the workplace, created if necessary in a folder where no other user can write.
 
     Raises:
         UnsupportedError: The storage is of another kind.
-        PermissionError: The name is taken by somebody else.
+        PermissionError: Another user owns the folder.
     """
     folder = workplace(root)
     if folder is None:
@@ -383,13 +441,13 @@ def make_workplace(root: AnyPath) -> Path:
     above = folder.parent
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     if above.is_symlink() or above.lstat().st_uid != os.getuid():
-        raise PermissionError(f"{above} belongs to somebody else: set TMPDIR to a folder of your own")
+        raise PermissionError(f"{above} belongs to another user: set TMPDIR to a folder of your own")
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a folder's names on disk, so that a rename in it survives a power cut."""
+    """Write a folder's entries to disk, so that a rename in it survives a power cut."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Whole files, wherever they are: read at once, written so that they are there whole or not at all."""
+"""Whole files, local or remote: read at once, and written so that they appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PIECE = 1 << 22
 
 
 def read_whole(path: AnyPath) -> bytes:
-    """The bytes of a file.
+    """Return the bytes of a file.
 
     Raises:
-        FileNotFoundError: There is none.
-        OSError: It cannot be read.
+        FileNotFoundError: The file does not exist.
+        OSError: The file cannot be read.
     """
     if isinstance(path, Path):
         with open(path, "rb", buffering=0) as file:
@@ -34,12 +34,12 @@ def read_whole(path: AnyPath) -> bytes:
 
 
 def read_text(path: AnyPath) -> str:
-    """The text of a file; bytes that are no UTF-8 come back when it is written in the same way."""
+    """Return the text of a file. Bytes that are not valid UTF-8 become surrogates."""
     return read_whole(path).decode("utf-8", "surrogateescape")
 
 
 def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
-    """The bytes of each file, or why it cannot be read; objects are fetched many at once."""
+    """Return the bytes of each file, or the error if it cannot be read. Many objects are read at a time."""
     objects = [path for path in paths if is_object(path)]
     if len(objects) > 1:
         from bushel.storage.objects.location import read_objects
@@ -53,12 +53,12 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
     """Write a file, or replace it: whole or not at all.
 
     Args:
-        path: The file; its folder is made if need be.
+        path: The file; its folder is created if necessary.
         data: Its content.
-        sync: Wait until it is on disk.
+        sync: Whether to wait until it is on disk.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     if is_object(path):
         from bushel.storage.objects.upload import put_bytes
@@ -79,7 +79,7 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
                 os.fsync(file.fileno())
         os.replace(partial, path)
     except OSError as error:
-        error.filename = str(path)  # the name that was asked for
+        error.filename = str(path)  # the name that the caller gave
         if error.filename2 is not None:
             del error.filename2
         raise
@@ -88,18 +88,18 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
 
 
 def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: threading.Event | None = None) -> None:
-    """Put a local file where it belongs: renamed there, uploaded, or copied.
+    """Move a local file to its place: rename it, upload it, or copy it.
 
     Args:
-        source: The file; renaming takes it away.
-        target: What it will be.
+        source: The file. It is gone after it was renamed.
+        target: The new path.
         new: Refuse to replace an object of an object store.
         stop: Ends an upload soon after it is set.
 
     Raises:
         InterruptedError: `stop` was set.
-        FileExistsError: `new`, and there is one.
-        OSError: It cannot be written.
+        FileExistsError: `new`, and the object exists.
+        OSError: The file cannot be written.
     """
     if isinstance(target, Path):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -116,10 +116,10 @@ def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: thread
 
 
 def copy_whole(source: AnyPath, target: Path) -> None:
-    """Copy a file, wherever it is, to this machine; the target's folder is made if need be.
+    """Copy a file, local or remote, to this machine. The folder of the target is created if necessary.
 
     Raises:
-        OSError: It cannot be read, or not be written.
+        OSError: A file cannot be read or written.
     """
     import shutil
 
@@ -132,7 +132,7 @@ def copy_whole(source: AnyPath, target: Path) -> None:
 
 
 def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
-    """Remove a file, if it is there; with `give_up` set, the request for an object is made once."""
+    """Remove a file, if it exists. If `give_up` is set, a failed request is not made again."""
     if is_object(path):
         from bushel.storage.objects.upload import delete
 
@@ -142,7 +142,7 @@ def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
 
 
 def walk_names(root: AnyPath) -> Iterator[str]:
-    """Names of all files below a remote folder, relative to it, in no particular order."""
+    """Yield the names of all files below a remote folder, relative to it, in any order."""
     if is_object(root):
         from bushel.storage.objects.location import walk_objects
 

@@ -157,7 +157,7 @@ def test_a_disk_that_refuses(server: Server, file: File, folder: Path, caplog: p
     with caplog.at_level(logging.WARNING, "bushel"):
         assert file.read(0, 1000) == DATA[:1000]
         assert file.read(BLOCK, 1000) == DATA[BLOCK : BLOCK + 1000]
-    assert caplog.text.count("the block cache is not used any more") == 1
+    assert caplog.text.count("the block cache is disabled") == 1
 
 
 def test_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

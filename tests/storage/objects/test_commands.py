@@ -84,7 +84,7 @@ def test_repair(data: str, buckets: Buckets, tmp_path: Path) -> None:
     assert list(buckets.scratch.iterdir()) == [buckets.scratch / f"bushel-{os.getuid()}"]
     before = objects_in(fixed, sidecars=True)
     said = fails("repair", data, "s3://bucket/fixed")
-    assert "s3://bucket/fixed is a dataset already, and a repair makes a new one: use another path" in said
+    assert "s3://bucket/fixed already holds a dataset, but a repair writes a new one: use another path" in said
     assert "--append" not in said
     assert objects_in(fixed, sidecars=True) == before
 

@@ -19,7 +19,7 @@ from bushel.core.writer.journal import Journal, Kept, read_journal
 from bushel.errors import StateError
 from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, Staging, workplace
-from bushel.storage.claim import Claim
+from bushel.storage.staging import Claim
 
 __all__ = ["ShardInProgress", "WholeShard"]
 

@@ -1,10 +1,10 @@
-"""Blocks of objects on a disk of this machine, for what is read again: the next epoch, the next run.
+"""A cache of object blocks on a local disk, for data that is read again: in the next epoch, or in the next run.
 
-A block is a file of its own, named by a digest of URL, size and stamp (which is made from the ETag) of its object and
-by its number, so that a block of an object that was replaced is never found. It is written aside and renamed, so that
-a process that is killed leaves no half of one, and it begins with the CRC-32 of its bytes, which is compared on every
-read: what a disk damages is fetched again. Processes share a folder without knowing of each other; none holds anything
-open. The file's modification time is when the block was last used, within a minute; the oldest go first.
+Each block is a file. Its name is a digest of the object's URL, size and stamp (made from the ETag) and the block's
+number, so blocks of a replaced object are never found. A block is written under another name and renamed, so a killed
+process leaves no partial block. It starts with the CRC-32 of its bytes, which every read checks: a damaged block is
+fetched again. Processes share a folder without coordination, and hold no file open. The modification time of the file
+is the last use of the block, within a minute; the least recently used blocks are removed first.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _MAGIC = b"bushel1\n"
 _USUAL_SIZE = "10GB"
 _MINUTE = 60.0
 _FORGOTTEN = 3600.0
-"""Seconds after which a file that was written aside belongs to nobody any more."""
+"""Seconds after which a partial file is considered abandoned."""
 
 _log = logging.getLogger("bushel")
 
 
 @dataclass(slots=True)
 class _Growth:
-    """Bytes that this process has written since it last looked at the whole; at first it does not know."""
+    """Bytes that this process has written since it last measured the folder."""
 
     bytes: int
 
 
 class BlockCache:
-    """A folder of blocks.
+    """A folder of cached blocks.
 
     Args:
-        folder: Where they are; it is made if need be, and can be deleted at any time.
-        limit: Bytes that they may have together. For a short time there may be more, by 1/32 for each process.
+        folder: The folder. It is created if necessary, and may be deleted at any time.
+        limit: Maximum size of all blocks, in bytes. Each process may exceed it by 1/32 for a short time.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
@@ -60,11 +60,11 @@ class BlockCache:
 
     @staticmethod
     def identity(url: str, size: int, stamp: int) -> str:
-        """The name of an object in the cache: 40 hex digits."""
+        """Return the name of an object in the cache: 40 hex digits."""
         return hashlib.sha256(f"{url}\n{size}\n{stamp}".encode()).hexdigest()[:40]
 
     def get(self, identity: str, block: int) -> memoryview | None:
-        """The bytes of a block, if they are here and whole."""
+        """Return the bytes of a block, or None if it is not cached or damaged."""
         path = self._path(identity, block)
         try:
             with open(path, "rb", buffering=0) as file:
@@ -78,16 +78,16 @@ class BlockCache:
         body = memoryview(data)[_HEAD.size :]
         if len(data) < _HEAD.size or _HEAD.unpack_from(data) != (_MAGIC, crc32(body), len(body)):
             _log.warning("%s is damaged and is fetched again", path)
-            with suppress(OSError):  # another process was faster, or the next read will see
+            with suppress(OSError):  # another process was faster, or the next read tries again
                 path.unlink()
             return None
         if age > _MINUTE:
-            with suppress(OSError):  # evicted meanwhile, or of another user: then it looks older than it is
+            with suppress(OSError):  # evicted meanwhile, or owned by another user: then it looks older than it is
                 os.utime(path)
         return body
 
     def put(self, identity: str, block: int, data: memoryview) -> None:
-        """Keep a block. A disk that is full or refuses is no error: nothing more is kept then."""
+        """Cache a block. If the disk is full or not writable, caching stops with a warning."""
         if self._broken:
             return
         path = self._path(identity, block)
@@ -102,7 +102,7 @@ class BlockCache:
                 with file:
                     whole = _HEAD.pack(_MAGIC, crc32(data), len(data)) + data
                     if file.write(whole) != len(whole):
-                        raise OSError(f"{partial}: the disk is full")  # noqa: TRY301 - one of several ways to fail
+                        raise OSError(f"{partial}: the disk is full")  # noqa: TRY301 - one of several failures that are treated alike
                 os.rename(partial, path)
             except BaseException:
                 partial.unlink(missing_ok=True)
@@ -118,9 +118,9 @@ class BlockCache:
             self.trim()
 
     def trim(self) -> None:
-        """Remove the blocks that were not used for longest, down to 7/8 of the limit, if there is more than that.
+        """Remove the least recently used blocks, down to 7/8 of the limit, if the limit is exceeded.
 
-        One process does so at a time; the others go on meanwhile.
+        One process does this at a time; the others continue.
         """
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -163,15 +163,15 @@ class BlockCache:
 
     def _give_up(self, error: OSError) -> None:
         if not self._broken:
-            _log.warning("the block cache is not used any more: %s", error)
+            _log.warning("the block cache is disabled: %s", error)
         self._broken = True
 
 
 def cache_of_environment() -> BlockCache | None:
-    """The cache that `BUSHEL_CACHE_DIR` and `BUSHEL_CACHE_SIZE` ask for, None without the first.
+    """Return the cache that `BUSHEL_CACHE_DIR` and `BUSHEL_CACHE_SIZE` configure, or None without the first.
 
     Raises:
-        ValueError: The size is none.
+        ValueError: The size is invalid.
     """
     folder = os.environ.get("BUSHEL_CACHE_DIR")
     if not folder:

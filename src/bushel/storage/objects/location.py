@@ -19,7 +19,6 @@ from bushel.errors import UnsupportedError
 from bushel.storage.base import StorePath
 from bushel.storage.objects.blockcache import cache_of_environment
 from bushel.storage.objects.client import SCHEMES, library, store_of
-from bushel.storage.objects.ranges import AT_ONCE
 from bushel.storage.objects.remotefile import ObjectStat, RemoteFile, open_handle, stat_of
 from bushel.storage.objects.retries import persistently, translated
 
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 __all__ = ["ObjectPath", "read_objects", "walk_objects"]
+
+_AT_ONCE = 64
+"""Whole objects that are read at a time."""
 
 _PAGE = 1000
 """Objects that a listing asks for at a time: a hundred thousand objects take a hundred requests."""
@@ -255,7 +257,7 @@ def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
         except Exception as error:
             found[number] = error
 
-    for_each(read, range(len(paths)), workers=min(AT_ONCE, len(paths)), stop=give_up, name="bushel-fetch")
+    for_each(read, range(len(paths)), workers=min(_AT_ONCE, len(paths)), stop=give_up, name="bushel-fetch")
     return found
 
 

@@ -19,13 +19,13 @@ from bushel.core.parallel import for_each
 from bushel.storage.coalesce import coalesce
 from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
 
-__all__ = ["AT_ONCE", "RangeFile", "Request", "plan_blocks", "plan_requests", "read_long", "read_rows"]
+__all__ = ["RangeFile", "Request", "plan_blocks", "plan_requests", "read_long", "read_rows"]
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Put = Callable[[int, int, memoryview], None]
 
-AT_ONCE = 32
+_AT_ONCE = 32
 """Requests that run at a time: a store answers one in some 30 ms, and many at a time as fast as one."""
 
 _MOST_BYTES = 64 << 20
@@ -208,7 +208,7 @@ def _fetch(files: Sequence[RangeFile], requests: Sequence[Request], put: Callabl
     for_each(
         fetch,
         requests,
-        workers=min(AT_ONCE, len(requests)),
+        workers=min(_AT_ONCE, len(requests)),
         weight=lambda request: request.stop - request.start,
         limit=_MOST_BYTES,
         stop=give_up,
