@@ -99,7 +99,7 @@ def test_anything_of_bytes_can_be_written(
 
 def test_a_sink_for_another_file_than_it_was(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"123")
-    with pytest.raises(OSError, match="3 bytes where 4 were written"):
+    with pytest.raises(OSError, match="3 bytes, but 4 were written"):
         Sink(tmp_path / "x", 4)
     with pytest.raises(FileNotFoundError):
         Sink(tmp_path / "y", 4)

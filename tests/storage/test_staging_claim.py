@@ -88,10 +88,10 @@ def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["..", "../x", "a/../../x", "/etc/x", "a//b", ""])
 def test_names_that_lead_out_of_staging(tmp_path: Path, name: str) -> None:
     staging = Staging(tmp_path, "shard")
-    with pytest.raises(bushel.FormatError, match="no name of a file within a dataset"):
+    with pytest.raises(bushel.FormatError, match="not a valid name of a file in a dataset"):
         staging.open(name)
     staging.discard()
     if name == "..":
-        with pytest.raises(bushel.FormatError, match="no name"):
+        with pytest.raises(bushel.FormatError, match="not a valid name"):
             Staging(tmp_path, name)
     assert list(tmp_path.iterdir()) == []
