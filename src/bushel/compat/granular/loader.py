@@ -162,6 +162,7 @@ class BatchLoader(Closing):
         self.step = self.consumed = 0
         self._task, self._context = task, mp
         self._workers = max(1, workers)
+        # An executor, not bushel.core.parallel: `mp` may ask for processes of any multiprocessing context.
         self._pool: Executor | None = None
         self._finalizer: weakref.finalize[..., BatchLoader] | None = None
         self._process = os.getpid()
