@@ -20,7 +20,7 @@ SOURCES = [path for path in sorted((ROOT / "src").rglob("*")) if path.suffix in 
     "paths",
     [
         pytest.param(PAGES, id="pages"),
-        pytest.param(SOURCES, id="source", marks=pytest.mark.xfail(reason="core/dataset/dataset.py has one left")),
+        pytest.param(SOURCES, id="source"),
     ],
 )
 def test_no_odd_turns_of_phrase(paths: list[Path]) -> None:
