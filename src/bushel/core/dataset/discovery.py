@@ -58,7 +58,12 @@ def expand_paths(source: object) -> list[AnyPath]:
             raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
         return paths
     path = as_path(source)
-    if is_object(path):
+    if isinstance(path, Path):
+        if path.exists():
+            return [path]
+        if isinstance(source, str) and not _PATTERN.isdisjoint(source):
+            return list(_expand_local(source))
+    elif is_object(path):
         from bushel.core.dataset.remote_discovery import expand_url
 
         if not path.listable:  # an HTTP server answers any request for a folder, even with a page
@@ -69,8 +74,6 @@ def expand_paths(source: object) -> list[AnyPath]:
             return list(expand_url(str(path)))
     elif path.exists():
         return [path]
-    elif isinstance(source, str) and isinstance(path, Path) and not _PATTERN.isdisjoint(source):
-        return list(_expand_local(source))
     raise FileNotFoundError(f"there is no file or folder {path}")
 
 
@@ -139,7 +142,7 @@ def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tupl
 
 def _find_at(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     """Return the container and the shards at a path. `container` is tried first if given."""
-    if not is_object(path):
+    if isinstance(path, Path) or not is_object(path):
         return _sniff(path, container)
     from bushel.core.dataset.remote_discovery import ListedPath, listed_in_manifest
 

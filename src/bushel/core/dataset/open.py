@@ -55,7 +55,7 @@ def open(
             f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), "
             "or unpack it into a file and open that for random access"
         )
-    fields = _checked(spec)
+    fields = None if spec is None else _checked(spec)
     found = find(expand_paths(source), container)
     options = ReadOptions(spec=fields, pickle=pickle)
     return Dataset(open_shards(found.container, found.shards, options, index), verify=verify)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from bushel.containers import get_container
@@ -140,7 +141,7 @@ class OpenShard:
     @property
     def local(self) -> bool:
         """Whether its files are in the file system of this machine."""
-        return is_local(self.shard.root)
+        return isinstance(self.shard.root, Path)
 
     @property
     def loaded(self) -> bool:
@@ -270,8 +271,8 @@ def open_shards(
     Raises:
         FormatError: A shard is damaged, or has no usable index and `policy` is `require`.
     """
-    most = _STAT_ALL if not shards or is_local(shards[0].root) else _ASK_ALL
-    if len(shards) > most and options.spec is None and (manifest := _covering(container, shards)) is not None:
+    many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
+    if many and options.spec is None and (manifest := _covering(container, shards)) is not None:
         fields = tuple(parse_spec(manifest.spec).values())
         entries = {entry.name: entry for entry in manifest.shards}
         return [OpenShard.listed(container, shard, entries[shard.name], fields) for shard in shards]
