@@ -59,7 +59,7 @@ def test_a_stream_is_measured_too(data: Path, tmp_path: Path) -> None:
     [tar] = data.glob("*.tar")
     (tmp_path / "s.tar.gz").write_bytes(gzip.compress(tar.read_bytes()))
     assert json.loads(bench(tmp_path / "s.tar.gz", *QUICK, "--json"))["whole"]["samples_per_second"] > 0
-    assert "read by this process" in bench(tmp_path / "s.tar.gz", "--processes", 1, code=2)
+    assert "processes cannot be used with a stream" in bench(tmp_path / "s.tar.gz", "--processes", 1, code=2)
 
 
 def test_wrong_use_is_said(data: Path, tmp_path: Path) -> None:

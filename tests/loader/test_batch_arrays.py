@@ -63,20 +63,20 @@ def test_arrays_that_are_empty_or_too_large_are_not_made() -> None:
     assert BufferPool(max_bytes=1 << 62).array((1 << 58,), FLOAT) is None  # more than there is memory
 
 
-def test_the_first_value_decides_and_another_shape_gives_up_slots() -> None:
+def test_the_first_value_decides_and_another_shape_gives_up_the_array() -> None:
     memory = ArrayFactory(None, BufferPool())
-    slots = BatchArrays(2, memory)
+    arrays = BatchArrays(2, memory)
     value = np.ones(LARGE, np.float32)
-    slot = slots.put("x", 1, value)
-    assert slot is not value
-    assert slots.whole() == {}
+    row = arrays.put("x", 1, value)
+    assert row is not value
+    assert arrays.whole() == {}
     other = np.ones((7, 300), np.float32)
-    assert slots.put("x", 0, other) is other
+    assert arrays.put("x", 0, other) is other
     assert not memory.stacks("x")
     assert BatchArrays(2, memory).put("x", 0, value) is value
 
 
-def test_rules_other_than_stack_have_no_slots() -> None:
+def test_rules_other_than_stack_have_no_array() -> None:
     memory = ArrayFactory({"a": "list", "b": "stack", "c": Padded(0), "d": len}, BufferPool())
     assert [memory.stacks(name) for name in "abcde"] == [False, True, False, False, True]
 

@@ -1,4 +1,4 @@
-"""What a loader reaches on a dataset, and what each of its stages reaches alone: the ceilings."""
+"""The speed of a loader on a dataset, and of each of its stages alone, which limits it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import LIMIT, Exact, Shuffle
-from bushel.core.parallel import cpu_count
 from bushel.loader.collate import Sample
 from bushel.loader.loader import Loader
 from bushel.loader.micro_batch import stored_bytes
@@ -25,21 +24,21 @@ from bushel.transforms.by_field import Transforms
 __all__ = ["StageBenchmarks", "Rate", "measure"]
 
 _ROUNDS = 3
-_HELD_BYTES = 1 << 26  # of stored samples, which are decoded again and again
+_HELD_BYTES = 1 << 26  # of stored samples, which are decoded repeatedly
 _MOST_HELD = 1 << 17
 _READ = 256
 _POSITION = "__position__"
-_NEAR = 0.8  # a loader this near to its lowest ceiling has little of its own to lose
+_NEAR = 0.8  # share of the slowest stage's speed from which the loader itself costs little
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How fast one stage is.
+    """The speed of one stage.
 
     Attributes:
-        samples: Samples that went through it.
-        stored_bytes: Their bytes, as stored.
-        seconds: How long that took.
+        samples: Number of samples that the stage processed.
+        stored_bytes: Their size as stored, in bytes.
+        seconds: Time that it took.
     """
 
     samples: int
@@ -47,29 +46,29 @@ class Rate:
     seconds: float
 
     def __add__(self, other: Rate) -> Rate:
-        """Both together."""
+        """Return the rate of both measurements together."""
         return Rate(self.samples + other.samples, self.stored_bytes + other.stored_bytes, self.seconds + other.seconds)
 
     @property
     def samples_per_second(self) -> float:
-        """Samples in a second."""
+        """Samples per second."""
         return self.samples / self.seconds
 
     @property
     def bytes_per_second(self) -> float:
-        """Stored bytes in a second."""
+        """Stored bytes per second."""
         return self.stored_bytes / self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class StageBenchmarks:
-    """What was measured.
+    """The speeds of the loader and of its stages.
 
     Attributes:
         storage: Reading alone.
-        decode: All but reading, of samples that lie in memory: decoding, transforms, collation.
-        whole: The loader, with everything.
-        stats: Of the loader.
+        decode: All but reading, with samples in memory: decoding, transforms, collation.
+        whole: The whole loader.
+        stats: Statistics of the loader.
     """
 
     storage: Rate
@@ -79,18 +78,18 @@ class StageBenchmarks:
 
     @property
     def bound(self) -> str:
-        """The stage that is the slowest alone: `storage` or `decode`."""
+        """The slowest stage: `storage` or `decode`."""
         return "storage" if self.storage.samples_per_second < self.decode.samples_per_second else "decode"
 
     @property
     def share(self) -> float:
-        """How near the loader comes to the lowest ceiling; 1 is all of it."""
+        """The speed of the loader as a share of the speed of its slowest stage."""
         lowest = min(self.storage.samples_per_second, self.decode.samples_per_second)
         return self.whole.samples_per_second / lowest
 
     @property
     def advice(self) -> str:
-        """One sentence: what limits this dataset here, and what to change."""
+        """One sentence that says what limits the loader here and what to change."""
         stats = self.stats
         threads = max(1, stats.threads)
         reaches = f"the loader reaches {min(self.share, 1):.0%} of what {self.bound} alone does"
@@ -100,7 +99,7 @@ class StageBenchmarks:
             most = max(work, key=lambda stage: work[stage])
             return f"{reaches}, and spends most of its time in {most}: try other numbers of workers"
         if self.bound == "storage":
-            return f'storage-bound: {reaches}; read fewer fields, use shuffle="blocks", or bring the data nearer'
+            return f'storage-bound: {reaches}; read fewer fields, use shuffle="blocks", or store the data nearer'
         cores = f"decode-bound with {min(threads, stats.cpus)} of {stats.cpus} cores busy: {reaches}"
         if threads < stats.cpus:
             return f"{cores}; use more workers"
@@ -120,36 +119,36 @@ def measure(
 ) -> StageBenchmarks:
     """Measure a dataset.
 
-    The stages take turns, so that a disturbance meets all of them.
+    The stages are measured in turns, so that a disturbance affects all of them.
 
     Args:
         dataset: The dataset.
         batch_size: As for `Loader`.
-        seconds: How long to measure each stage.
-        shuffle: As for `Loader`; every measurement has another order, so that none finds in memory what the one
-            before it has read. A small dataset is in memory all the same.
+        seconds: Time to measure each stage.
+        shuffle: As for `Loader`. Each measurement has another order, so that it does not find in memory what the one
+            before it has read. A small dataset is in memory anyway.
         transforms: As for `Loader`.
         fields: Names of the fields to read.
         workers: As for `Loader`.
         processes: As for `Loader`; the stages alone are measured in this process.
 
     Raises:
-        ValueError: The dataset has no samples, or a stream is to be read by several processes.
+        ValueError: The dataset has no samples, or `processes` is given for a stream.
     """
     if isinstance(dataset, StreamDataset):
         if processes:
-            raise ValueError("a stream is read by this process: leave processes out")
+            raise ValueError("processes cannot be used with a stream, which one process reads: leave it out")
         held, stream = _hold(dataset.stored()), dataset.stored()
         read: Callable[[float], Rate] = partial(_drain, stream)
         whole: Loader | StreamLoader
-        whole = StreamLoader(dataset, batch_size, transforms=transforms, workers=workers or cpu_count())
+        whole = StreamLoader(dataset, batch_size, transforms=transforms, workers=workers)
     else:
         held = _hold(_shuffled(dataset, fields))
         common: dict[str, Any] = {"shuffle": shuffle, "fields": fields, "workers": workers}
         read = partial(_run, Loader(dataset, batch_size, **common, seed=1, decode=False, collate=_nothing))
         whole = Loader(dataset, batch_size, **common, seed=2, transforms=transforms, processes=processes)
     if not held:
-        raise ValueError("there are no samples to measure")
+        raise ValueError("the dataset has no samples to measure")
     decode = Loader(_InMemory(dataset, held), batch_size, transforms=transforms, workers=workers)
     stages: dict[str, Callable[[float], Rate]] = {
         "storage": read,
@@ -162,12 +161,12 @@ def measure(
 
 
 def _nothing(samples: list[Sample]) -> int:
-    """Collation that costs nothing."""
+    """Collate at no cost."""
     return len(samples)
 
 
 def _run(loader: Loader | StreamLoader, seconds: float) -> Rate:
-    """Load for so long, in as many epochs as it takes."""
+    """Load for a time, in as many epochs as it takes."""
     before, start = loader.stats(), perf_counter()
     while perf_counter() - start < seconds:
         batches = loader.stats().batches
@@ -181,7 +180,7 @@ def _run(loader: Loader | StreamLoader, seconds: float) -> Rate:
 
 
 def _drain(samples: Iterable[Sample], seconds: float) -> Rate:
-    """Read a stream for so long, or to its end."""
+    """Read a stream for a time, or to its end."""
     start = perf_counter()
     read = size = 0
     for sample in samples:
@@ -193,7 +192,7 @@ def _drain(samples: Iterable[Sample], seconds: float) -> Rate:
 
 
 def _hold(samples: Iterable[Sample]) -> list[Sample]:
-    """The first samples, as many as are held in memory."""
+    """Return the first samples, as many as are held in memory."""
     held: list[Sample] = []
     size = 0
     for sample in samples:
@@ -205,7 +204,7 @@ def _hold(samples: Iterable[Sample]) -> list[Sample]:
 
 
 def _shuffled(dataset: Dataset, fields: Sequence[str] | None) -> Iterator[Sample]:
-    """The stored samples of a dataset, in random order."""
+    """Yield the stored samples of a dataset, in random order."""
     order = Exact(len(dataset), seed=0)
     for first in range(0, len(dataset), _READ):
         positions = np.arange(first, min(first + _READ, len(dataset)), dtype=np.int64)
@@ -215,12 +214,12 @@ def _shuffled(dataset: Dataset, fields: Sequence[str] | None) -> Iterator[Sample
 
 
 class _InMemory:
-    """Some samples of a dataset as they are stored, over and over, so that nothing but reading is left out.
+    """An endless dataset that repeats some stored samples of another one, so that only reading costs nothing.
 
     Attributes:
-        fingerprint: None is needed: nothing is resumed here.
-        keys: Nor are keys.
-        spec: The dataset's.
+        fingerprint: Empty, since nothing is resumed.
+        keys: Empty, since no key is looked up.
+        spec: The spec of the dataset.
     """
 
     fingerprint = ""
@@ -232,10 +231,10 @@ class _InMemory:
         self.spec: Mapping[str, str] = dataset.spec
 
     def __len__(self) -> int:
-        return LIMIT  # so that the epoch does not end, with which threads would
+        return LIMIT  # an epoch that ends would end the threads
 
     def read(self, positions: Any, fields: Any = None, *, decode: bool = False) -> list[Sample]:
-        """The samples held."""
+        """Return samples from memory."""
         return [self._held[position] for position in (positions % len(self._held)).tolist()]
 
     def decode_samples(
@@ -245,20 +244,20 @@ class _InMemory:
         encoded: Collection[str] = (),
         fields: Any = None,
     ) -> list[Sample]:
-        """Decode as the dataset does."""
+        """Decode samples as the dataset does."""
         if isinstance(self._dataset, StreamDataset):
             return [self._dataset.decode_sample(sample, encoded) for sample in stored]
         return self._dataset.decode_samples(stored, self._positions[positions % len(self._held)], encoded, fields)
 
     def prefetch(self, positions: Any, fields: Any = None) -> None:
-        """There is nothing to prefetch."""
+        """Do nothing: the samples are in memory."""
 
     def position(self, key: str) -> int:
-        """Nobody asks for a key."""
+        """Raise KeyError: there are no keys."""
         raise KeyError(key)
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
-        """Where the dataset has a sample."""
+        """Return file and offset of a field in the dataset."""
         if isinstance(self._dataset, StreamDataset):
             return None, None
         return self._dataset.location(int(self._positions[position % len(self._held)]), field)
