@@ -28,14 +28,14 @@ def fails(*arguments: object, code: int = 2) -> str:
 
 SLOW = """
 import time
-import bushel
 from bushel.cli import main
+from bushel.core.writer.dataset_writer import DatasetWriter
 
-append = bushel.Writer.append
+append = DatasetWriter.append
 def slow(*arguments, **options):
     time.sleep(0.02)
     return append(*arguments, **options)
-bushel.Writer.append = slow
+DatasetWriter.append = slow
 main()
 """
 """The command, with a writer that takes its time."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 if TYPE_CHECKING:
-    from bushel.core.writer.writer import Mode
+    from bushel.core.writer.dataset_writer import Mode
 
 from bushel.cli.command import Argument, Option
 

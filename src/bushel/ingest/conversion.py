@@ -17,7 +17,7 @@ from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
-from bushel.core.writer.writer import Mode, Writer
+from bushel.core.writer.dataset_writer import DatasetWriter, Mode
 from bushel.errors import CodecError, SpecError, StateError
 from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
 from bushel.ingest.images import Jpeg, fields_to_tile, tile_values
@@ -137,7 +137,7 @@ def convert(
     folders = reading.folders if kind.keeps_folders and keyed and change is str and not layout.sparse else None
     reporter = ProgressReporter(progress)
     written = size = 0
-    with Writer(
+    with DatasetWriter(
         target,
         format_spec({field.name: field for field in targets.values()}),
         container=kind.name,

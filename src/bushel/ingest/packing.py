@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from bushel.codecs import get_codec
@@ -15,7 +16,8 @@ from bushel.containers.base import Container, WriteOptions
 from bushel.core.order import Order, Sequential, Shuffle, make_order
 from bushel.core.parallel import cpu_count
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
-from bushel.core.writer.writer import Mode, Writer
+from bushel.core.writer.dataset_writer import Mode, PackWriter
+from bushel.core.writer.overwrite import overwrite_folder
 from bushel.errors import SpecError, UnsupportedError
 from bushel.ingest.images import Jpeg, fields_to_tile, image_fields
 from bushel.ingest.part import ErrorLimit, OrderRange, Part, PartResult, StreamItems, WorkerConfig, write_part
@@ -186,6 +188,8 @@ def pack(
         keyed=bool(keys),
     )
     plans = _plan_parts(opened, path, kind.suffix, shuffle, seed, parts, part)
+    if mode == "overwrite" and parts is not None and (extra := part_path(path, parts, kind.suffix)).exists():
+        raise FileExistsError(f"{extra} is a part of an earlier run with more than {parts} parts: delete those parts")
     lengths = [len(plan.items) if isinstance(plan.items, OrderRange) else None for plan in plans]
     total = None if None in lengths else sum(length or 0 for length in lengths)
     folders = opened.folders if kind.keeps_folders and keys is True and isinstance(opened, Foldered) else None
@@ -199,8 +203,9 @@ def pack(
             progress=totals.report,
         )
         for number, (plan, length) in enumerate(zip(plans, lengths, strict=True), part or 0):
-            log = ErrorLog(plan.log)
-            with Writer(
+            local = plan.target if isinstance(plan.target, Path) else None
+            log = ErrorLog(plan.log, staging=overwrite_folder(local) if local and mode == "overwrite" else None)
+            with PackWriter(
                 plan.target,
                 format_spec(fields),
                 container=kind.name,
@@ -208,10 +213,10 @@ def pack(
                 shard_samples=shard_samples,
                 shard_bytes=shard_bytes,
                 generation=generation,
-                expected=length if mode == "create" else None,
+                expected=length if mode in ("create", "overwrite") else None,
                 folders=folders and (folders if number == 0 else ()),
                 sync=sync,
-                before_shard=log.publish,
+                before_publish=log.publish,
             ) as writer:
                 totals.add(write_part(plan, writer, log, mode, totals.limit(), config), length or 0)
     if isinstance(opened, Labelled) and opened.label2idx:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bushel.core.order import Order
 from bushel.core.parallel import parallel_map
-from bushel.core.writer.writer import Mode, Writer
+from bushel.core.writer.dataset_writer import Mode, PackWriter
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
 from bushel.ingest.side_files import ErrorLog, PackState, error_text
@@ -152,7 +152,7 @@ class PartResult:
 
 
 def write_part(
-    part: Part, writer: Writer, log: ErrorLog, mode: Mode, limit: ErrorLimit, config: WorkerConfig
+    part: Part, writer: PackWriter, log: ErrorLog, mode: Mode, limit: ErrorLimit, config: WorkerConfig
 ) -> PartResult:
     """Pack a part into a writer, and close the writer.
 
@@ -196,12 +196,17 @@ def write_part(
                 log.add(bad)
                 if limit.strict:
                     log.publish()
-                    bad.error.add_note(f"at {_item_name(bad)}; mode='resume' continues from here")
+                    hint = "" if mode == "overwrite" else "; mode='resume' continues from here"
+                    bad.error.add_note(f"at {_item_name(bad)}{hint}")
                     raise bad.error
                 if limit.allowed is not None and limit.errors + errors > limit.allowed:
-                    writer.close()
-                    log.publish()
-                    raise _too_many(part.target, bad, limit, errors, done, log) from bad.error
+                    if mode == "overwrite":
+                        log.publish()
+                        writer.discard()
+                    else:
+                        writer.close()
+                        log.publish()
+                    raise _too_many(part.target, mode, bad, limit, errors, done, log) from bad.error
             sizes.observe(size, written)
             config.progress(done, kept + written, errors, size)
     finally:
@@ -216,9 +221,11 @@ def _queued_bytes(batch: list[EncodedSample | BadItem]) -> int:
     return _BATCH_OVERHEAD + encoded_bytes(batch)
 
 
-def _start(part: Part, writer: Writer, mode: Mode, state: PackState, log: ErrorLog) -> tuple[int, int]:
+def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: ErrorLog) -> tuple[int, int]:
     """Return the index of the first item to pack, and the number of errors before it."""
     kept = len(writer)
+    if mode == "overwrite":  # it cannot be resumed, and the old log stays with the old dataset
+        return 0, 0
     if mode != "resume":
         log.clear()
         state.begin(kept)
@@ -235,7 +242,7 @@ def _start(part: Part, writer: Writer, mode: Mode, state: PackState, log: ErrorL
     return start, errors
 
 
-def _append(writer: Writer, sample: EncodedSample, origin: Callable[[int], str | None]) -> BadItem | None:
+def _append(writer: PackWriter, sample: EncodedSample, origin: Callable[[int], str | None]) -> BadItem | None:
     try:
         writer.append(sample.values, key=sample.key)
     except (SpecError, CodecError, ValueError, TypeError) as error:
@@ -247,12 +254,14 @@ def _item_name(bad: BadItem) -> str:
     return bad.path or (f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}")
 
 
-def _too_many(target: AnyPath, bad: BadItem, limit: ErrorLimit, errors: int, done: int, log: ErrorLog) -> TooManyErrors:
+def _too_many(
+    target: AnyPath, mode: Mode, bad: BadItem, limit: ErrorLimit, errors: int, done: int, log: ErrorLog
+) -> TooManyErrors:
     count = limit.errors + errors
     return TooManyErrors(
         f"{count} of the first {limit.items + done} items cannot be packed, but max_errors allows {limit.allowed}. "
-        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}; {target} holds the "
-        "samples before",
+        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}; {target} "
+        f"{'is unchanged' if mode == 'overwrite' else 'contains the samples before'}",
         errors=count,
     )
 

@@ -64,7 +64,7 @@ class ErrorLog:
             self._file = path
         else:
             self._file = (staging or make_workplace(path)) / "errors.jsonl"
-        self._published = True
+        self._published = staging is None
 
     def clear(self) -> None:
         """Remove the log of an earlier run."""

@@ -18,7 +18,7 @@ from bushel.core.dataset.shards import OpenShard, stamps_of, unchanged
 from bushel.core.index.sidecar import load_index
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.progress import OnProgress
-from bushel.core.writer.output_paths import finds
+from bushel.core.writer.target import holds_dataset
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
 from bushel.ingest import convert
 from bushel.integrity.check_shard import ReportsFaults
@@ -112,7 +112,7 @@ def repair(
     if named is not None and not kinds <= {named.name}:
         message = f"{target} is the name of a {named.name} file, but {source} is {', '.join(kinds)}"
         raise ValueError(f"{message}: repair it first, then convert it")
-    if mode == "create" and as_path(target).exists() and finds(places[0].container, as_path(target)):
+    if mode == "create" and as_path(target).exists() and holds_dataset(places[0].container, as_path(target)):
         raise FileExistsError(
             f"{target} already holds a dataset, but a repair writes a new one: use another path (mode='resume' "
             "continues an interrupted repair)"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from tests.core.models import CONTAINERS, SPECS, expected, files_of, make_samples, opened, plain, write
+from tests.core.writer.full_disk import little_room
 from tests.sources.folders import image_folder
 
 import bushel
@@ -28,20 +27,7 @@ from bushel.ingest.sample_encoder import BadItem
 from bushel.ingest.side_files import ErrorLog
 
 FULL = Path("/dev/full")
-ADVICE = "make room there, and go on with mode='resume': what was whole before is kept"
-
-
-@contextmanager
-def little_room(size: int) -> Iterator[None]:
-    """As on a full disk: no file of this process grows beyond `size` bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
+ADVICE = "free some disk space, and continue with mode='resume': complete shards are kept"
 
 
 def staged_files(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
-from bushel.core.writer.journal import Journal, Kept, read_journal
+from bushel.core.writer.journal import Journal, SavedShard, read_journal
 from bushel.spec import Field
 
 Stage = tuple[int, int, dict[str, Any]]
@@ -45,7 +45,7 @@ def good(stages: list[Stage], data: bytes, whole: bytes) -> list[Stage]:
     return [stage for stage in stages if stage[0] <= same]
 
 
-def restored(kept: Kept) -> dict[str, Any]:
+def restored(kept: SavedShard) -> dict[str, Any]:
     builder = new_builder()
     kept.restore(builder)
     return state(builder)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
+from bushel.core.writer.dataset_writer import DatasetWriter
 from bushel.errors import FormatError, UnsupportedError
 from bushel.ingest.reshape import merge, split
 from bushel.storage import (
@@ -198,17 +199,17 @@ class TestWriter:
         with pytest.raises(UnsupportedError, match="object store"):
             bushel.pack([{"x": 1}], "https://127.0.0.1:1/set.tar")
 
-    def test_before_shard(self, buckets: Buckets) -> None:
+    def test_before_publish(self, buckets: Buckets) -> None:
         seen: list[int] = []
-        write(
+        with DatasetWriter(
             "s3://bucket/set",
-            "tar",
-            None,
-            0,
-            5,
+            {"x": "int"},
+            container="tar",
             shard_samples=2,
-            before_shard=lambda: seen.append(len(objects_in(folder("s3://bucket/set")))),
-        )
+            before_publish=lambda: seen.append(len(objects_in(folder("s3://bucket/set")))),
+        ) as writer:
+            for number in range(5):
+                writer.append({"x": number})
         assert seen == [0, 1, 2]
 
 

@@ -10,7 +10,15 @@ from typing import Any, Literal, TypeVar
 
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions, Shard
-from bushel.core.index.sidecar import Manifest, ManifestShard, load_index, load_manifest, save_index, save_manifest
+from bushel.core.index.sidecar import (
+    FOLDER,
+    Manifest,
+    ManifestShard,
+    load_index,
+    load_manifest,
+    save_index,
+    save_manifest,
+)
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress
@@ -371,8 +379,17 @@ def _remembered_spec(shard: Shard) -> Spec | None:
 
 def fresh_index(shard: Shard) -> ShardIndex | None:
     """Return the index in the shard's sidecar, or None if it is missing, damaged or stale."""
+    index = _fitting_index(shard, shard.sidecar)
+    if index is None and is_local(shard.root) and shard.sidecars == FOLDER and shard.name:
+        # A writer with mode="overwrite" that was killed after it replaced the file has left the new index there.
+        staged = shard.root / FOLDER / "overwrite" / shard.name / FOLDER / shard.sidecar.name
+        index = _fitting_index(shard, staged) if staged.exists() else None
+    return index
+
+
+def _fitting_index(shard: Shard, sidecar: AnyPath) -> ShardIndex | None:
     try:
-        index = load_index(shard.sidecar)
+        index = load_index(sidecar)
     except _NO_SIDECAR:
         return None
     except FormatError as error:
@@ -380,7 +397,7 @@ def fresh_index(shard: Shard) -> ShardIndex | None:
         return None
     stamps = stamps_of(shard)
     if not still_fits(index.files, stamps, shard):
-        _log.info("%s: the index is stale; the shard is indexed again", shard.sidecar)
+        _log.info("%s: the index is stale; the shard is indexed again", sidecar)
         return None
     return replace(index, files=stamps)
 

@@ -1,11 +1,13 @@
-"""One shard while it is being written: its staged files, its journal, its table."""
+"""Write, resume, finish and publish one shard: its staged files, its journal and its index."""
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +17,21 @@ from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.segment_scan import NO_SEGMENTS, with_segments
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
 from bushel.core.index.table import FileStamp, Segments
-from bushel.core.writer.journal import Journal, Kept, read_journal
+from bushel.core.writer.journal import Journal, SavedShard, read_journal
 from bushel.errors import StateError
 from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, Staging, workplace
 from bushel.storage.staging import Claim
 
-__all__ = ["ShardInProgress", "WholeShard"]
+__all__ = ["FinishedShard", "ShardInProgress", "Uploads"]
 
 
 class ShardInProgress:
-    """Brings a container's shard writer, staged files, journal and index builder together.
+    """A shard that is being written: a container's shard writer with staged files, a journal and an index builder.
 
     Attributes:
-        shard: The files it will be.
-        layout: How its samples are stored.
+        shard: The final files.
+        layout: How samples are stored.
     """
 
     def __init__(
@@ -52,9 +54,11 @@ class ShardInProgress:
             raise
 
     @classmethod
-    def create(cls, shard: Shard, container: Container, layout: Layout, *, sync: bool) -> ShardInProgress:
-        """Start a new shard."""
-        staging = Staging(shard.root, _staging_name(shard), folder=_own_folder(shard), sync=sync, new=True)
+    def create(
+        cls, shard: Shard, container: Container, layout: Layout, *, sync: bool, replace: bool = False
+    ) -> ShardInProgress:
+        """Start a new shard. `replace` allows an upload to replace existing objects."""
+        staging = Staging(shard.root, _staging_name(shard), folder=_own_folder(shard), sync=sync, new=not replace)
         builder = _builder(container, layout)
         return cls(
             shard, container, layout, staging, builder, Journal(staging.place, head=_head(shard, container, layout))
@@ -64,7 +68,7 @@ class ShardInProgress:
     def reopen(
         cls, last: OpenShard, root: AnyPath, container: Container, layout: Layout, *, sync: bool
     ) -> ShardInProgress:
-        """Start a copy of an existing shard, to which samples will be added."""
+        """Copy an existing shard to the staging folder, to add samples to it."""
         shard = last.shard
         staging = Staging(root, _staging_name(shard), sync=sync)
         staging.keep(container.reopen(layout, shard, last.index, staging))
@@ -72,14 +76,14 @@ class ShardInProgress:
         builder.load(last.index)
         segments = {name: column.segments for name, column in last.index.columns.items() if column.segments is not None}
         head = {**_head(shard, container, layout), "segments": list(segments)}
-        head["folder"] = None  # it is there: its files are replaced one by one
+        head["folder"] = None  # the folder exists: its files are replaced one by one
         opened = cls(shard, container, layout, staging, builder, Journal(staging.place, head=head), segments)
         opened.checkpoint()
         return opened
 
     @classmethod
     def staged(cls, root: AnyPath, name: str | None) -> list[Path]:
-        """Staging folders that a killed writer of this machine left, for one file of a dataset or for all."""
+        """Return the staging folders that a killed writer left on this machine, of one file or of all shards."""
         base = workplace(root)
         if base is None or not (place := base / FOLDER / "staging").is_dir():
             return []
@@ -89,15 +93,15 @@ class ShardInProgress:
     def resume(
         cls, folder: Path, root: AnyPath, container: Container, *, sync: bool
     ) -> ShardInProgress | OpenShard | None:
-        """Go on with a staged shard.
+        """Continue a staged shard.
 
         Returns:
-            The shard in progress; or the finished shard, if the writer died while giving whole files their names;
-            or None if nothing of it can be used (the folder is then gone).
+            The shard in progress; or the published shard, if the writer died while it published the shard; or None if
+            nothing can be used (the folder is then removed).
 
         Raises:
-            StateError: It is of another container.
-            FileExistsError: Its writer is alive.
+            StateError: The shard has another container.
+            FileExistsError: Another process is writing the shard.
         """
         claim = Claim(folder)
         kept = read_journal(folder)
@@ -106,7 +110,10 @@ class ShardInProgress:
             claim.release()
             return None
         if kept.head["container"] != container.name:
-            raise StateError(f"{folder} was being written as {kept.head['container']}, not {container.name}")
+            raise StateError(
+                f"{folder} contains an unfinished {kept.head['container']} shard, not {container.name}: use the same "
+                "container"
+            )
         shard = Shard(root, kept.head["name"], tuple(kept.head["files"]), kept.head["sidecars"])
         layout = _layout_of(kept)
         own, positions = kept.head["folder"], kept.positions
@@ -122,27 +129,27 @@ class ShardInProgress:
 
     @property
     def spec(self) -> dict[str, str]:
-        """Field names to types."""
+        """Field to type."""
         return format_spec({column.field.name: column.field for column in self.layout.columns})
 
     @property
     def samples(self) -> int:
-        """Samples written."""
+        """Number of samples written."""
         return self._builder.samples
 
     @property
     def bytes(self) -> int:
-        """Bytes written, without the tables that come last."""
+        """Number of bytes written, without the tables that the container writes at the end."""
         return sum(self._staging.positions.values())
 
     def keys(self) -> list[str]:
-        """Keys of the samples written."""
+        """Return the keys of the samples written."""
         text, ends = self._builder.key_text(0, self._builder.samples)
-        starts = [0, *ends[:-1]]
-        return [text[first:last].decode("utf-8", "surrogateescape") for first, last in zip(starts, ends, strict=False)]
+        offsets = [0, *ends[:-1]]
+        return [text[first:last].decode("utf-8", "surrogateescape") for first, last in zip(offsets, ends, strict=False)]
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
-        """Write one sample, or, when that fails, nothing of it."""
+        """Write one sample. If that fails, nothing of it is written."""
         positions, samples = self._staging.positions, self._builder.samples
         try:
             self._writer.append(key, values)
@@ -152,12 +159,12 @@ class ShardInProgress:
             raise
 
     def checkpoint(self) -> None:
-        """Make what was written so far survive a kill of this process."""
+        """Save the samples written so far, so that they survive a kill of this process."""
         self._staging.flush()
         self._journal.checkpoint(self._builder, self._staging.positions)
 
     def suspend(self) -> None:
-        """Stop, leaving everything for `resume`."""
+        """Stop writing, and leave the staged files for `resume`."""
         try:
             self.checkpoint()
         finally:
@@ -165,11 +172,11 @@ class ShardInProgress:
             self._staging.claim.release()
 
     def discard(self) -> None:
-        """Stop, leaving nothing."""
+        """Stop writing, and remove the staged files."""
         self._staging.discard()
 
-    def finish(self) -> WholeShard:
-        """Complete the shard: what it gives has only to be published."""
+    def finish(self) -> FinishedShard:
+        """Complete the staged files and the index. Only `publish` remains to be called."""
         with closing(self._staging):
             self.checkpoint()
             names = list(self._writer.finish())
@@ -181,26 +188,26 @@ class ShardInProgress:
             self._journal.commit([*names, sidecar], sync=self._staging.sync)
         shard = Shard(self.shard.root, self.shard.name, tuple(names), self.shard.sidecars)
         staged = OpenShard.of(self._container.name, shard, index, stored=True)
-        return WholeShard(staged, self._staging)
+        return FinishedShard(staged, self._staging)
 
 
 @dataclass(frozen=True, slots=True)
-class WholeShard:
-    """A shard that is whole, with all of its files staged.
+class FinishedShard:
+    """A complete shard whose files are still staged.
 
     Attributes:
-        staged: The shard as it will be, but for the stamps of its files, which a remote storage makes itself.
-        staging: The files.
+        staged: The final shard, except for the stamps of remote files, which the storage assigns.
+        staging: The staged files.
     """
 
     staged: OpenShard
     staging: Staging
 
     def publish(self) -> OpenShard:
-        """Give the files their final names.
+        """Rename or upload the files to their final names.
 
         Raises:
-            OSError: That is not possible. They are still staged.
+            OSError: That failed. The files are still staged.
         """
         opened, staging = self.staged, self.staging
         names, sidecar = opened.shard.files, _sidecar_name(opened.shard)
@@ -208,24 +215,81 @@ class WholeShard:
             staging.commit([*names, sidecar])
             return opened
         stamps = tuple(FileStamp(name, *stat) for name, stat in zip(names, staging.upload(names), strict=True))
-        index = replace(opened.index, files=stamps)
+        index = dataclasses.replace(opened.index, files=stamps)
         save_index(index, staging.place / sidecar, sync=False)
         staging.upload([sidecar], replace=True)
         staging.discard()
         return OpenShard.of(opened.container, opened.shard, index, stored=True)
 
     def stop(self) -> None:
-        """Make `publish`, which another thread is at, end with an error soon if it uploads."""
+        """Abort an upload by `publish` in another thread."""
         self.staging.stop.set()
 
 
-def _complete(staging: Staging, kept: Kept, shard: Shard, container: Container) -> OpenShard | None:
-    """Finish the renames or uploads that a killed writer had begun."""
+class Uploads:
+    """Uploads finished shards in another thread, one at a time, while the next shard is written.
+
+    The caller holds the lock of the writer.
+    """
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._going: tuple[FinishedShard, Future[OpenShard]] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the current upload has failed. `settle` raises its error."""
+        return self._going is not None and self._going[1].done() and self._going[1].exception() is not None
+
+    def begin(self, shard: FinishedShard) -> None:
+        """Start an upload. The previous one must be settled."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "bushel-upload")
+        self._going = shard, self._pool.submit(shard.publish)
+
+    def settle(self) -> OpenShard | None:
+        """Wait for the current upload. Ctrl-C aborts it.
+
+        Returns:
+            The uploaded shard, or None if there is no upload.
+
+        Raises:
+            OSError: The upload failed. The shard is still staged.
+        """
+        if self._going is None:
+            return None
+        (shard, future), self._going = self._going, None
+        try:
+            return future.result()
+        except BaseException:
+            shard.stop()
+            wait([future])
+            raise
+
+    def stop(self) -> None:
+        """Abort the current upload. The shard stays staged unless it was uploaded completely."""
+        if self._going is not None:
+            (shard, future), self._going = self._going, None
+            shard.stop()
+            wait([future])
+
+    def end(self) -> OpenShard | None:
+        """Wait for the current upload as `settle` does, and end the thread in any case."""
+        try:
+            return self.settle()
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown()
+                self._pool = None
+
+
+def _complete(staging: Staging, kept: SavedShard, shard: Shard, container: Container) -> OpenShard | None:
+    """Complete the renames or uploads that a killed writer had begun."""
     *names, sidecar = kept.commit or [_sidecar_name(shard)]
     if not staging.local:
         index = load_index(staging.place / sidecar)
         whole = Shard(shard.root, shard.name, tuple(names), shard.sidecars)
-        return WholeShard(OpenShard.of(container.name, whole, index, stored=True), staging).publish()
+        return FinishedShard(OpenShard.of(container.name, whole, index, stored=True), staging).publish()
     if kept.head["folder"] is None or (staging.place / kept.head["folder"]).exists():
         staging.commit([name for name in [*names, sidecar] if (staging.place / name).exists()])
     else:
@@ -242,7 +306,7 @@ def _staging_name(shard: Shard) -> str:
 
 
 def _own_folder(shard: Shard) -> str | None:
-    """The folder that holds all of the shard's files and nothing else."""
+    """Return the folder that contains all of the shard's files and nothing else, or None."""
     return shard.sidecars.removesuffix(f"/{FOLDER}") if shard.sidecars != FOLDER else None
 
 
@@ -266,7 +330,7 @@ def _head(shard: Shard, container: Container, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _layout_of(kept: Kept) -> Layout:
+def _layout_of(kept: SavedShard) -> Layout:
     head = kept.head
     fields = parse_spec({name: kind for name, kind, _, _ in head["columns"]})
     columns = tuple(Column(fields[name], codec, file) for name, _, codec, file in head["columns"])

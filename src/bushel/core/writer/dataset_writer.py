@@ -1,0 +1,454 @@
+"""Write a dataset shard by shard: when shards start, finish and are uploaded, and how a writer continues a dataset."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from bushel.codecs import get_codec
+from bushel.containers.base import Layout, WriteOptions
+from bushel.core.dataset.shards import OpenShard, write_manifest
+from bushel.core.writer.overwrite import Overwrite, recover_overwrite
+from bushel.core.writer.sample_values import KeyCheck, encode_sample
+from bushel.core.writer.shard_writer import ShardInProgress, Uploads
+from bushel.core.writer.target import (
+    check_file_or_folder,
+    check_same_fields,
+    choose_container,
+    existing_shards,
+)
+from bushel.errors import SpecError, UnsupportedError, is_out_of_room, noted_in
+from bushel.spec import KEY, format_spec, parse_spec
+from bushel.storage import as_path, is_object, leave_workplace, parse_bytes, workplace
+from bushel.storage.staging import Claim
+
+__all__ = ["DatasetWriter", "Mode", "PackWriter"]
+
+Mode = Literal["create", "append", "resume", "overwrite"]
+
+_MODES = ("create", "append", "resume", "overwrite")
+_CHECKPOINT_SECONDS = 1.0
+_FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"
+_FREE_SPACE_OVERWRITE = "free some disk space, and run it again: the old dataset is unchanged"
+
+
+class DatasetWriter:
+    """The writer behind `bushel.Writer`, with what packing needs besides.
+
+    Args:
+        path: See `bushel.Writer`, also for the other arguments.
+        spec: Field to type.
+        container: Name of the container.
+        mode: `create`, `append`, `resume` or `overwrite`.
+        shard_samples: Number of samples in a shard.
+        shard_bytes: Number of bytes in a shard.
+        generation: Generation of a bag.
+        expected: Number of samples that will be appended.
+        folders: Paths of empty folders.
+        sync: Whether to wait for the disk.
+        before_publish: Called when a shard is complete and about to get its final name, or, with `overwrite`, when the
+            dataset is, so that files beside the dataset are never older than it.
+    """
+
+    def __init__(
+        self,
+        path: object,
+        spec: Mapping[str, str] | None = None,
+        *,
+        container: str | None = None,
+        mode: Mode = "create",
+        shard_samples: int | None = None,
+        shard_bytes: int | str | None = None,
+        generation: str | None = None,
+        expected: int | None = None,
+        folders: Iterable[str] | None = None,
+        sync: bool = True,
+        before_publish: Callable[[], None] | None = None,
+    ) -> None:
+        if mode not in _MODES:
+            raise ValueError(f"invalid mode={mode!r}: write one of {', '.join(map(repr, _MODES))}")
+        if spec is None and mode in ("create", "overwrite"):
+            raise ValueError("a new dataset needs a spec, such as {'image': 'jpg', 'label': 'int'}")
+        self._fields = parse_spec(spec or {})
+        for field in self._fields.values():
+            get_codec(field.codec)
+        self._adopts_spec = spec is None
+        if shard_samples is not None and shard_samples < 1:
+            raise ValueError(f"shard_samples={shard_samples} is too small: give 1 or more")
+        self._limit_samples = shard_samples
+        self._limit_bytes = None if shard_bytes is None else parse_bytes(shard_bytes)
+        self._path = self._target = as_path(path)
+        self._container = choose_container(self._target, container)
+        self._single = bool(self._container.suffix) and self._target.name.endswith(self._container.suffix)
+        if self._single and (shard_samples or shard_bytes):
+            raise ValueError(f"{self._target} is the name of one file: give a folder to write several shards")
+        self._sharded = bool(shard_samples or shard_bytes)
+        self._generation = generation
+        self._expected = expected
+        self._folders = None if folders is None else tuple(folders)
+        if self._folders is not None and not self._container.keeps_folders:
+            raise SpecError(f"{self._container.name} cannot store empty folders: use ffrecord")
+        self._sync = sync
+        self._before_publish = before_publish
+        self._mode = mode
+        self._uploads = Uploads()
+        self._lock = threading.Lock()
+        self._layout: Layout | None = None
+        self._current: ShardInProgress | None = None
+        self._shards: list[OpenShard] = []
+        self._keys: KeyCheck | None = None
+        self._closed = False
+        self._checkpointed = time.monotonic()
+        self._samples = 0
+        self._last_may_grow = False
+        self._overwrite: Overwrite | None = None
+        if isinstance(self._target, Path):
+            recover_overwrite(self._target, mode)
+            if mode == "overwrite":
+                self._overwrite = Overwrite(self._target, sync=sync)
+                self._target = self._overwrite.staged
+        self._root = self._target.parent if self._single else self._target
+        try:
+            self._open("create" if self._overwrite is not None else mode)
+        except BaseException as error:
+            with noted_in(error):
+                self.suspend()
+            raise
+
+    # Use
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            if not isinstance(error, Exception):  # Ctrl-C does not wait for an upload
+                self._uploads.stop()
+            with noted_in(error):
+                self.suspend()
+            self._add_advice(error)
+
+    def __len__(self) -> int:
+        """Return the number of samples in the dataset: existing ones and appended ones."""
+        return self._samples
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return (
+            f"<{type(self).__name__} {self._path}: {self._samples:,} samples as {self._container.name}, "
+            f"mode {self._mode!r}{state}>"
+        )
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Field to type."""
+        return format_spec(self._fields)
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Properties of the samples that the container does not keep, in words. Known from the first sample on."""
+        return () if self._layout is None else self._layout.limits
+
+    def append(self, sample: Mapping[str, Any], key: str | None = None) -> int:
+        """Add one sample.
+
+        Args:
+            sample: A value for every field. A bytes-like value is stored unchanged, whatever the codec; an image field
+                also takes arrays and Pillow images; a sequence field takes any iterable. `__key__` in it is the key,
+                unless `key` is given.
+            key: The sample's key. Either all samples of a dataset have one, or none.
+
+        Returns:
+            The sample's position in the dataset.
+
+        Raises:
+            SpecError: The sample does not have the fields of the spec, or the container cannot hold it.
+            CodecError: A value cannot be encoded.
+            ValueError: The key is missing, not allowed, or in the dataset already; or the writer is closed.
+        """
+        if key is None:
+            key = sample.get(KEY)
+        with self._lock:
+            if self._closed:
+                raise ValueError("the writer is closed")
+            if self._uploads.failed:
+                self._fail()
+            layout = self._layout or self._decide_layout(keyed=key is not None)
+            if self._keys is not None:
+                key = self._keys.check(key, self._samples)
+            elif key is not None and key != str(self._samples):  # the key that a sample without one is found by
+                raise ValueError(f"key {key!r} is not allowed, because the samples before it have no keys")
+            else:
+                key = None
+            values = dict(encode_sample(sample, self._fields, self._container, layout))
+            shard = self._current or self._start_shard(layout)
+            shard.append(key, values)
+            if self._keys is not None and key is not None:
+                self._keys.add(key)
+            self._samples += 1
+            if self._is_full(shard):
+                self._finish_shard()
+            elif time.monotonic() - self._checkpointed > _CHECKPOINT_SECONDS:
+                self._checkpoint(shard)
+            return self._samples - 1
+
+    def flush(self) -> None:
+        """Save all samples appended so far, so that `mode="resume"` finds them after a kill."""
+        with self._lock:
+            if self._current is not None:
+                self._checkpoint(self._current)
+
+    def close(self) -> None:
+        """Finish the last shard. A dataset without samples gets one empty shard."""
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                self._complete()
+                if self._overwrite is not None:
+                    if self._before_publish is not None:
+                        self._before_publish()
+                    self._overwrite.publish()
+            except BaseException as error:
+                if self._overwrite is not None:
+                    self._overwrite.discard()
+                self._add_advice(error)
+                raise
+
+    def suspend(self) -> None:
+        """Stop writing, and leave the unfinished shard for `mode="resume"`; with `overwrite`, as `discard`."""
+        if self._overwrite is not None:
+            self.discard()
+            return
+        with self._lock:
+            try:
+                self._stop()
+            finally:
+                self._settle(end=True)
+
+    def discard(self) -> None:
+        """Stop writing, and remove the unfinished shard. With `overwrite`, remove the new dataset."""
+        with self._lock:
+            if not self._closed and self._current is not None:
+                self._current.discard()
+                self._current = None
+            self._closed = True
+            self._settle(end=True)
+            if self._overwrite is not None:
+                self._overwrite.discard()
+
+    def _complete(self) -> None:
+        if self._current is None and (self._folders or not self._shards):
+            self._start_shard(self._layout or self._decide_layout(keyed=False))
+        if self._current is not None:
+            self._finish_shard()
+        self._closed = True
+        self._settle(end=True)
+        leave_workplace(self._root)
+        if not self._single:
+            write_manifest(self._shards, sync=self._sync)
+
+    def _add_advice(self, error: BaseException) -> None:
+        advice = _FREE_SPACE if self._overwrite is None else _FREE_SPACE_OVERWRITE
+        if is_out_of_room(error) and advice not in getattr(error, "__notes__", ()):
+            error.add_note(advice)
+
+    # Before the first sample
+
+    def _open(self, mode: Mode) -> None:
+        if workplace(self._root) is None and (mode != "create" or is_object(self._root)):
+            raise UnsupportedError(f"mode={mode!r} needs a local path or an object store: {self._root} is neither")
+        if mode == "overwrite" and not self._single:  # an object store has no atomic swap of folders
+            raise UnsupportedError(
+                f"mode='overwrite' cannot replace a folder in an object store ({self._target}): write to another path, "
+                "or delete the old dataset first"
+            )
+        if self._overwrite is None:
+            check_file_or_folder(self._target, single=self._single)
+        self._take_up_staged(mode)
+        self._shards = (
+            [] if mode == "overwrite" else existing_shards(self._target, self._container, single=self._single)
+        )
+        if mode == "resume" and (self._current or self._shards):
+            self._folders = self._folders and ()  # the first shard has them
+        if mode == "create" and self._shards:
+            raise FileExistsError(
+                f"{self._target} is a dataset already: use mode='append' to add to it, mode='overwrite' to replace it, "
+                "or another path"
+            )
+        if mode == "append" and not self._shards:
+            raise FileNotFoundError(f"{self._target} has no {self._container.name} dataset to append to")
+        if isinstance(self._root, Path):
+            self._root.mkdir(parents=True, exist_ok=True)
+        self._adopt_existing()
+        if self._adopts_spec and not self._fields:
+            raise ValueError(
+                f"{self._target} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
+            )
+        self._samples = sum(shard.samples for shard in self._shards) + (self._current.samples if self._current else 0)
+        if self._current is not None and self._is_full(self._current):  # killed just before it was finished
+            self._finish_shard()
+
+    def _take_up_staged(self, mode: Mode) -> None:
+        """Continue the shard that a killed writer left, or publish it if it is complete."""
+        staged = ShardInProgress.staged(self._root, self._target.name if self._single else None)
+        if mode == "overwrite":
+            for folder in staged:
+                claim = Claim(folder)
+                shutil.rmtree(folder)
+                claim.release()
+            return
+        if staged and mode != "resume":
+            raise FileExistsError(
+                f"{self._target} has an unfinished write: continue it with mode='resume', or replace it with "
+                f"mode='overwrite' (it is in {staged[0]})"
+            )
+        for folder in staged:
+            taken = ShardInProgress.resume(folder, self._root, self._container, sync=self._sync)
+            if isinstance(taken, ShardInProgress):
+                self._current = taken
+
+    def _adopt_existing(self) -> None:
+        """Take the spec, layout and keys of the shards that exist, and check that new samples fit."""
+        if (current := self._current) is not None:
+            self._shards = [known for known in self._shards if known.shard.files != current.shard.files]
+            if self._adopts_spec:
+                self._fields = {column.field.name: column.field for column in current.layout.columns}
+            self._layout = current.layout
+        elif self._shards:
+            last = self._shards[-1]
+            self._generation = self._generation or self._container.generation(last.shard)
+            if self._adopts_spec:
+                self._fields = {field.name: field for shard in self._shards for field in shard.fields}
+            self._decide_layout(keyed=last.keyed)
+        if self._layout is not None:
+            check_same_fields(self._target, self._shards, self.spec, self._layout)
+            self._load_keys(self._layout)
+
+    def _decide_layout(self, *, keyed: bool) -> Layout:
+        keyed = keyed or self._container.needs_keys or self._folders is not None
+        plain = self._single or not (self._sharded or any(shard.shard.name for shard in self._shards))
+        options = WriteOptions(keyed, self._generation, plain, self._expected, self._folders)
+        self._layout = self._container.layout(self._fields, options)
+        self._load_keys(self._layout)
+        return self._layout
+
+    def _load_keys(self, layout: Layout) -> None:
+        if layout.options.keyed:
+            keys = () if self._current is None else self._current.keys()
+            self._keys = KeyCheck(self._shards, keys, needs_keys=self._container.needs_keys)
+
+    # Each shard
+
+    def _start_shard(self, layout: Layout) -> ShardInProgress:
+        expected = self._expected_in_shard()
+        layout = replace(layout, options=replace(layout.options, expected=expected, folders=self._folders))
+        if self._shards and self._appends_in_place():
+            self._current = self._reopen_last(layout)
+        else:
+            self._current = self._reopen_unfilled(layout) or self._new_shard(layout)
+        self._folders = self._folders and ()
+        return self._current
+
+    def _new_shard(self, layout: Layout) -> ShardInProgress:
+        name = self._target.name if self._single else None
+        shard = self._container.shard(self._root, layout, len(self._shards), name)
+        overwrite = self._mode == "overwrite" and self._overwrite is None
+        return ShardInProgress.create(shard, self._container, layout, sync=self._sync, replace=overwrite)
+
+    def _reopen_last(self, layout: Layout) -> ShardInProgress:
+        reopened = ShardInProgress.reopen(self._shards[-1], self._root, self._container, layout, sync=self._sync)
+        self._shards.pop()
+        return reopened
+
+    def _reopen_unfilled(self, layout: Layout) -> ShardInProgress | None:
+        """Reopen the last shard if it was finished before it was full, as after too many errors in packing."""
+        may_grow, self._last_may_grow = self._last_may_grow, False
+        if not may_grow or (self._limit_samples is not None and self._shards[-1].samples >= self._limit_samples):
+            return None
+        last = self._shards[-1]
+        reopened = self._reopen_last(layout)
+        if not self._is_full(reopened):
+            return reopened
+        reopened.discard()
+        self._shards.append(last)
+        return None
+
+    def _expected_in_shard(self) -> int | None:
+        """Return the number of samples that the next shard will probably get, or None if unknown."""
+        if self._expected is None or self._limit_bytes is not None:
+            return None
+        return min(max(self._expected - self._samples, 0), self._limit_samples or self._expected)
+
+    def _appends_in_place(self) -> bool:
+        """Return whether the dataset is one file or one plain folder, to which no shard can be added."""
+        return self._single or not self._shards[0].shard.name
+
+    def _is_full(self, shard: ShardInProgress) -> bool:
+        """Return whether the next sample belongs into another shard."""
+        by_samples = self._limit_samples is not None and shard.samples >= self._limit_samples
+        return by_samples or (self._limit_bytes is not None and shard.bytes >= self._limit_bytes)
+
+    def _checkpoint(self, shard: ShardInProgress) -> None:
+        shard.checkpoint()
+        self._checkpointed = time.monotonic()
+
+    def _finish_shard(self) -> None:
+        if self._current is not None:
+            shard, self._current = self._current, None
+            self._closed = True  # if this fails, the shard stays staged for mode="resume", and nothing may replace it
+            finished = shard.finish()
+            self._settle()
+            if self._before_publish is not None and self._overwrite is None:
+                self._before_publish()
+            if isinstance(self._root, Path):
+                self._shards.append(finished.publish())
+            else:
+                self._shards.append(finished.staged)
+                self._uploads.begin(finished)
+            self._closed = False
+
+    def _settle(self, *, end: bool = False) -> None:
+        """Wait for the upload of the last finished shard; `end` ends the upload thread."""
+        if (uploaded := self._uploads.end() if end else self._uploads.settle()) is not None:
+            self._shards[-1] = uploaded
+
+    def _fail(self) -> None:
+        """Stop writing after an upload failed, and raise its error."""
+        try:
+            self._settle()
+        except Exception as error:
+            with noted_in(error):
+                self._stop()
+            raise
+
+    def _stop(self) -> None:
+        """Stop writing. Staged files stay."""
+        closed, self._closed = self._closed, True
+        if not closed and self._current is not None:
+            current, self._current = self._current, None
+            current.suspend()
+
+
+class PackWriter(DatasetWriter):
+    """The writer of `pack`, which can continue the last shard of a dataset."""
+
+    def fill_last(self, since: int = 0) -> None:
+        """Let the next samples go into the last shard if it is not full.
+
+        Args:
+            since: Position of a sample. A shard with samples before it is not changed.
+        """
+        with self._lock:
+            fillable = self._sharded and self._current is None and workplace(self._root) and self._shards
+            self._last_may_grow = bool(fillable) and self._samples - self._shards[-1].samples >= since
