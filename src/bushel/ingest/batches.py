@@ -1,4 +1,4 @@
-"""What a conversion reads: datasets in batches of a bounded size, and streams."""
+"""Read the source of a conversion in batches of bounded size: a dataset or a stream."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["Batch", "Batches", "DatasetBatches", "StreamBatches", "batch_ranges"
 _BYTES = 16 << 20
 _SAMPLES = 1024
 _LOOK = 1 << 16
-"""Samples whose lengths are looked up at once."""
+"""Number of samples whose lengths are looked up at once."""
 
 Batch = Sequence[tuple[int, Sample]]
 """Positions and stored samples."""
 
 
 def batch_ranges(first: int, lengths: npt.NDArray[np.int64]) -> Iterator[range]:
-    """Cut samples into batches: 16 MiB or 1024 samples each, but one sample at least.
+    """Yield the batches of consecutive samples: up to 16 MiB or 1024 samples each, and at least one sample.
 
     Args:
         first: Position of the first sample.
-        lengths: int64[n], bytes of each.
+        lengths: int64[n], bytes of each sample.
     """
     ends = np.cumsum(lengths)
     start = 0
@@ -46,15 +46,15 @@ def batch_ranges(first: int, lengths: npt.NDArray[np.int64]) -> Iterator[range]:
 
 
 class DatasetBatches:
-    """A dataset or a view of one, in its order.
+    """Batches of a dataset or view, in order.
 
     Attributes:
-        fields: Its fields.
-        codecs: The codecs of their stored bytes, in all shards.
-        keyed: Whether its samples have keys of their own.
-        samples: Their number.
-        workers: How many batches may be read at once.
-        folders: The empty folders of a packed folder, or None.
+        fields: The fields.
+        codecs: Field to the codecs of its stored bytes in all shards.
+        keyed: Whether the samples have keys.
+        samples: Number of samples.
+        workers: Number of batches that may be read at once.
+        folders: Empty folders of a packed folder, or None.
     """
 
     def __init__(self, dataset: Dataset, workers: int) -> None:
@@ -81,7 +81,7 @@ class DatasetBatches:
                 raise SpecError(f"sample {key!r} lacks the field {worst!r}: {advice}")
 
     def batches(self, names: Sequence[str], first: int) -> Iterator[range]:
-        """The positions of batches from sample `first` on, each announced to the system when it is given."""
+        """Yield the positions of batches from sample `first` on. Each batch is prefetched when it is yielded."""
         for start in range(first, len(self._dataset), _LOOK):
             positions = range(start, min(start + _LOOK, len(self._dataset)))
             lengths = np.zeros(len(positions), np.int64)
@@ -96,19 +96,19 @@ class DatasetBatches:
         return list(zip(batch, self._dataset.read(batch, names, decode=False), strict=True))
 
     def decode(self, position: int, key: str, name: str, stored: Any) -> Any:
-        """The value of one field of a sample."""
+        """Return the value of one field of a sample."""
         return self._dataset.decode_sample({KEY: key, name: stored}, position)[name]
 
 
 class StreamBatches:
-    """A stream, which is read once. Its fields are those of its spec and of its first batch of samples.
+    """Batches of a stream, which is read once. Its fields are known from its spec and its first batch of samples.
 
-    Attributes: as `DatasetBatches`.
+    The attributes are those of `DatasetBatches`.
     """
 
     def __init__(self, stream: StreamDataset) -> None:
         self._samples: Iterator[tuple[int, Sample]] = enumerate(stream.stored())
-        self._ahead: Batch = list(_cut(self._samples))
+        self._first_batch: Batch = list(_cut(self._samples))
         self.fields: dict[str, Field] = parse_spec(stream.spec)
         self.codecs = {name: frozenset({tar_storage(field.codec)[1]}) for name, field in self.fields.items()}
         self.keyed = True
@@ -118,19 +118,19 @@ class StreamBatches:
 
     def refuse_missing(self, names: Sequence[str], advice: str) -> None:
         """Raise `SpecError` for the first sample of the first batch that lacks one of these fields."""
-        for _, sample in self._ahead:
+        for _, sample in self._first_batch:
             for name in names:
                 if name not in sample:
                     raise SpecError(f"sample {sample[KEY]!r} lacks the field {name!r}: {advice}")
 
     def batches(self, names: Sequence[str], first: int) -> Iterator[range]:
-        """Numbers of batches without end: the first empty batch is the last. `first` samples are read over."""
-        self._samples = itertools.islice(itertools.chain(self._ahead, self._samples), first, None)
-        self._ahead = ()
+        """Yield empty ranges without end, and skip `first` samples. A batch that loads empty is the last one."""
+        self._samples = itertools.islice(itertools.chain(self._first_batch, self._samples), first, None)
+        self._first_batch = ()
         return (range(number, number) for number in itertools.count())
 
     def load(self, batch: range, names: Sequence[str]) -> Batch:
-        """Read on."""
+        """Read the next batch."""
         samples = []
         for position, sample in _cut(self._samples):
             unknown = next((name for name in sample if name not in self.fields and name != KEY), None)
@@ -144,7 +144,7 @@ class StreamBatches:
         return samples
 
     def decode(self, position: int, key: str, name: str, stored: Any) -> Any:
-        """The value of one field of a sample."""
+        """Return the value of one field of a sample."""
         [codec] = self.codecs[name]
         decode = get_codec(codec).decode
         try:
@@ -154,7 +154,7 @@ class StreamBatches:
 
 
 def _cut(samples: Iterator[tuple[int, Sample]]) -> Iterator[tuple[int, Sample]]:
-    """The next batch of samples."""
+    """Yield the next batch of samples."""
     size = 0
     for number, (position, sample) in enumerate(samples, 1):
         yield position, sample
