@@ -17,7 +17,7 @@ import bushel
 HOUSE = Path(bushel.__file__).parent
 PUBLIC_NAMES = "the public names"
 FLOORS = (
-    ("kernels", "errors"),
+    ("kernels", "errors", "core.lazy_names"),
     ("core.order", "core.parallel", "core.processes", "core.progress"),
     ("spec", "codecs", "storage"),
     ("core.index", "jpeg", "transforms"),

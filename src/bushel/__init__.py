@@ -28,46 +28,10 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from bushel.ingest import ConvertResult, PackResult, convert, pack
-    from bushel.integrity import repair, verify
+    from bushel.integrity import Problem, RepairResult, VerifyResult, repair, verify
     from bushel.loader import BadSample, Loader, LoaderStats, Mixture, StreamLoader, mix
 
 __version__ = "0.1.0"
-
-_HOME = {
-    "BadSample": "loader",
-    "BushelError": "errors",
-    "Codec": "codecs",
-    "CodecError": "errors",
-    "ConvertResult": "ingest",
-    "CorruptError": "errors",
-    "Dataset": "core.dataset.dataset",
-    "FormatError": "errors",
-    "Info": "core.dataset.info",
-    "Loader": "loader",
-    "LoaderStats": "loader",
-    "Mixture": "loader",
-    "PackResult": "ingest",
-    "Progress": "core.progress",
-    "SpecError": "errors",
-    "StateError": "errors",
-    "StreamDataset": "core.dataset.stream",
-    "StreamLoader": "loader",
-    "TooManyErrors": "errors",
-    "UnsupportedError": "errors",
-    "Writer": "core.writer.writer",
-    "concat": "core.dataset.dataset",
-    "convert": "ingest",
-    "index": "core.dataset.open",
-    "mix": "loader",
-    "open": "core.dataset.open",
-    "open_stream": "core.dataset.open",
-    "pack": "ingest",
-    "register_codec": "codecs",
-    "repair": "integrity",
-    "verify": "integrity",
-}
-
-_MODULES = ("jpeg", "loader", "sources", "testing", "transforms")
 
 __all__ = [
     "BadSample",
@@ -83,13 +47,16 @@ __all__ = [
     "LoaderStats",
     "Mixture",
     "PackResult",
+    "Problem",
     "Progress",
+    "RepairResult",
     "SpecError",
     "StateError",
     "StreamDataset",
     "StreamLoader",
     "TooManyErrors",
     "UnsupportedError",
+    "VerifyResult",
     "Writer",
     "__version__",
     "concat",
@@ -106,15 +73,53 @@ __all__ = [
     "verify",
 ]
 
+_HOME = {
+    "BadSample": "loader",
+    "BushelError": "errors",
+    "Codec": "codecs",
+    "CodecError": "errors",
+    "ConvertResult": "ingest",
+    "CorruptError": "errors",
+    "Dataset": "core.dataset.dataset",
+    "FormatError": "errors",
+    "Info": "core.dataset.info",
+    "Loader": "loader",
+    "LoaderStats": "loader",
+    "Mixture": "loader",
+    "PackResult": "ingest",
+    "Problem": "integrity",
+    "Progress": "core.progress",
+    "RepairResult": "integrity",
+    "SpecError": "errors",
+    "StateError": "errors",
+    "StreamDataset": "core.dataset.stream",
+    "StreamLoader": "loader",
+    "TooManyErrors": "errors",
+    "UnsupportedError": "errors",
+    "VerifyResult": "integrity",
+    "Writer": "core.writer.writer",
+    "concat": "core.dataset.dataset",
+    "convert": "ingest",
+    "index": "core.dataset.open",
+    "mix": "loader",
+    "open": "core.dataset.open",
+    "open_stream": "core.dataset.open",
+    "pack": "ingest",
+    "register_codec": "codecs",
+    "repair": "integrity",
+    "verify": "integrity",
+}
+
+_MODULES = ("jpeg", "loader", "sources", "testing", "transforms")
+
 
 def __getattr__(name: str) -> Any:
-    """Import public names when they are first used: `import bushel` alone costs a few milliseconds."""
+    """Import a public name when it is first used: `import bushel` alone takes a few milliseconds."""
     if name in _MODULES:
         return import_module(f"bushel.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bushel' has no attribute {name!r}")
-    value = getattr(import_module(f"bushel.{_HOME[name]}"), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(f"bushel.{_HOME[name]}"), name)
     return value
 
 

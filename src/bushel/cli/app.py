@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import functools
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -71,6 +69,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                     raise click.exceptions.Exit(_BROKEN_PIPE) from None
             expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
             if arguments.get("debug") or not expected:
+                import traceback
+
                 traceback.print_exc()
             _say(_describe(error) if expected else "this is a bug in Bushel: please report it")
             found = isinstance(error, FormatError | CodecError | TooManyErrors)
@@ -144,6 +144,8 @@ class _Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            import difflib
+
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=3)
             if near:
                 raise click.UsageError(f"{error.message} Did you mean {' or '.join(near)}?", ctx) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import re
@@ -117,6 +116,8 @@ def is_readable(kind: str) -> bool:
 
 def digest(data: bytes) -> dict[str, Any]:
     """Bytes that are not to be shown: how many, and their SHA-256."""
+    import hashlib
+
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import re
-import zlib
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
-from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "codec_names", "get_codec", "holds_elements", "holds_image", "is_registered", "register_codec"]
+__all__ = ["codec_names", "get_codec", "holds_elements", "holds_image", "is_registered", "register_codec"]
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 _CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
@@ -27,7 +24,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     "image": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"),
     "video": ("mp4", "webm"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
-    "registry": ("gzip",),
+    "gzipped": ("gzip",),
 }
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
 Pillow and zipfile, say, take as long to import as opening a dataset."""
@@ -149,37 +146,3 @@ def _guarded_decode(name: str, decode: Callable[..., Any], data: Buffer, *elemen
         raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error
     except Exception as error:  # the user's function may raise anything
         raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error
-
-
-_STEP = 1 << 20
-
-
-def _gzip(name: str, arguments: str) -> Codec:
-    """Return the codec that stores another codec's bytes as a gzip file without name or time."""
-    if not arguments:
-        raise SpecError("codec 'gzip' wraps another one: write 'gzip(utf8)' or 'gzip(bytes)'")
-    inner = get_codec(arguments)
-    return Codec(name, partial(_encode_gzip, inner), partial(_decode_gzip, inner))
-
-
-def _encode_gzip(inner: Codec, value: Any) -> bytes:
-    return gzip.compress(inner.encode(value), mtime=0)
-
-
-def _decode_gzip(inner: Codec, data: Buffer) -> Any:
-    if not len(data):
-        raise codec_error("gzip", "a gzip file", "0 bytes")
-    pieces, total = [], 0
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            while piece := stream.read(_STEP):
-                total += len(piece)
-                if total > MAX_EXPANDED:
-                    raise codec_error("gzip", f"at most {MAX_EXPANDED} bytes when expanded", "more")
-                pieces.append(piece)
-    except (OSError, EOFError, zlib.error) as error:
-        raise codec_error("gzip", "a whole gzip file", f"{found_bytes(data)} ({error})") from error
-    return inner.decode(b"".join(pieces))
-
-
-FACTORIES: Mapping[str, Factory] = {"gzip": _gzip}

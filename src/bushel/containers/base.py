@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import Buffer
 
-from bushel.core.index.builders import IndexBuilder
 from bushel.core.index.table import Shard, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
 
 if TYPE_CHECKING:
+    from bushel.core.index.builders import IndexBuilder
     from bushel.storage import Staging
 
 __all__ = [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from bushel.core.lazy_names import lazy_names
 from bushel.loader.collate import Padded, collate  # imported here, or `collate` would be the module
 
 if TYPE_CHECKING:
@@ -17,24 +17,6 @@ if TYPE_CHECKING:
     from bushel.loader.mixture import Mixture, mix
     from bushel.loader.stats import LoaderStats
     from bushel.loader.stream_loader import StreamLoader
-
-_HOME = {
-    "ORDER_VERSION": "core.order",
-    "BadSample": "loader.bad_samples",
-    "Blocks": "core.order",
-    "Exact": "core.order",
-    "Loader": "loader.loader",
-    "LoaderState": "loader.base",
-    "LoaderStats": "loader.stats",
-    "MapView": "loader.map_view",
-    "Mixed": "core.order",
-    "Mixture": "loader.mixture",
-    "Sequential": "core.order",
-    "StreamLoader": "loader.stream_loader",
-    "in_batches": "loader.iterables",
-    "mix": "loader.mixture",
-    "shuffle_buffer": "loader.iterables",
-}
 
 __all__ = [
     "ORDER_VERSION",
@@ -56,14 +38,27 @@ __all__ = [
     "shuffle_buffer",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name when it is first used, so that worker processes start without the modules that they do not need."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'bushel.loader' has no attribute {name!r}")
-    value = getattr(import_module(f"bushel.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ORDER_VERSION": "core.order",
+        "BadSample": "loader.bad_samples",
+        "Blocks": "core.order",
+        "Exact": "core.order",
+        "Loader": "loader.loader",
+        "LoaderState": "loader.base",
+        "LoaderStats": "loader.stats",
+        "MapView": "loader.map_view",
+        "Mixed": "core.order",
+        "Mixture": "loader.mixture",
+        "Sequential": "core.order",
+        "StreamLoader": "loader.stream_loader",
+        "in_batches": "loader.iterables",
+        "mix": "loader.mixture",
+        "shuffle_buffer": "loader.iterables",
+    },
+)
+"""Worker processes start sooner without the modules that only their parent needs."""
 
 
 def __dir__() -> list[str]:

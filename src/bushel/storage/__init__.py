@@ -6,9 +6,9 @@ everything else with an `open()` method is read through `FileObject`. What only 
 is imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from bushel.core.lazy_names import lazy_names
 from bushel.storage.base import AnyPath, ExtentError, Extents, File
 from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known
 from bushel.storage.reading import gather, prefetch, read_many
@@ -61,21 +61,17 @@ __all__ = [
     "write_whole",
 ]
 
-_MODULES = {
-    "Sink": "staging",
-    "Staging": "staging",
-    "end_process": "forward",
-    "expand_braces": "notation",
-    "is_compressed": "forward",
-    "leave_workplace": "staging",
-    "make_workplace": "staging",
-    "parse_bytes": "notation",
-    "workplace": "staging",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'bushel.storage' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"bushel.storage.{_MODULES[name]}"), name)
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Sink": "storage.staging",
+        "Staging": "storage.staging",
+        "end_process": "storage.forward",
+        "expand_braces": "storage.notation",
+        "is_compressed": "storage.forward",
+        "leave_workplace": "storage.staging",
+        "make_workplace": "storage.staging",
+        "parse_bytes": "storage.notation",
+        "workplace": "storage.staging",
+    },
+)

@@ -1,10 +1,12 @@
 """WebDataset shards: tar archives in which neighbouring members form a sample."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from bushel.containers.tar.container import CONTAINER
 from bushel.containers.tar.names import is_meta, split_name
+from bushel.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bushel.containers.tar.contents import Keep, member_contents
@@ -12,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTAINER", "Keep", "end_of_archive", "header_of", "is_meta", "member_contents", "split_name"]
 
-_MODULES = {"Keep": "contents", "end_of_archive": "writer", "header_of": "writer", "member_contents": "contents"}
-"""Names that reading a dataset does not need, and the modules from which they are imported on first use."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'bushel.containers.tar' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"bushel.containers.tar.{_MODULES[name]}"), name)
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Keep": "containers.tar.contents",
+        "end_of_archive": "containers.tar.writer",
+        "header_of": "containers.tar.writer",
+        "member_contents": "containers.tar.contents",
+    },
+)

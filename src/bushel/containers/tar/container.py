@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
-from bushel.containers.checksums import with_checksums
 from bushel.containers.tar.names import extension_of, field_name, split_name
 from bushel.containers.tar.samples import tabulate
 from bushel.containers.tar.scan import damage, regular, scan
-from bushel.core.index.builders import IndexBuilder
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, copy_whole, open_file
 
 if TYPE_CHECKING:
+    from bushel.core.index.builders import IndexBuilder
     from bushel.storage import Staging
 
 __all__ = ["CONTAINER"]
@@ -60,6 +59,8 @@ class _Tar:
             table.keys,
         ).check(file.path)
         if options.checksums:
+            from bushel.containers.checksums import with_checksums
+
             return with_checksums(index, [file], report=options.report)
         if options.report is not None:
             options.report(file.size)

@@ -1,0 +1,49 @@
+"""Codec `gzip(…)`: another codec's bytes, compressed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, Factory, codec_error, found_bytes
+from bushel.codecs.registry import get_codec
+from bushel.errors import SpecError
+
+__all__ = ["FACTORIES"]
+
+_STEP = 1 << 20
+
+
+def _gzip(name: str, arguments: str) -> Codec:
+    """Return the codec that stores another codec's bytes as a gzip file without name or time."""
+    if not arguments:
+        raise SpecError("codec 'gzip' wraps another one: write 'gzip(utf8)' or 'gzip(bytes)'")
+    inner = get_codec(arguments)
+    return Codec(name, partial(_encode_gzip, inner), partial(_decode_gzip, inner))
+
+
+def _encode_gzip(inner: Codec, value: Any) -> bytes:
+    return gzip.compress(inner.encode(value), mtime=0)
+
+
+def _decode_gzip(inner: Codec, data: Buffer) -> Any:
+    if not len(data):
+        raise codec_error("gzip", "a gzip file", "0 bytes")
+    pieces, total = [], 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            while piece := stream.read(_STEP):
+                total += len(piece)
+                if total > MAX_EXPANDED:
+                    raise codec_error("gzip", f"at most {MAX_EXPANDED} bytes when expanded", "more")
+                pieces.append(piece)
+    except (OSError, EOFError, zlib.error) as error:
+        raise codec_error("gzip", "a whole gzip file", f"{found_bytes(data)} ({error})") from error
+    return inner.decode(b"".join(pieces))
+
+
+FACTORIES: Mapping[str, Factory] = {"gzip": _gzip}
