@@ -133,7 +133,6 @@ class Dataset:
         import json
 
         shards = [(s.shard.name, s.samples, [(f.name, f.size) for f in s.stamps]) for s in self._reader.shards]
-        import hashlib
 
         digest = hashlib.sha256(json.dumps([self.spec, shards]).encode())
         if isinstance(self._positions, range):
