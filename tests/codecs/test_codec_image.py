@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from bushel.codecs import get_codec
+from bushel.codecs import get_codec, image
 from bushel.errors import CodecError
 
 FAST = settings(max_examples=30, deadline=None)
@@ -208,3 +210,13 @@ def test_pixel_limit(monkeypatch: pytest.MonkeyPatch) -> None:
             get_codec("png").decode(stored)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
     assert get_codec("png").decode(stored).shape == (32, 48, 3)
+
+
+def test_jpegs_have_pillows_limit_without_pillow() -> None:
+    assert image._MAX_IMAGE_PIXELS == Image.MAX_IMAGE_PIXELS
+    program = (
+        "import sys, numpy; from bushel.codecs import get_codec;"
+        "codec = get_codec('jpg'); codec.decode(codec.encode(numpy.zeros((8, 8, 3), numpy.uint8)));"
+        "assert 'PIL' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -34,6 +34,10 @@ _SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
 """Horizontal and vertical chroma subsampling factors."""
 
 
+_MAX_IMAGE_PIXELS = 1024 * 1024 * 1024 // 4 // 3
+"""Pillow's own limit, for JPEGs that are decoded before Pillow is imported."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImageReading:
     """How images are decoded.
@@ -96,9 +100,8 @@ def _check_pixels(codec: str, found: int, limit: int | None) -> None:
 
 
 def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
-    from PIL import Image
-
-    limit = Image.MAX_IMAGE_PIXELS
+    pillow = sys.modules.get("PIL.Image")  # which only a user who sets another limit must have imported
+    limit = _MAX_IMAGE_PIXELS if pillow is None else pillow.MAX_IMAGE_PIXELS
     try:
         most = _JPEG_PIXELS if limit is None else limit
         return decode_jpeg(data, orient=reading.orient, tolerant=reading.tolerant, max_pixels=most)
