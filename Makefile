@@ -5,6 +5,14 @@ READY := .venv/.ready
 CPP := $(shell find src/bushel/kernels -name '*.cpp' -o -name '*.hpp')
 MODULES := build/modules.txt
 
+ifdef COVERAGE
+RUN_TESTS = rm -rf build/coverage && mkdir -p build/coverage && \
+	$(PYTHON_OF_VENV) -m coverage run -m pytest -n auto --durations=20 && \
+	$(PYTHON_OF_VENV) -m coverage combine --quiet && $(PYTHON_OF_VENV) -m coverage report
+else
+RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop object-store cloud nightly fuzz sanitize clean
 
@@ -15,13 +23,10 @@ demo: $(READY)  ## pack photos into all five containers, verify them, read them 
 	$(PYTHON_OF_VENV) examples/demo.py
 
 test: lint installed  ## linters, types, an installation and all tests; must pass before every change
-	$(PYTHON_OF_VENV) -m pytest -n auto --durations=20
+	$(RUN_TESTS)
 
-coverage: $(READY)  ## all tests, with branch coverage; fails if it is too low
-	rm -rf build/coverage && mkdir -p build/coverage
-	$(PYTHON_OF_VENV) -m coverage run -m pytest -n auto --durations=20
-	$(PYTHON_OF_VENV) -m coverage combine --quiet
-	$(PYTHON_OF_VENV) -m coverage report
+coverage:  ## the same as `make test`, with branch coverage; fails if it is too low
+	$(MAKE) test COVERAGE=1
 
 lint: $(READY)  ## ruff and mypy --strict
 	.venv/bin/ruff check
