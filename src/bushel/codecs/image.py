@@ -100,8 +100,8 @@ def _check_pixels(codec: str, found: int, limit: int | None) -> None:
 
 
 def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
-    pillow = sys.modules.get("PIL.Image")  # which only a user who sets another limit must have imported
-    limit = _MAX_IMAGE_PIXELS if pillow is None else pillow.MAX_IMAGE_PIXELS
+    # only a user who sets another limit must have imported Pillow; another thread may be importing it just now
+    limit = getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
     try:
         most = _JPEG_PIXELS if limit is None else limit
         return decode_jpeg(data, orient=reading.orient, tolerant=reading.tolerant, max_pixels=most)

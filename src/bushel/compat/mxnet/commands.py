@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
-from bushel.containers.recordio import format_idx, scan
+from bushel.containers.recordio import format_idx, scan_records
 from bushel.ingest import IM2REC_SUFFIXES, ListPlan, PackResult, find_images, list_parts, write_lists
 from bushel.storage import as_path, open_file, write_whole
 
@@ -44,7 +44,7 @@ def rec2idx(arguments: list[str]) -> int:
     parser.add_argument("record", help="path of the .rec file")
     parser.add_argument("index", help="path of the index file, which is replaced if it exists")
     options = parser.parse_args(arguments)
-    records, _, fault = scan(open_file(as_path(options.record)))
+    records, _, fault = scan_records(open_file(as_path(options.record)))
     if fault is not None:
         raise fault
     write_whole(as_path(options.index), format_idx(records.offset))

@@ -20,7 +20,7 @@ from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, Writ
 from bushel.containers.checksums import with_checksums
 from bushel.containers.packed_map import Record, index_records, is_packed_map
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
-from bushel.containers.recordio.scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan
+from bushel.containers.recordio.scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan_records
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
 from bushel.core.index.builders import IndexBuilder
 from bushel.core.index.table import Column, FileStamp, Fragments, Keys, ShardIndex
@@ -76,7 +76,7 @@ class _RecordIO:
             bytes at the end that are not a whole record.
         """
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
-        found, _, fault = scan(files[0])
+        found, _, fault = scan_records(files[0])
         faults = [] if fault is None else [fault]
         if len(files) > 1:
             table = _table(files[1])
@@ -127,7 +127,7 @@ class _RecordIO:
         if index.samples and existing != new:
             kinds = {"image": "image records", "raw": "records of one field", "maps": "packed maps"}
             raise SpecError(f"{data.path} holds {kinds[existing]}, but the new samples would be {kinds[new]}")
-        records, end, _ = scan(data)
+        records, end, _ = scan_records(data)
         rec, idx = shard.files[0], idx_name(shard.files[0])
         copy_whole(shard.path(0), staging.place / rec)
         if len(shard.files) > 1:
@@ -159,7 +159,7 @@ def _table(file: File) -> Table:
 def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None]:
     data = files[0]
     if len(files) == 1:
-        records, end, fault = scan(data)
+        records, end, fault = scan_records(data)
         if options.report is not None:
             options.report(end)
         if fault is not None:
@@ -256,7 +256,7 @@ def _existing_form(file: File, index: ShardIndex) -> str:
         return "image"
     if "image" in index.columns and len(index.columns) == 1:
         return form_of({"image": index.columns["image"].field})
-    records, _, _ = scan(file)
+    records, _, _ = scan_records(file)
     return "maps" if _holds_maps(file, records) else "raw"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.recordio.scan import MAGIC, follow, hint, scan
+from bushel.containers.recordio.scan import MAGIC, follow, hint, scan_records
 from bushel.errors import FormatError, name_file
 from bushel.storage import AnyPath, ExtentError, File, open_file
 
@@ -71,7 +71,7 @@ class RecordSink:
         padding = 0
         if append and path.exists():
             file = open_file(path)
-            _, _, fault = scan(file, known if known < file.size else 0)
+            _, _, fault = scan_records(file, known if known < file.size else 0)
             if fault is not None:
                 raise fault
             self._end, padding = file.size, -file.size % 4

@@ -16,7 +16,7 @@ from bushel.errors import FormatError
 from bushel.kernels import MappedFile
 from bushel.storage import Extents, File, gather
 
-__all__ = ["IMAGE_HEADER", "Images", "Records", "find_images", "follow", "hint", "scan"]
+__all__ = ["IMAGE_HEADER", "Images", "Records", "find_images", "follow", "hint", "scan_records"]
 
 MAGIC = 0xCED7230A
 IMAGE_HEADER = 24
@@ -76,7 +76,7 @@ def hint(file: File) -> str:
     return f"run `bushel verify {file.path}`"
 
 
-def scan(file: File, start: int = 0) -> tuple[Records, int, FormatError | None]:
+def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError | None]:
     """Find all records after `start` by their headers.
 
     Returns:
