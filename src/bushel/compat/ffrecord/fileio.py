@@ -29,12 +29,7 @@ Record = npt.NDArray[np.uint8]
 
 
 def new_file(fname: PathLike) -> Path:
-    """Return the path of a file to write, after removing an old or unfinished file of this name.
-
-    Raises:
-        TypeError: `fname` is not a path.
-        ValueError: The name does not end in `.ffr`.
-    """
+    """Return the path of a file to write, after removing an old or unfinished file of this name."""
     if not isinstance(fname, (str, os.PathLike)):
         raise TypeError(f"fname must be text or a path, not {type(fname).__name__}")
     path = Path(fname)
@@ -59,10 +54,6 @@ class FileWriter:
 
     The file appears under its name when all records are written and the writer is closed; until then it is staged in
     `.bushel/staging` beside it. An old file of this name is removed at once.
-
-    Raises:
-        TypeError: `fname` is not a path.
-        ValueError: `fname` does not end in `.ffr`, or `n` is negative.
     """
 
     def __init__(self, fname: PathLike, n: int) -> None:
@@ -104,11 +95,7 @@ class FileWriter:
         self.count += 1
 
     def close(self) -> None:
-        """Finish the file. Closing again does nothing.
-
-        Raises:
-            RuntimeError: Fewer than `n` records were written; the file is discarded.
-        """
+        """Finish the file; with fewer than `n` records it is discarded, and a RuntimeError raised."""
         if self._finalizer.detach() is None:
             return
         if self.count < self.n:
@@ -246,10 +233,6 @@ def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:
 
 
 def checkFsAlign(fd: int) -> bool:
-    """Return False: FFRecord reads with O_DIRECT from one file system, and Bushel never does.
-
-    Raises:
-        OSError: `fd` is not an open file.
-    """
+    """Return False: FFRecord reads with O_DIRECT from one file system, and Bushel never does."""
     os.fstat(fd)
     return False

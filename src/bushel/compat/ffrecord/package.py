@@ -22,12 +22,7 @@ Tree: TypeAlias = "dict[str, int | Tree]"
 
 
 def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> None:
-    """Pack a folder into one file `*.ffr`, which `PackedFolder` reads. Empty folders are kept, links are followed.
-
-    Raises:
-        NotADirectoryError: `folder` is not a folder; also an `AssertionError`.
-        OSError: A file cannot be read; no packed file is written.
-    """
+    """Pack a folder into one file `*.ffr`, which `PackedFolder` reads. Empty folders are kept, links are followed."""
     if not Path(folder).is_dir():
         raise NoFolderError(f"{os.fspath(folder)} is not a folder")
     target = new_file(out_file)
@@ -110,15 +105,12 @@ class PackedFolder:
         return _names(entry, list_file, list_dir, recursive)
 
     def exists(self, path: PathLike) -> bool:
-        """Return whether a path exists."""
         return self._find(path) is not None
 
     def is_file(self, path: PathLike) -> bool:
-        """Return whether a path is a file."""
         return isinstance(self._find(path), int)
 
     def is_dir(self, path: PathLike) -> bool:
-        """Return whether a path is a folder."""
         return isinstance(self._find(path), dict)
 
     def _find(self, path: PathLike) -> int | Tree | None:

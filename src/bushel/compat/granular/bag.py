@@ -141,7 +141,6 @@ class BagWriter(Closing):
         return len(self._ends) - 1
 
     def flush(self) -> None:
-        """Hand buffered records to the operating system."""
         self._sink.flush()
 
     def close(self) -> None:

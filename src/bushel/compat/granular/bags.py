@@ -132,7 +132,6 @@ class BagWriter(Closing):
         return len(self._ends) - 1
 
     def flush(self) -> None:
-        """Hand buffered records to the operating system."""
         (self._bag or self._file).flush()
 
     def close(self) -> None:

@@ -100,7 +100,6 @@ class BagWriter(Closing):
             self._length = length
 
     def close(self) -> None:
-        """Flush, and close the files."""
         if self.closed:
             return
         self.flush()
@@ -191,12 +190,10 @@ class DatasetWriter(Closing):
         return self._length - 1
 
     def flush(self) -> None:
-        """Hand buffered records to the operating system."""
         for each in self._bags.values():
             each.flush()
 
     def close(self) -> None:
-        """Flush, and close the files."""
         for each in self._bags.values():
             each.close()
         super().close()

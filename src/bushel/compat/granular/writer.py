@@ -114,7 +114,6 @@ class DatasetWriter(Closing):
         return refs
 
     def flush(self) -> None:
-        """Hand buffered records to the operating system."""
         self._staging.flush()
 
     def close(self) -> None:
@@ -198,12 +197,10 @@ class Shards(Closing):
         self.shardnum += self.shardstep
 
     def flush(self) -> None:
-        """Hand buffered records to the operating system."""
         if self.writer is not None:
             self.writer.flush()
 
     def close(self) -> None:
-        """Close the last shard."""
         if self.writer is not None and not self.closed:
             self.writer.close()
         super().close()

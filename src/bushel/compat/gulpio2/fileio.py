@@ -409,7 +409,6 @@ class GulpDirectory:
         return iter(self.chunk_objs_lookup.values())
 
     def chunks(self) -> Iterator[GulpChunk]:
-        """Iterate over the chunks."""
         return iter(self)
 
     def new_chunks(self, total_new_chunks: int) -> Iterator[GulpChunk]:

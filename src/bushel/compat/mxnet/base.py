@@ -41,7 +41,6 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
         return self.view(np.ndarray)
 
     def asscalar(self) -> Any:
-        """Return the only element."""
         return self.item()
 
 

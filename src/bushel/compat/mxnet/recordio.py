@@ -64,7 +64,6 @@ class MXRecordIO:
             raise _damaged(error) from error
 
     def close(self) -> None:
-        """Close the file."""
         if self._sink is not None:
             self._sink.close()
         self._file = self._sink = None
@@ -82,12 +81,10 @@ class MXRecordIO:
         self.close()
 
     def reset(self) -> None:
-        """Close and open the file again."""
         self.close()
         self.open()
 
     def write(self, buf: bytes | bytearray | memoryview) -> None:
-        """Append a record."""
         self._append(buf)
 
     def _append(self, buf: bytes | bytearray | memoryview) -> int:
@@ -150,7 +147,6 @@ class MXIndexedRecordIO(MXRecordIO):
         super().__init__(uri, flag)
 
     def open(self) -> None:
-        """Open both files again."""
         self.idx, self.keys = {}, []
         if self.flag == "r" or (self.flag == "a" and (as_path(self.idx_path).exists() or as_path(self.uri).exists())):
             self._load()
@@ -180,7 +176,6 @@ class MXIndexedRecordIO(MXRecordIO):
         self._ends = {start: end for start, end in itertools.pairwise(starts) if end - start <= _SMALL}
 
     def close(self) -> None:
-        """Close both files."""
         super().close()
         if self._lines is not None:
             self._lines.close()

@@ -173,9 +173,6 @@ class Decoder:
         post: Handlers after these. Default: `[basichandlers]`.
         only: Fields to decode: a list, or text with spaces. Default: all.
         partial: Whether fields that are not bytes are left as they are; else they are refused.
-
-    Raises:
-        TypeError: `handlers` is not a list of functions.
     """
 
     def __init__(

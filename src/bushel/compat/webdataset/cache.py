@@ -77,7 +77,6 @@ class LRUCleanup:
         self.verbose, self.interval, self.last_run = verbose, interval, 0.0
 
     def set_cache_dir(self, cache_dir: str) -> None:
-        """Set the folder."""
         self.cache_dir = cache_dir
 
     def cleanup(self) -> None:

@@ -33,9 +33,6 @@ class Channel(Iterator[Any]):
             sources: The sources.
             tasks: Number of threads.
             size: Maximum number of waiting values.
-
-        Raises:
-            ValueError: A number is less than 1.
         """
         if tasks < 1 or size < 1:
             raise ValueError(f"ntasks={tasks}, csize={size}: both are at least 1")
@@ -48,11 +45,7 @@ class Channel(Iterator[Any]):
         return next(self._values)
 
     def take(self) -> Any:
-        """Return the next value.
-
-        Raises:
-            EOFError: There are no more values.
-        """
+        """Return the next value; after the last one, raise an EOFError."""
         try:
             return next(self._values)
         except StopIteration:

@@ -87,11 +87,7 @@ class FluidInterface:
 
 
 def check_empty(source: Iterable[Any]) -> Iterator[Any]:
-    """Yield all samples.
-
-    Raises:
-        ValueError: The source has no samples.
-    """
+    """Yield all samples. A source without samples is a ValueError."""
     count = 0
     for count, sample in enumerate(source, 1):  # noqa: B007
         yield sample
@@ -115,10 +111,6 @@ class WebDataset(DataPipeline, FluidInterface):
         allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
     The other arguments are those of the original.
-
-    Raises:
-        ValueError: There are no shards, or the folder of the cache does not exist.
-        TypeError: `urls` has another type.
     """
 
     def __init__(

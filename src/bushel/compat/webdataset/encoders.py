@@ -33,11 +33,7 @@ _LOWEST, _HIGHEST = -0.001, 1.001
 
 
 def imageencoder(image: Any, format: str = "PNG") -> bytes:
-    """Encode a Pillow image, or an array (HxW, HxWx1 or HxWx3; uint8, or floats from 0 to 1), with Pillow.
-
-    Raises:
-        ValueError: The array has another shape or type, or values are out of range.
-    """
+    """Encode a Pillow image, or an array (HxW, HxWx1 or HxWx3; uint8, or floats from 0 to 1), with Pillow."""
     from PIL import Image
 
     if isinstance(image, np.ndarray):
@@ -84,11 +80,7 @@ def numpy_dumps(data: np.ndarray[Any, Any]) -> bytes:
 
 
 def numpy_npz_dumps(data: dict[str, np.ndarray[Any, Any]]) -> bytes:
-    """Encode a dict of arrays as a compressed `.npz`.
-
-    Raises:
-        ValueError: `data` is not a dict of arrays.
-    """
+    """Encode a dict of arrays as a compressed `.npz`."""
     if not isinstance(data, dict) or not all(isinstance(value, np.ndarray) for value in data.values()):
         raise ValueError("an npz field takes a dict of arrays")
     stream = io.BytesIO()
@@ -137,11 +129,7 @@ default_handlers: dict[str, Encode] = {
 
 
 def encode_based_on_extension1(data: Any, tname: str, handlers: Mapping[str, Encode]) -> Any:
-    """Encode one field. Bytes and text are written as they are; `.gz` compresses.
-
-    Raises:
-        ValueError: There is no encoder for the extension, or metadata is not text.
-    """
+    """Encode one field. Bytes and text are written as they are; `.gz` compresses."""
     if tname.startswith("_"):
         if not isinstance(data, str):
             raise ValueError("the values of metadata must be of string type")
@@ -163,11 +151,7 @@ def encode_based_on_extension(sample: Mapping[str, Any], handlers: Mapping[str, 
 
 
 def make_encoder(spec: Any) -> Callable[[Any], Any]:
-    """Return an encoder of samples: True: by extension; False or None: no encoding; a dict: encoders by extension.
-
-    Raises:
-        ValueError: `spec` is not one of these, nor a function.
-    """
+    """Return an encoder of samples: True: by extension; False or None: no encoding; a dict: encoders by extension."""
     if spec is False or spec is None:
         return lambda sample: sample
     if spec is True or isinstance(spec, dict):

@@ -19,7 +19,6 @@ class MockDataset(IterableDataset):
         self.sample, self.length = sample, length
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the samples."""
         return (self.sample for _ in range(self.length))
 
 
@@ -40,7 +39,6 @@ class repeatedly(IterableDataset, PipelineStage):
         return utils.repeatedly(source, nepochs=self.nepochs, nbatches=self.nbatches)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the samples."""
         return self.invoke(self.source)
 
 
@@ -70,7 +68,6 @@ class with_epoch(IterableDataset):
             yield sample
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the samples of an epoch."""
         return self.invoke(self.dataset)
 
 
@@ -89,7 +86,6 @@ class with_length(IterableDataset, PipelineStage):
         return iter(dataset)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the samples."""
         return iter(self.dataset)
 
     def __len__(self) -> int:

@@ -65,11 +65,7 @@ Rules = Sequence[tuple[str, StreamDecoder | Literal[False]]]
 def getfirst(
     a: Mapping[str, Any], keys: str | Iterable[str], default: Any = None, missing_is_error: bool = True
 ) -> Any:
-    """Return the value of the first of several keys (a list, or text like `jpg;png`) that a sample has.
-
-    Raises:
-        ValueError: The sample has none of them, or text has spaces.
-    """
+    """Return the value of the first of several keys (a list, or text like `jpg;png`) that a sample has."""
     if isinstance(keys, str):
         if " " in keys:
             raise ValueError(f"{keys!r}: alternatives are separated by ';'")
@@ -89,11 +85,7 @@ def parse_field_spec(fields: str | Iterable[str]) -> list[list[str]]:
 
 
 def transform_with(sample: Sequence[Any], transformers: Sequence[Transform | None] | None) -> Sequence[Any]:
-    """Apply one function to each of the first values; None leaves a value as it is.
-
-    Raises:
-        ValueError: There are more functions than values.
-    """
+    """Apply one function to each of the first values; None leaves a value as it is."""
     if not transformers:
         return sample
     if len(transformers) > len(sample):
@@ -191,12 +183,7 @@ def _associate(
 
 
 def _map_dict(data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Transform) -> Iterator[Sample]:
-    """Apply functions to fields: `field=function`.
-
-    Raises:
-        ValueError: There is no function.
-        TypeError: An argument is not a function, or a sample is not a dict.
-    """
+    """Apply functions to fields: `field=function`."""
     if not kw:
         raise ValueError("map_dict takes at least one field=function")
     for key, f in kw.items():
@@ -242,11 +229,7 @@ def _to_tuple(
 def _map_tuple(
     data: Iterable[Sequence[Any]], *args: Transform | None, handler: Handler = reraise_exception
 ) -> Iterator[tuple[Any, ...]]:
-    """Apply one function to each of the first values of tuples; None leaves a value as it is.
-
-    Raises:
-        TypeError: An argument is not a function, or a sample is not a tuple.
-    """
+    """Apply one function to each of the first values of tuples; None leaves a value as it is."""
     functions = [identity if f is None else f for f in args]
     for f in functions:
         if not callable(f):
@@ -268,11 +251,7 @@ def _extract_keys(
     duplicate_is_error: bool = True,
     ignore_missing: bool = False,
 ) -> Iterator[tuple[Any, ...]]:
-    """Turn dicts into tuples of the fields that match patterns like `*.jpg;*.png`.
-
-    Raises:
-        ValueError: No field matches a pattern, or several fields do.
-    """
+    """Turn dicts into tuples of the fields that match patterns like `*.jpg;*.png`."""
     alternatives = [pattern.split(";") if isinstance(pattern, str) else pattern for pattern in patterns]
     for sample in source:
         result = []
@@ -297,9 +276,6 @@ def _rename_keys(
     """Rename the fields that match patterns: `("new", "*.jpg")` or `new="*.jpg"`; the last matching pattern wins.
 
     With `duplicate_is_error=False` the first of two fields of one new name is kept.
-
-    Raises:
-        ValueError: A pattern matches nothing, or two fields get the same name.
     """
     renamings = [(pattern, new) for new, pattern in (*args, *kw.items())]
     for sample in source:
@@ -360,9 +336,6 @@ def _xdecode(
     """Decode fields by patterns: `("*.jpg", decoder)` or `jpg=decoder`; the last one that matches counts.
 
     A decoder takes a stream; False leaves a field as it is.
-
-    Raises:
-        ValueError: `must_decode`, and there is no decoder for a field.
     """
     rules = [*defaults, *args, *(("*." + extension, decoder) for extension, decoder in kw.items())]
     for sample in source:

@@ -62,11 +62,7 @@ def _shuffle(
     seed: Any = None,
     handler: object = None,
 ) -> Iterator[Any]:
-    """Shuffle samples in a buffer, which reads two samples for each that leaves until it is full.
-
-    Raises:
-        ValueError: Both `rng` and `seed` are given.
-    """
+    """Shuffle samples in a buffer, which reads two samples for each that leaves until it is full."""
     if seed is not None and rng is not None:
         raise ValueError("shuffle takes rng= or seed=, not both")
     if rng is None:
@@ -92,11 +88,7 @@ def _select(data: Iterable[Any], predicate: Callable[[Any], Any]) -> Iterator[An
 
 
 def _rsample(data: Iterable[Any], p: float = 0.5) -> Iterator[Any]:
-    """Keep each sample with probability `p`, by Python's global generator.
-
-    Raises:
-        ValueError: `p` is not a probability.
-    """
+    """Keep each sample with probability `p`, by Python's global generator."""
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"rsample(p={p}): a probability is between 0 and 1")
     return (sample for sample in data if random.uniform(0.0, 1.0) < p)
@@ -108,11 +100,7 @@ def _slice(data: Iterable[Any], *args: int | None) -> Iterator[Any]:
 
 
 def combine_values(b: Sequence[Any], combine_tensors: bool = True, combine_scalars: bool = True) -> Any:
-    """Combine the values of one field: numbers, arrays and tensors of equal shapes become one; others stay a list.
-
-    Raises:
-        ValueError: Arrays or tensors have different shapes.
-    """
+    """Combine the values of one field: numbers, arrays and tensors of equal shapes become one; others stay a list."""
     first = b[0]
     if isinstance(first, int | float):
         return np.array(list(b)) if combine_scalars else b
@@ -141,11 +129,7 @@ def dict2tuple(d: dict[int, Any]) -> tuple[Any, ...]:
 
 
 def default_collation_fn(samples: Sequence[Any], combine_tensors: bool = True, combine_scalars: bool = True) -> Any:
-    """Make a batch: a tuple or a dict, as the samples are, of the combined values of each field.
-
-    Raises:
-        ValueError: Samples have different fields, or arrays different shapes.
-    """
+    """Make a batch: a tuple or a dict, as the samples are, of the combined values of each field."""
     rows = [tuple2dict(sample) for sample in samples]
     keys = rows[0].keys()
     other = next((row.keys() for row in rows[1:] if row.keys() != keys), None)
@@ -167,11 +151,7 @@ def _batched(
 
 
 def _unlisted(data: Iterable[list[Any]]) -> Iterator[Any]:
-    """Yield the samples of lists.
-
-    Raises:
-        TypeError: An item is not a list.
-    """
+    """Yield the samples of lists."""
     for batch in data:
         if not isinstance(batch, list):
             raise TypeError(f"unlisted takes lists, not a {type(batch).__name__}: batches are for unbatched()")
@@ -179,11 +159,7 @@ def _unlisted(data: Iterable[list[Any]]) -> Iterator[Any]:
 
 
 def _unbatched(data: Iterable[Any]) -> Iterator[Any]:
-    """Yield the samples of batches.
-
-    Raises:
-        ValueError: A batch is neither tuple nor dict, or its fields have different lengths.
-    """
+    """Yield the samples of batches."""
     for batch in data:
         if not isinstance(batch, list | tuple | dict):
             raise ValueError(f"unknown sample type: {type(batch)}")  # noqa: TRY004  (what the original raises)
@@ -228,9 +204,6 @@ class LMDBCached(PipelineStage):
 
     Samples are pickled, so use only databases that you have made. Keys are the numbers of samples, so that equal keys
     do not replace one another; databases of the original are read too.
-
-    Raises:
-        ModuleNotFoundError: The package `lmdb` is not installed.
     """
 
     def __init__(self, fname: str, map_size: float = 1e12, pickler: Any = pickle, chunksize: int = 500) -> None:
@@ -243,7 +216,6 @@ class LMDBCached(PipelineStage):
             return txn.get(b"_") is not None
 
     def add_samples(self, samples: Iterable[tuple[str, Any]]) -> None:
-        """Write samples under keys."""
         with self.db.begin(write=True) as txn:
             for key, sample in samples:
                 txn.put(key.encode(), self.pickler.dumps(sample))
@@ -266,5 +238,4 @@ class LMDBCached(PipelineStage):
             txn.put(b"_", b"1")
 
     def close(self) -> None:
-        """Close the database."""
         self.db.close()

@@ -40,10 +40,6 @@ class Pipe:
         ignore_status: Exit codes besides 0 that are not errors.
         ignore_errors: Whether all exit codes are accepted.
         fed: Input of a program whose output is read.
-
-    Raises:
-        ValueError: `mode` is unknown.
-        OSError: The program does not exist.
     """
 
     def __init__(
@@ -79,11 +75,7 @@ class Pipe:
         return self.command if isinstance(self.command, str) else " ".join(self.command)
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes.
-
-        Raises:
-            OSError: The output has ended, and the program has failed.
-        """
+        """Read up to `size` bytes."""
         data = self.stream.read(size)
         if size != 0 and (not data or (size > 0 and len(data) < size) or size < 0):
             self._check()
@@ -115,11 +107,7 @@ class Pipe:
             raise OSError(f"the command {line!r} failed with exit status {status}")
 
     def close(self) -> None:
-        """Wait for a program that was written to; end a program that was read, if it still runs.
-
-        Raises:
-            OSError: The program that was written to has failed.
-        """
+        """Wait for a program that was written to; end a program that was read, if it still runs."""
         if self.stream.closed:
             return
         if self.mode == "wb":
@@ -246,10 +234,6 @@ def gopen(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bo
         bufsize: Passed to the opener.
         allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
         **kw: Passed to the opener.
-
-    Raises:
-        ValueError: `mode` or the scheme is unknown, or the command is not allowed.
-        OSError: The URL cannot be opened.
     """
     if mode not in ("rb", "wb"):
         raise ValueError(f"{mode}: unknown mode (rb and wb are known)")

@@ -46,9 +46,6 @@ class ImageHandler:
         imagespec: `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `rgba8`, `torchrgb8` (3xHxW),
             `torchrgb`, `pil` and so on; `imagespecs` has all.
         extensions: Extensions of images.
-
-    Raises:
-        ValueError: `imagespec` is unknown.
     """
 
     concurrent = True
@@ -61,11 +58,7 @@ class ImageHandler:
         self.extensions = set(extensions)
 
     def __call__(self, key: str, data: bytes) -> Any:
-        """Return the image, or None if the extension is not that of an image.
-
-        Raises:
-            OSError: The data are not an image, or a damaged one.
-        """
+        """Return the image, or None if the extension is not that of an image."""
         if re.sub(r".*[.]", "", key).lower() not in self.extensions:
             return None
         kind, numbers, mode = imagespecs[self.imagespec]

@@ -146,9 +146,6 @@ def map_by_rules(sample: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
     Args:
         sample: The fields. Names that start with `_` are copied as they are.
         rules: Tried in order for each field. A field without a matching rule is left out.
-
-    Raises:
-        ValueError: Two fields get the same name.
     """
     pairs = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
     result: dict[str, Any] = {}
@@ -358,11 +355,7 @@ def sampletransforms(source: Iterable[Mapping[str, Any]], rules: Rules, handle: 
 
 
 def transpose_batch(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn samples into lists of the values of each field.
-
-    Raises:
-        KeyError: A sample lacks a field that another sample has.
-    """
+    """Turn samples into lists of the values of each field."""
     fields = dict.fromkeys(name for sample in samples for name in sample)
     for name in fields:
         lacking = next((sample for sample in samples if name not in sample), None)
@@ -439,9 +432,6 @@ def dataloader(desc: DatasetDescriptor, *, allow_commands: bool | None = None) -
     Args:
         desc: The dataset.
         allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
-
-    Raises:
-        ValueError: `ntasks` or `csize` is less than 1.
     """
 
     def task(sources: Iterator[Source], put: Callable[[Sample], bool]) -> None:

@@ -46,9 +46,6 @@ def random_samples(
         sources: The sources.
         probs: Weight of each source. Default: equal weights.
         longest: Whether to continue until all sources end, not only one.
-
-    Raises:
-        ValueError: The numbers of weights and sources differ.
     """
     left = list(sources)
     weights = [1.0] * len(left) if probs is None else list(probs)
@@ -75,7 +72,6 @@ class RoundRobin(IterableDataset):
         self.datasets, self.longest = datasets, longest
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the samples."""
         return (round_robin_longest if self.longest else round_robin_shortest)(*map(iter, self.datasets))
 
 
@@ -88,5 +84,4 @@ class RandomMix(IterableDataset):
         self.datasets, self.probs, self.longest = datasets, probs, longest
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the samples."""
         return random_samples([iter(d) for d in self.datasets], self.probs, longest=self.longest)

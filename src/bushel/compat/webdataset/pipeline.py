@@ -42,11 +42,7 @@ class DataPipeline(IterableDataset, PipelineStage):
         self.pipeline = []
 
     def invoke(self, f: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        """Return the iterator of a source, or of a stage over a source.
-
-        Raises:
-            ValueError: `f` is neither a source nor a stage.
-        """
+        """Return the iterator of a source, or of a stage over a source."""
         if isinstance(f, IterableDataset | DataLoader) and not args:
             return iter(cast("Iterable[Any]", f))
         if isinstance(f, PipelineStage):
@@ -63,11 +59,7 @@ class DataPipeline(IterableDataset, PipelineStage):
         return iter(self)
 
     def iterator1(self) -> Iterator[Any]:
-        """Iterate once through all stages.
-
-        Raises:
-            ValueError: The pipeline is empty or closed.
-        """
+        """Iterate once through all stages."""
         if not self.pipeline:
             raise ValueError("this pipeline has no source: it is empty, or was closed")
         source = self.invoke(self.pipeline[0])
@@ -86,15 +78,12 @@ class DataPipeline(IterableDataset, PipelineStage):
                 return
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the samples of an epoch."""
         return islice(self.iterator(), self.nsamples) if self.nsamples > 0 else self.iterator()
 
     def stage(self, i: int) -> Any:
-        """Return stage number `i`; the source is number 0."""
         return self.pipeline[i]
 
     def append(self, f: Any) -> None:
-        """Add a stage to this pipeline."""
         self.pipeline.append(f)
 
     def compose(self, *args: Any) -> Self:

@@ -43,11 +43,7 @@ Shard = dict[str, Any]
 
 
 def envsubst(s: str) -> str:
-    """Replace `${var}` by the environment variable `WDS_var`.
-
-    Raises:
-        KeyError: The variable is not set.
-    """
+    """Replace `${var}` by the environment variable `WDS_var`."""
 
     def value(match: re.Match[str]) -> str:
         name = f"WDS_{match[1]}"
@@ -65,11 +61,7 @@ def split_by_node(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
 
 
 def single_node_only(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
-    """Yield all items.
-
-    Raises:
-        ValueError: There are several ranks.
-    """
+    """Yield all items; several ranks are a ValueError."""
     if pytorch_worker_info(group=group)[1] > 1:
         raise ValueError(
             "you need to add an explicit nodesplitter to your input pipeline for multi-node training "
@@ -98,11 +90,7 @@ def expand_urls(urls: str) -> list[str]:
 
 
 def expand_source(source: str | Iterable[str], max_urls: int = int(1e9)) -> list[str]:
-    """Return the URLs of a text or of an iterable.
-
-    Raises:
-        ValueError: `source` is neither.
-    """
+    """Return the URLs of a text or of an iterable."""
     if isinstance(source, str):
         return expand_urls(source)
     if is_iterable(source):
@@ -120,12 +108,7 @@ def _check_urls(urls: list[str]) -> list[str]:
 
 
 class SimpleShardList(IterableDataset):
-    """Shards in the given order, or shuffled: a number as `seed` gives always the same order, True a random one.
-
-    Raises:
-        ValueError: There are no shards.
-        TypeError: A URL is not a str.
-    """
+    """Shards in the given order, or shuffled: a number as `seed` gives always the same order, True a random one."""
 
     def __init__(self, urls: str | Iterable[str], seed: int | float | bool | None = None) -> None:
         super().__init__()
@@ -136,7 +119,6 @@ class SimpleShardList(IterableDataset):
         return len(self.urls)
 
     def __iter__(self) -> Iterator[Shard]:
-        """Yield each shard as `{"url": …}`."""
         urls = self.urls.copy()
         if self.seed is not None:
             random.Random(self.seed).shuffle(urls)
@@ -156,11 +138,7 @@ resampled = pipelinefilter(resampled_)
 
 
 def non_empty(src: Iterable[Any]) -> Iterator[Any]:
-    """Yield all items.
-
-    Raises:
-        ValueError: The source is empty.
-    """
+    """Yield all items. An empty source is a ValueError."""
     count = 0
     for count, item in enumerate(src, 1):  # noqa: B007
         yield item
@@ -169,12 +147,7 @@ def non_empty(src: Iterable[Any]) -> Iterator[Any]:
 
 
 class ResampledShards(IterableDataset):
-    """Shards chosen at random, with replacement; if `deterministic`, only by seed, worker and epoch.
-
-    Raises:
-        ValueError: There are no shards.
-        TypeError: A URL is not a str.
-    """
+    """Shards chosen at random, with replacement; if `deterministic`, only by seed, worker and epoch."""
 
     def __init__(
         self,
@@ -193,7 +166,6 @@ class ResampledShards(IterableDataset):
         self.epoch = -1
 
     def __iter__(self) -> Iterator[Shard]:
-        """Yield each shard as `{"url": …}`."""
         self.epoch += 1
         others = () if self.deterministic else (os.getpid(), time.time_ns(), os.urandom(4))
         seed = make_seed(self.worker_seed(), self.epoch, self.seed, *others)
@@ -228,10 +200,6 @@ class DirectoryShardList(IterableDataset):
         mode: `resample` renames a shard back after it was read, `keep` renames it to `…_done_`, `unlink` removes it.
         select: The next shard: `random` or `oldest`.
         fate: Ignored.
-
-    Raises:
-        ValueError: An argument is invalid.
-        NotADirectoryError: The folder does not exist.
     """
 
     def __init__(
@@ -268,7 +236,6 @@ class DirectoryShardList(IterableDataset):
                     os.rename(taken, taken.rpartition("._")[0])
 
     def __iter__(self) -> Iterator[Shard]:
-        """Yield each shard as `{"url": …}`."""
         start = time.monotonic()
         while time.monotonic() - start < self.timeout:
             self._free_the_dead()
@@ -308,10 +275,6 @@ class MultiShardSample(IterableDataset):
     Args:
         fname: A YAML file, or its content: `prefix`, `buckets`, and `datasets`, each with `shards` and optionally
             `name`, `buckets`, `choose` or `resample`.
-
-    Raises:
-        ValueError: The specification is malformed.
-        ModuleNotFoundError: `fname` is a YAML file, and PyYAML is not installed.
     """
 
     def __init__(self, fname: str | Mapping[str, Any]) -> None:
@@ -343,7 +306,6 @@ class MultiShardSample(IterableDataset):
         return result
 
     def __iter__(self) -> Iterator[Shard]:
-        """Yield each shard as `{"url": …}`."""
         for url in self.get_shards_for_epoch():
             yield {"url": url}
 

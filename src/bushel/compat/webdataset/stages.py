@@ -34,7 +34,6 @@ class FilterFunction:
         self.f, self.args, self.kw = f, args, kw
 
     def __call__(self, data: Any) -> Iterator[Any]:
-        """Read from a source."""
         return self.f(data, *self.args, **self.kw)
 
     def __repr__(self) -> str:
@@ -48,7 +47,6 @@ class RestCurried:
         self.f = f
 
     def __call__(self, *args: Any, **kw: Any) -> FilterFunction:
-        """Return a stage with these arguments."""
         return FilterFunction(self.f, *args, **kw)
 
 

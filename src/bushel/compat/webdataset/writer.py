@@ -47,9 +47,6 @@ class TarWriter:
         mtime: Time of all files in seconds. Default: now, as an integer. A float adds 1 KiB to each file.
         format: `tarfile`'s `USTAR_FORMAT`, `GNU_FORMAT` or `PAX_FORMAT`, or the name of one. Default: pax.
         allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
-
-    Raises:
-        ValueError: `compress` or `format` is unknown.
     """
 
     _closed = True
@@ -129,11 +126,7 @@ class TarWriter:
             self._part.remove()
 
     def write(self, obj: Mapping[str, Any]) -> int:
-        """Write a sample: one file for each field, in the order of their names. Return the bytes of the fields.
-
-        Raises:
-            ValueError: The sample has no `__key__`, or a field has no encoder.
-        """
+        """Write a sample: one file for each field, in the order of their names. Return the bytes of the fields."""
         sample = self.encoder(obj)
         if "__key__" not in sample:
             raise ValueError("object must contain a __key__")
@@ -209,7 +202,6 @@ class _Part:
         return os.path.join(folder, f".{name}.{self.pid}.part")
 
     def open(self) -> IO[bytes]:
-        """Create the file."""
         try:
             return open(self._own, "wb", buffering=int(os.environ.get("GOPEN_BUFFER", "-1")))
         except OSError as error:
@@ -268,7 +260,6 @@ class ShardWriter:
         self.count = self.size = 0
 
     def write(self, obj: Mapping[str, Any]) -> None:
-        """Write a sample."""
         if self.tarstream is None or self.count >= self.maxcount or self.size >= self.maxsize:
             self.next_stream()
         size = cast("TarWriter", self.tarstream).write(obj)
@@ -288,7 +279,6 @@ class ShardWriter:
             self.post(cast("str", self.fname))
 
     def close(self) -> None:
-        """Finish the last shard."""
         self.finish()
 
     def discard(self) -> None:

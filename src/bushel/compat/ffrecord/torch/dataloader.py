@@ -70,10 +70,6 @@ class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # 
         """Skip the first `step` batches of every epoch from now on, without reading them; 0 skips none.
 
         The length of the loader shrinks by `step`. Reset it to 0 before the next epoch.
-
-        Raises:
-            ValueError: `step` is not less than the number of batches.
-            RuntimeError: The loader is not skippable, or the dataset is an `IterableDataset`.
         """
         if not self._skippable:
             raise RuntimeError("this loader cannot skip batches: it needs skippable=True and a map-style dataset")

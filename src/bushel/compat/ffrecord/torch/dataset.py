@@ -37,7 +37,6 @@ class Dataset(TorchDataset[Any], ReaderRegistry):  # type: ignore[misc, unused-i
         self.reader = FileReader(fnames, check_data)
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return self.reader.n
 
     def __getitem__(self, indices: Any) -> Any:
@@ -71,7 +70,6 @@ class Subset(Dataset):
         self.dataset, self.indices = dataset, indices
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.indices)
 
     def __getitem__(self, indices: Any) -> Any:
@@ -80,12 +78,7 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Several datasets, one after another.
-
-    Raises:
-        ValueError: `datasets` is empty.
-        TypeError: An item is not a `Dataset`.
-    """
+    """Several datasets, one after another."""
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
@@ -97,15 +90,10 @@ class ConcatDataset(Dataset):
         self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return self.cumulative_sizes[-1]
 
     def __getitem__(self, indices: Any) -> Any:
-        """Read a batch with one read per dataset. Indices may be repeated; negative ones count from the end.
-
-        Raises:
-            IndexError: An index is out of range.
-        """
+        """Read a batch with one read per dataset. Indices may be repeated; negative ones count from the end."""
         wanted = np.asarray(indices, np.int64).reshape(-1)
         if len(wanted) and not (-len(self) <= wanted.min() and wanted.max() < len(self)):
             wrong = wanted.min() if wanted.min() < -len(self) else wanted.max()

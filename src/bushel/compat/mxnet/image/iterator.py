@@ -161,17 +161,14 @@ class ImageIter(DataIter):
             raise MXNetError(f"Broken image {where}, {error}") from error
 
     def read_image(self, fname: str) -> bytes:
-        """Return the bytes of a file of the list."""
         return read_whole(as_path(os.curdir if self.path_root is None else self.path_root) / fname)
 
     def augmentation_transform(self, data: Array) -> Array:
-        """Apply the augmenters."""
         for augmenter in self.auglist:
             data = augmenter(data)
         return data
 
     def postprocess_data(self, datum: Array) -> Array:
-        """Move the channels to the front."""
         return datum.transpose(2, 0, 1)
 
 

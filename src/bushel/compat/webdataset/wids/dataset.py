@@ -51,9 +51,6 @@ def default_decoder(sample: dict[str, Any], format: str = "PIL", gz_update_key: 
         sample: Streams or bytes by extension (with its dot). Fields whose names start with `__` are copied.
         format: The type of images: `"PIL"` or `"numpy"`.
         gz_update_key: Whether a compressed field loses its `.gz`.
-
-    Raises:
-        ValueError: The format is unknown, or an extension has no dot.
     """
     if format.lower() not in ("pil", "numpy"):
         raise ValueError(f"Unknown format: {format}")
@@ -166,7 +163,6 @@ class ShardListDataset:
         return {**self.__dict__, "_open": OrderedDict()}
 
     def add_transform(self, transform: Callable[[dict[str, Any]], Any]) -> Self:
-        """Add a function of samples."""
         self.transformations.append(transform)
         return self
 
@@ -201,11 +197,7 @@ class ShardListDataset:
         return dataset
 
     def get_shard(self, index: int) -> tuple[Dataset, int, dict[str, Any]]:
-        """Return the shard of a sample, the position in it, and its entry in the index.
-
-        Raises:
-            IndexError: `index` is out of range.
-        """
+        """Return the shard of a sample, the position in it, and its entry in the index."""
         position = index + self.total_length if index < 0 else index
         if not 0 <= position < self.total_length:
             raise IndexError(f"sample {index} is out of range: the dataset has {self.total_length} samples")
@@ -214,11 +206,7 @@ class ShardListDataset:
         return self._shard(self.shards[number]), inner, self.shards[number]
 
     def __getitem__(self, index: int) -> Any:
-        """Return a sample: streams by extension (with its dot) and `__key__`, after the transformations.
-
-        Raises:
-            IndexError: `index` is out of range.
-        """
+        """Return a sample: streams by extension (with its dot) and `__key__`, after the transformations."""
         shard, inner, desc = self.get_shard(index)
         [stored] = shard.read([inner], decode=False)
         sample: Any = {
@@ -237,10 +225,8 @@ class ShardListDataset:
         return sample
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield all samples in order."""
         return (self[index] for index in range(len(self)))
 
     def close(self) -> None:
-        """Close all shards."""
         while self._open:
             self._open.popitem()[1].close()

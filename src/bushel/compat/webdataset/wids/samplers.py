@@ -102,9 +102,6 @@ def DistributedChunkedSampler(
     """Return a `ChunkedSampler` of the range of positions that belongs to this rank.
 
     Rank and number of ranks default to those of torch.distributed, or to one rank. `drop_last` is ignored.
-
-    Raises:
-        ValueError: The rank is out of range.
     """
     if drop_last is not None:
         warnings.warn("DistributedChunkedSampler does not support drop_last, thus it will be ignored", stacklevel=2)
