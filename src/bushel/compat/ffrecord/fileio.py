@@ -122,18 +122,11 @@ def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
 
 
 class FileReader:
-    """A reader of the `n` records of one or several files (`fnames`), in order.
+    """A reader of the `n` records of a file, a folder (its `.ffr` files by name) or a list of these, in order.
 
     Threads may share it, a forked process may continue to use it, and a pickled copy opens the files again.
-
-    Args:
-        fname: A file; a folder, whose `.ffr` files are read in the order of their names; or a list of these.
-        check_data: Whether to compare records with their checksums. The header is always checked.
-
-    Raises:
-        TypeError: `fname` has another type.
-        FileNotFoundError: A file does not exist, or a folder has no such files.
-        DamagedFileError: A file is damaged; also a `FormatError` and a `RuntimeError`.
+    `check_data` compares records with their checksums; the header is always checked. A damaged file is a
+    `DamagedFileError`.
     """
 
     def __init__(self, fname: PathLike | Sequence[PathLike], check_data: bool = True) -> None:
@@ -158,16 +151,10 @@ class FileReader:
         self.close()
 
     def read(self, indices: Sequence[int] | npt.NDArray[np.integer[Any]]) -> list[Record]:
-        """Read any number of records at once, in any order, repeated or not.
+        """Read any number of records at once, in any order, repeated or not: uint8[length] of each.
 
-        Returns:
-            uint8[length] of each record, in the order of `indices`. The arrays are views of one buffer: copy an array
-            to keep it without the others.
-
-        Raises:
-            RecordIndexError: An index is out of range; also an `IndexError` and a `RuntimeError`.
-            DamagedRecordError: A record does not match its checksum; also a `CorruptError` and a `RuntimeError`.
-            RuntimeError: The reader is closed.
+        The arrays are views of one buffer: copy an array to keep it without the others. Errors are a
+        `RecordIndexError`, a `DamagedRecordError`, and a `RuntimeError` if the reader is closed.
         """
         positions = np.asarray(indices)
         if not positions.size:
@@ -195,11 +182,7 @@ class FileReader:
             raise RecordIndexError(f"index {index} is out of range: the {self.n} records are 0 to {self.n - 1}")
 
     def validate(self) -> None:
-        """Read the headers again and compare them with their checksums.
-
-        Raises:
-            DamagedFileError: A header is damaged.
-        """
+        """Read the headers again and compare them with their checksums; a `DamagedFileError` says which is damaged."""
         with as_runtime_errors():
             for shard in self._shards:
                 index_all_records(shard)

@@ -42,15 +42,9 @@ def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> 
 
 
 class PackedFolder:
-    """The files of a packed folder, by their paths.
+    """The files of a folder that `pack_folder` packed, by their paths.
 
-    Args:
-        ffr_file: A file that `pack_folder` wrote.
-        check_data: Whether to compare files with their checksums.
-
-    Raises:
-        ValueError: The FFRecord file is not a packed folder.
-        DamagedFileError: The file is damaged, or not an FFRecord file.
+    `check_data` compares files with their checksums. An FFRecord file of another kind is a `ValueError`.
     """
 
     def __init__(self, ffr_file: PathLike, check_data: bool = True) -> None:

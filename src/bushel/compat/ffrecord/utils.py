@@ -27,19 +27,10 @@ class Records(Protocol):
 
 
 def dump(dataset: Records, fname: PathLike, nfiles: int, verbose: bool = False) -> None:
-    """Write records into one file, or into the files `PART_00000.ffr` and so on of a folder.
+    """Write records into a file, or into `nfiles` files `PART_00000.ffr` and so on of the folder `fname`.
 
-    Up to 16 processes write several files. They are forked, so the dataset need not be picklable.
-
-    Args:
-        dataset: The records: an object with a length and bytes by number.
-        fname: The file, ending in `.ffr`; for several files the folder.
-        nfiles: Number of files. If the records do not fill them, there are fewer files and a warning.
-        verbose: Whether to print the name of each finished file.
-
-    Raises:
-        ValueError: `nfiles` is less than 1.
-        Exception: The dataset or the writer failed. Finished files stay.
+    Up to 16 processes write several files. They are forked, so the dataset need not be picklable. If the records do not
+    fill all files, there are fewer, and a warning. If the dataset or the writer fails, finished files stay.
     """
     if nfiles < 1:
         raise ValueError(f"nfiles must be at least 1, not {nfiles}")

@@ -24,15 +24,7 @@ MOST_RECORDS = (1 << 32) - 1
 
 
 class Records:
-    """The records of one bag.
-
-    Args:
-        column: Offsets and lengths of the records.
-        pool: Keeps the open file, under the name `path`.
-        path: The bag, for errors.
-        open_bag: Opens the bag.
-        hold: Whether to read the whole bag into memory when the first record is read.
-    """
+    """The records of the bag at `path`, whose open file is in `pool`. `hold`: the first read reads the whole bag."""
 
     __slots__ = ("_data", "_length", "_offset", "_open", "_path", "_pool", "_size", "held")
 
@@ -156,11 +148,8 @@ class BagWriter(Closing):
 class BagReader(Closing):
     """Reads one bag file of any generation, or bytes that hold one.
 
-    Args:
-        source: A path, or bytes.
-        cache_index: Keep the table in memory; otherwise it is mapped from a temporary file.
-        cache_data: Keep the records in memory too.
-        index: The `.idx` file of generation C; by default the one beside the bag, if it exists.
+    `cache_index` keeps the table in memory, rather than mapped from a temporary file, and `cache_data` the records.
+    `index` is the `.idx` file of generation C, by default the one beside the bag, if it exists.
     """
 
     def __init__(self, source: Any, cache_index: bool = True, cache_data: bool = False, *, index: Any = None) -> None:

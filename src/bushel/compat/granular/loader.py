@@ -28,12 +28,9 @@ Step = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The work of a loader's workers.
+    """The work of a loader's workers: datapoints of `source`, each changed by `fns`.
 
-    Attributes:
-        source: The source of datapoints.
-        fns: Called one after another as `fn(datapoint, seed=[seed, step])`.
-        by_call: Whether the source is called with the index, instead of `source[index]`.
+    `by_call`: the source is called with the index, instead of `source[index]`.
     """
 
     source: Any
@@ -69,11 +66,9 @@ def _as_arrays(point: Any, source: Any) -> Arrays:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that workers fill.
+    """A batch whose `arrays` workers fill.
 
-    Attributes:
-        arrays: Its arrays.
-        parts: Work, each with the number of its first datapoint; the results are datapoints that are not in place yet.
+    `parts` is their work, each with the number of its first datapoint. Results are datapoints not yet in place.
     """
 
     arrays: Arrays
@@ -273,25 +268,14 @@ class BatchLoader(Closing):
 
 
 class Loader(BatchLoader):
-    """Loads a dataset without end, in a new order in each epoch.
+    """Loads a dataset (a reader, or anything with `len()` and `[index]` that gives dicts) without end, in epochs.
 
-    The order is Granular's: epoch `e` of `n` datapoints is
-    `numpy.random.default_rng([seed, e]).permutation(numpy.arange(n))`, and batches continue into the next epoch.
+    The order is Granular's: epoch `e` of `n` datapoints is `numpy.random.default_rng([seed,
+    e]).permutation(numpy.arange(n))`, and batches continue into the next epoch. `fns` are called one after another as
+    `fn(datapoint, seed=[seed, step])`, with arrays for values.
 
-    Args:
-        source: A reader, or anything with `len()` and `[index]` that gives dicts.
-        batch: As in Granular.
-        fns: Called one after another as `fn(datapoint, seed=[seed, step])`, with arrays for values; each gives a dict.
-        shuffle: As in Granular.
-        prefetch: As in Granular.
-        workers: As in Granular.
-        recycle_after: As in Granular.
-        shard_id: As in Granular.
-        num_shards: As in Granular.
-        mp: A multiprocessing context (`multiprocessing.get_context("spawn")`), to make the workers its processes. By
-            default they are threads, which start fast and pickle nothing, but run functions in pure Python one at a
-            time.
-        seed: Seed of the order, and of `fns`.
+    Workers are threads, which start fast and pickle nothing, but run functions in pure Python one at a time; or
+    processes of the multiprocessing context `mp`, such as `multiprocessing.get_context("spawn")`.
     """
 
     def __init__(

@@ -30,14 +30,7 @@ _HELD = 4 << 20
 
 @dataclass(slots=True)
 class Key:
-    """One key of one shard.
-
-    Attributes:
-        name: The key.
-        records: Its records.
-        starts: For a sequence, the number of each datapoint's first record, and of all records; else None.
-        decode: From bytes to a value, None for bytes.
-    """
+    """One key of one shard, and its records; `starts` are the numbers of each datapoint's first record, of a sequence."""
 
     name: str
     records: Records
@@ -323,13 +316,9 @@ def _off_memory(table: ShardIndex) -> ShardIndex:
 class DatasetReader(PointReader):
     """Reads a dataset of any generation: one folder with a bag for each key.
 
-    Args:
-        directory: As in Granular.
-        decoders: As in Granular.
-        cache_index: Keep the tables in memory, 16 bytes per record; otherwise map them from temporary files.
-        cache_keys: Keys whose bags are read into memory. The references (`refs`) are part of the index.
-        parallel: Read the keys of a datapoint with one request each, at the same time.
-        pool_name: Accepted for Granular 0.24; each reader has its own threads.
+    `cache_index` keeps the tables in memory, 16 bytes per record, rather than mapped from temporary files; `cache_keys`
+    are the keys whose bags are read into memory; `parallel` reads the keys of a datapoint at the same time. `pool_name`
+    has no effect.
     """
 
     def __init__(

@@ -68,9 +68,8 @@ class DatasetWriter(Closing):
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
         """Append a datapoint and return its number. If that fails, nothing of it is stored.
 
-        Args:
-            datapoint: A value for every key; for a sequence any iterable, which is read one value at a time.
-            flush: Accepted for Granular; an open dataset cannot be read in any case.
+        A sequence is any iterable, which is read one value at a time. `flush` has no effect: an open dataset cannot be
+        read.
         """
         if self.closed:
             raise WrongUseError("the writer is closed")

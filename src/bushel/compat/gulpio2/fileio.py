@@ -136,13 +136,8 @@ def extract_input_for_getitem(element: Element) -> tuple[str, Any]:
 class GulpChunk:
     """A gulp chunk on disk. Several threads may read it at once, without opening it first.
 
-    Args:
-        data_file_path: As in GulpIO2.
-        meta_file_path: As in GulpIO2.
-        serializer: As in GulpIO2.
-        jpeg_decoder: As in GulpIO2.
-        colorspace: `"RGB"` or `"GRAY"` for all frames; by default frames stay as they are stored.
-        files: Open files to share with other chunks.
+    `colorspace` is `"RGB"` or `"GRAY"` for all frames, which otherwise stay as they are stored; `files` are open files
+    to share with other chunks.
     """
 
     def __init__(
@@ -180,13 +175,7 @@ class GulpChunk:
     def read_frames(self, id_: int | str, slice_: Any = None) -> Item:
         """Return the frames of an item, read at once and decoded in several threads, and a copy of its metadata.
 
-        Args:
-            id_: The item.
-            slice_: A slice, or a list or 1-D array of frame numbers; None for all frames.
-
-        Raises:
-            KeyError: The chunk does not have this item.
-            UnreadableFrameError: A frame is damaged (a `ValueError`).
+        `slice_` is a slice, or a list or 1-D array of frame numbers. A damaged frame is an `UnreadableFrameError`.
         """
         id_ = str(id_)
         if id_ not in self.meta_dict:
@@ -359,16 +348,8 @@ def _to_jpeg(frame: Any) -> bytes:
 class GulpDirectory:
     """A directory of gulp chunks, which threads may share. A copy in another process opens its own files.
 
-    If several chunks have the same id, the first is read, with a `GulpWarning`.
-
-    Args:
-        output_dir: As in GulpIO2.
-        jpeg_decoder: As in GulpIO2.
-        colorspace: `"RGB"` or `"GRAY"` for all frames; by default frames stay as they are stored.
-
-    Raises:
-        UnpairedChunkError: A data or meta file has no partner (an `AssertionError` too).
-        MetaFileError: A meta file is not the table of a gulp chunk.
+    If several chunks have the same id, the first is read, with a `GulpWarning`. `colorspace` is that of `GulpChunk`. An
+    unpaired file is an `UnpairedChunkError`, and a malformed meta file a `MetaFileError`.
     """
 
     def __init__(

@@ -26,14 +26,7 @@ def read_video(
 ) -> list[Image]:
     """Return all frames of a video, or `frame_rate` of them a second. A repeated frame is the same array several times.
 
-    Args:
-        path: The video.
-        frame_rate: Frames a second; by default the video's own.
-        change: Called with each frame as it is decoded, so that the original frames need not all be in memory.
-
-    Raises:
-        FormatError: The video is damaged.
-        SpecError: PyAV is not installed.
+    `change` is called with each frame as it is decoded, so that the original frames need not all be in memory.
     """
     frames: list[Image] = []
     for picture, times in decode_video(Path(path).read_bytes(), path, pick_like_ffmpeg(frame_rate)):

@@ -34,10 +34,8 @@ _UPRIGHT: dict[int, Callable[[Array], Array]] = {
 def decode(data: Buffer, flag: int = COLOUR, *, tolerant: bool = True) -> Array:
     """Decode a JPEG, PNG, WebP, BMP, GIF, TIFF or PPM.
 
-    Args:
-        data: The encoded image.
-        flag: 1 for HxWx3, 0 for HxW, both uint8 and upright; -1 for the pixels of the file, with alpha and 16 bits.
-        tolerant: Accept damage of which libjpeg only warns, as OpenCV does: the rest of a truncated JPEG is grey.
+    The flag is 1 for HxWx3, 0 for HxW, both uint8 and upright; -1 for the pixels of the file, with alpha and 16 bits.
+    If `tolerant`, damage of which libjpeg only warns is accepted, as by OpenCV: the rest of a truncated JPEG is grey.
     """
     if flag not in (UNCHANGED, GREY, COLOUR):
         raise ValueError(f"flag must be 1 (colour), 0 (grey) or -1 (unchanged), not {flag}")
@@ -93,13 +91,10 @@ def _grey(image: Array, luma: tuple[int, int, int, int]) -> Array:
 
 
 def encode(image: Any, suffix: str = ".jpg", quality: int | None = None) -> bytes:
-    """Encode an image: uint8 HxW, HxWx1, HxWx3 or HxWx4 (whose alpha a JPEG drops); a PNG also holds uint16 HxW.
+    """Encode uint8 HxW, HxWx1, HxWx3 or HxWx4 (whose alpha a JPEG drops); a PNG also holds uint16 HxW.
 
-    Args:
-        image: The pixels.
-        suffix: `.jpg`, `.jpeg`, `.png`, or another that Bushel has a codec for (`.webp`, `.bmp`).
-        quality: For a JPEG 1 to 100, by default 95; for a PNG the compression, 0 to 9, by default 3. Other values mean
-            the nearest of these, as in OpenCV.
+    For `.jpg`, `quality` is 1 to 100, by default 95; for `.png` the compression, 0 to 9, by default 3. Other values
+    mean the nearest of these, as in OpenCV. Other suffixes are those of Bushel's codecs.
     """
     pixels = np.asarray(image)
     if pixels.ndim == 3 and pixels.shape[2] == 1:

@@ -167,12 +167,9 @@ torch_audio = partial(_by_file, module="torchaudio", function="load", extensions
 class Decoder:
     """A decoder of samples: each field is the result of the first handler that does not return None.
 
-    Args:
-        handlers: Functions of extension (with its dot) and data.
-        pre: Handlers before these. Default: `[gzfilter]`.
-        post: Handlers after these. Default: `[basichandlers]`.
-        only: Fields to decode: a list, or text with spaces. Default: all.
-        partial: Whether fields that are not bytes are left as they are; else they are refused.
+    Handlers are functions of extension (with its dot) and data; `pre` (by default `[gzfilter]`) are called before them,
+    and `post` (`[basichandlers]`) after them. `only` are the fields to decode. With `partial`, fields that are not
+    bytes are left as they are; otherwise they are refused.
     """
 
     def __init__(

@@ -32,14 +32,9 @@ _CURL_STOPPED, _CURL_NOT_READ = 23, 26
 
 
 class Pipe:
-    """A running program: its output to read from, or its input to write to.
+    """A running program (words, or a line for the shell): its output to read from, or its input to write to.
 
-    Args:
-        command: The program and its arguments, or a line for the shell.
-        mode: `rb` or `wb`.
-        ignore_status: Exit codes besides 0 that are not errors.
-        ignore_errors: Whether all exit codes are accepted.
-        fed: Input of a program whose output is read.
+    `ignore_status` are exit codes besides 0 that are not errors. `fed` is the input of a program whose output is read.
     """
 
     def __init__(
@@ -227,13 +222,9 @@ def _verbose() -> bool:
 def gopen(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bool | None = None, **kw: Any) -> Any:
     """Open a URL and return a binary file object.
 
-    Args:
-        url: A path, `file:`, `-` (standard input or output), `pipe:COMMAND`, or a URL whose scheme is in
-            `gopen_schemes`: http(s), sftp, ftps and scp go through curl, gs through gsutil.
-        mode: `rb` or `wb`.
-        bufsize: Passed to the opener.
-        allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
-        **kw: Passed to the opener.
+    The URL is a path, `file:`, `-` (standard input or output), `pipe:COMMAND`, or has a scheme of `gopen_schemes`:
+    http(s), sftp, ftps and scp go through curl, gs through gsutil. Commands run if `allow_commands` (None:
+    `BUSHEL_ALLOW_COMMANDS=1`).
     """
     if mode not in ("rb", "wb"):
         raise ValueError(f"{mode}: unknown mode (rb and wb are known)")

@@ -42,10 +42,8 @@ _CMYK = 4
 class ImageHandler:
     """A decoder of the fields whose extensions are those of images.
 
-    Args:
-        imagespec: `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `rgba8`, `torchrgb8` (3xHxW),
-            `torchrgb`, `pil` and so on; `imagespecs` has all.
-        extensions: Extensions of images.
+    `imagespec` is `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `torchrgb8` (3xHxW), `pil` or another
+    of `imagespecs`.
     """
 
     concurrent = True

@@ -141,11 +141,9 @@ def _span(rule: Match, field: str, value: Any) -> tuple[int, int] | None:
 
 
 def map_by_rules(sample: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
-    """Apply rules to the fields of a sample.
+    """Apply the first rule that matches to each field; fields without one are left out, and names with `_` copied.
 
-    Args:
-        sample: The fields. Names that start with `_` are copied as they are.
-        rules: Tried in order for each field. A field without a matching rule is left out.
+    Two fields that get the same name are a ValueError.
     """
     pairs = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
     result: dict[str, Any] = {}
@@ -262,13 +260,7 @@ def braceexpand(pattern: str | Iterable[str]) -> list[str]:
 def generic_open(source: Source, *, allow_commands: bool | None = None) -> Any:
     """Open a shard for reading: a path, `pipe:` and a command (run without a shell), or the words of a command.
 
-    Args:
-        source: The shard.
-        allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
-
-    Raises:
-        NotAllowedError: `source` is a command, and commands are not allowed.
-        OSError: The file or command does not exist.
+    Commands run only if `allow_commands` (None: `BUSHEL_ALLOW_COMMANDS=1`) allows them.
     """
     if isinstance(source, str) and not source.startswith("pipe:"):
         return open(source, "rb")
@@ -341,14 +333,8 @@ def _mapped(source: Iterable[Any], function: Callable[[Any], Any], handle: Handl
 def sampletransforms(source: Iterable[Mapping[str, Any]], rules: Rules, handle: Handle = "ignore") -> Iterator[Sample]:
     """Apply rules to the fields of samples (or of batches).
 
-    Args:
-        source: The samples.
-        rules: As for `map_by_rules`.
-        handle: `"ignore"`: a sample whose transform fails is counted, reported on standard error, and left out;
-            `"raise"`: the exception is raised.
-
-    Raises:
-        TooManyErrors: More than `max_exceptions` samples have failed in this process.
+    A sample whose transform fails is counted, reported on standard error, and left out, up to `max_exceptions` in this
+    process; with `handle="raise"` the exception is raised.
     """
     pairs = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
     return _mapped(source, lambda sample: map_by_rules(sample, pairs), handle)
@@ -407,14 +393,9 @@ def loadproc(
     handle: Handle = "ignore",
     allow_commands: bool | None = None,
 ) -> None:
-    """Run one task of a loader: put the batches of its shards.
+    """Run one task of a loader: put the batches of its shards until `put` returns False.
 
-    Args:
-        desc: The dataset.
-        sources: The shards; several tasks may share one thread-safe iterator.
-        put: Takes a batch; returns False if no more batches are wanted.
-        handle: What to do about samples whose transforms fail.
-        allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+    `sources` may be a thread-safe iterator that several tasks share.
     """
     for source in sources:
         with closing(_batches(source, desc, handle, allow_commands)) as batches:
@@ -428,10 +409,6 @@ def dataloader(desc: DatasetDescriptor, *, allow_commands: bool | None = None) -
 
     Iterate over the result, or `take()` a batch. The threads end with the iteration, or with `close()`. An error in a
     task (a shard that cannot be opened or is damaged, samples with different fields) is raised there.
-
-    Args:
-        desc: The dataset.
-        allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
     """
 
     def task(sources: Iterator[Source], put: Callable[[Sample], bool]) -> None:
@@ -447,14 +424,7 @@ def debugloader(
     maxcount: int = 10,
     allow_commands: bool | None = None,
 ) -> Channel:
-    """Load a few batches without threads. Exceptions of transforms are raised unchanged.
-
-    Args:
-        desc: The dataset.
-        sources: The shards. Default: `desc.sources`.
-        maxcount: Number of batches.
-        allow_commands: Whether commands may be run; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
-    """
+    """Load up to `maxcount` batches without threads. Exceptions of transforms are raised unchanged."""
 
     def batches() -> Generator[Sample]:
         for source in desc.sources if sources is None else sources:

@@ -40,12 +40,9 @@ def round_robin_longest(*sources: Iterator[Any]) -> Iterator[Any]:
 def random_samples(
     sources: Iterable[Iterator[Any]], probs: Iterable[float] | None = None, longest: bool = False
 ) -> Iterator[Any]:
-    """Yield each sample from a source chosen at random, by Python's global generator.
+    """Yield each sample from a source chosen at random, with weights `probs`, by Python's global generator.
 
-    Args:
-        sources: The sources.
-        probs: Weight of each source. Default: equal weights.
-        longest: Whether to continue until all sources end, not only one.
+    If `longest`, continue until all sources end, not only one.
     """
     left = list(sources)
     weights = [1.0] * len(left) if probs is None else list(probs)

@@ -17,12 +17,10 @@ __all__ = ["DataPipeline"]
 
 
 class DataPipeline(IterableDataset, PipelineStage):
-    """A source and stages.
+    """A source (a dataset, a list, or a function without arguments), then stages.
 
-    Args:
-        *args: The source (a dataset, a list, or a function without arguments), then stages: functions from an
-            iterator to an iterator, or `PipelineStage` objects. A list holds several of them; None is skipped.
-        **kwargs: Ignored.
+    Stages are functions from an iterator to an iterator, or `PipelineStage` objects; a list holds several, None is
+    skipped.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

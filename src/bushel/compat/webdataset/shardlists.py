@@ -192,14 +192,9 @@ def _is_running(pid: int) -> bool:
 class DirectoryShardList(IterableDataset):
     """Shards that appear in a folder, which several processes may share: each takes a shard by renaming it.
 
-    Args:
-        path: The folder, with a slash at its end.
-        pattern: File names of shards.
-        poll: Seconds to wait if the folder is empty; None: stop then.
-        timeout: Seconds after which to stop.
-        mode: `resample` renames a shard back after it was read, `keep` renames it to `…_done_`, `unlink` removes it.
-        select: The next shard: `random` or `oldest`.
-        fate: Ignored.
+    After it was read, `mode="resample"` renames a shard back, `keep` renames it to `…_done_`, and `unlink` removes it.
+    An empty folder is looked at again after `poll` seconds (None: stop). The next shard is a `random` or the `oldest`
+    one.
     """
 
     def __init__(
@@ -270,11 +265,10 @@ class MSSource:
 
 
 class MultiShardSample(IterableDataset):
-    """Shards of several sources, by a specification.
+    """Shards of several sources, by a specification: a YAML file, or a dict.
 
-    Args:
-        fname: A YAML file, or its content: `prefix`, `buckets`, and `datasets`, each with `shards` and optionally
-            `name`, `buckets`, `choose` or `resample`.
+    It has `prefix`, `buckets`, and `datasets`, each with `shards` and optionally `name`, `buckets`, `choose` or
+    `resample`.
     """
 
     def __init__(self, fname: str | Mapping[str, Any]) -> None:

@@ -190,12 +190,8 @@ def tarfile_samples(
 ) -> Iterator[Sample]:
     """Read samples of shards: dicts of bytes by extension, with `__key__`, `__url__`, and `__local_path__` if local.
 
-    Args:
-        src: The shards, as `{"url": …}`. A `local_path` beside the `url` is read instead.
-        handler: What to do about a shard that cannot be opened, that is damaged, or that has two files for one field.
-        select_files: Which files to read, by their (new) names.
-        rename_files: A function from a file name to a new one.
-        allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+    A `local_path` beside the `url` of a shard is read instead. `select_files` gets the (new) names of files. The
+    handler gets errors of shards that cannot be opened, that are damaged, or that have two files for one field.
     """
     for source in src:
         url = source["url"]

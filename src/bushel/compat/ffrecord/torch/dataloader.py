@@ -15,13 +15,10 @@ __all__ = ["DataLoader"]
 
 
 class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # without PyTorch
-    """PyTorch's `DataLoader` with `set_step`, and with forked workers. Batches of `Dataset` objects are one read.
+    """PyTorch's `DataLoader` with forked workers, and `set_step` if `skippable`. Batches of `Dataset` are one read.
 
     Arguments are those of PyTorch; `prefetch_factor` is ignored without workers. To resume an epoch with `shuffle`,
     seed the generator as it was seeded for that epoch.
-
-    Args:
-        skippable: Whether `set_step` can be called.
     """
 
     def __init__(

@@ -150,24 +150,15 @@ def im2rec(
     dataset_params: Mapping[str, Any] | None,
     output_path: Any,
 ) -> Any:
-    """Convert the images of a list, or of an array, into a record file, in the order of the list.
+    """Convert the images of a list, or of an array, into a record file, in the order of the list; return its path.
 
-    An image that is missing or damaged is logged, listed in `NAME.rec.errors.jsonl`, and left out.
+    `list_file` has lines of index, label (or labels) and path, separated by tabs; or is uint8[n, height, width, 3],
+    RGB, with `labels` in `dataset_params`, whose entries are those of `Im2recParams`. `transforms` are a `Compose` or
+    any callables of uint8[height, width, channels], RGB; their results are stored as uint8, and floats are rounded.
+    Several parts return a list of paths.
 
-    Args:
-        list_file: A list: lines of index, label (or labels) and path, separated by tabs. Or uint8[n, height, width, 3],
-            RGB, with `labels` in `dataset_params`.
-        transforms: A `Compose`, or any callables, for every image: uint8[height, width, channels], RGB. Their results
-            are stored as uint8; floats are rounded. Or None.
-        dataset_params: See `Im2recParams`.
-        output_path: The folder for the `.rec` and the `.idx` file, which is made if necessary.
-
-    Returns:
-        The path of the `.rec` file as text; a list of paths for several parts.
-
-    Raises:
-        ValueError: A parameter is unknown or invalid.
-        TooManyErrors: More than `max_errors` images failed. The images packed before are kept.
+    An image that is missing or damaged is logged, listed in `NAME.rec.errors.jsonl`, and left out. If more than
+    `max_errors` fail, a `TooManyErrors` is raised, and the images packed before are kept.
     """
     given = dict(dataset_params or {})
     known = [field.name for field in fields(Im2recParams)]

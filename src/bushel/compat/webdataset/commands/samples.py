@@ -75,15 +75,9 @@ def add_reading(parser: argparse.ArgumentParser, *, output: str | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Options for reading archives.
+    """Options for reading archives: `mix` archives in turns, and at most `maxerr` damaged ones.
 
-    Attributes:
-        urls: The archives.
-        chosen: Selection among all samples.
-        chosen_of_each: Selection among the samples of each archive.
-        mix: Number of archives to read in turns.
-        maxerr: Number of damaged archives to tolerate.
-        allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+    `chosen` selects among all samples, and `chosen_of_each` among the samples of each archive.
     """
 
     urls: Sequence[str]
