@@ -10,8 +10,6 @@ import numpy as np
 
 from bushel.core.parallel import parallel_map
 
-__all__ = ["Batches", "LastBatch", "make_batches", "shuffled"]
-
 LastBatch = Literal["keep", "discard", "rollover"]
 T = TypeVar("T")
 

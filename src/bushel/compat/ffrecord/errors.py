@@ -8,16 +8,6 @@ from typing import Any
 
 from bushel.errors import CorruptError, FormatError
 
-__all__ = [
-    "DamagedFileError",
-    "DamagedRecordError",
-    "MissingPathError",
-    "NoFileError",
-    "NoFolderError",
-    "RecordIndexError",
-    "as_runtime_errors",
-]
-
 
 class DamagedFileError(FormatError, RuntimeError):
     """A file is not an FFRecord file, or its header is damaged."""

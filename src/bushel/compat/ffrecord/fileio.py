@@ -22,8 +22,6 @@ from bushel.containers import Shard
 from bushel.containers.ffrecord import index_all_records
 from bushel.storage import Staging
 
-__all__ = ["FileReader", "FileWriter", "checkFsAlign", "drop_index", "new_file"]
-
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Record = npt.NDArray[np.uint8]
 

@@ -16,8 +16,6 @@ from bushel.errors import FormatError
 from bushel.sources import Files
 from bushel.storage import Staging
 
-__all__ = ["PackedFolder", "pack_folder"]
-
 Tree: TypeAlias = "dict[str, int | Tree]"
 
 

@@ -14,8 +14,6 @@ from typing_extensions import Buffer
 from bushel.compat.ffrecord.fileio import FileWriter, PathLike
 from bushel.core.parallel import cpu_count
 
-__all__ = ["dump"]
-
 _PROCESSES = 16
 
 

@@ -30,7 +30,7 @@ _HELD = 4 << 20
 
 @dataclass(slots=True)
 class Key:
-    """One key of one shard, and its records; `starts` are the numbers of each datapoint's first record, of a sequence."""
+    """One key of one shard, and its records; a sequence has `starts`: the number of each datapoint's first record."""
 
     name: str
     records: Records

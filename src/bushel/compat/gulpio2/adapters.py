@@ -34,19 +34,6 @@ from bushel.ingest import load_labels
 from bushel.sources import extend_labels, kinetics_id, read_annotations, read_twentybn
 from bushel.storage import write_whole
 
-__all__ = [
-    "AbstractDatasetAdapter",
-    "ActivitynetAdapter",
-    "Custom20BNAdapterMixin",
-    "Custom20BNCsvJpegAdapter",
-    "Custom20BNCsvWebmAdapter",
-    "Custom20BNJsonVideoAdapter",
-    "ImageFolderAdapter",
-    "ImageListAdapter",
-    "KineticsAdapter",
-    "VideoFolderAdapter",
-]
-
 Item = dict[str, Any]
 
 

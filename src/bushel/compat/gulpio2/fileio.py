@@ -27,34 +27,12 @@ from bushel.compat.gulpio2.errors import (
     UnpairedChunkError,
     UnreadableFrameError,
 )
-from bushel.compat.gulpio2.images import (
-    ColorSpace,
-    decoder_of,
-    img_to_jpeg_bytes,
-    is_own,
-    jpeg_bytes_to_img,
-    map_frames,
-)
+from bushel.compat.gulpio2.images import ColorSpace, decoder_of, is_own, map_frames
+from bushel.compat.gulpio2.images import img_to_jpeg_bytes as img_to_jpeg_bytes
+from bushel.compat.gulpio2.images import jpeg_bytes_to_img as jpeg_bytes_to_img
 from bushel.containers.gulp import chunk_names, chunk_number, padding, pair_chunks
 from bushel.errors import FormatError
 from bushel.storage import ExtentError, Extents, File, FilePool, Sink, open_file, read_many
-
-__all__ = [
-    "AbstractSerializer",
-    "ChunkWriter",
-    "GulpChunk",
-    "GulpDirectory",
-    "GulpIngestor",
-    "ImgInfo",
-    "JSONSerializer",
-    "PickleSerializer",
-    "calculate_chunk_slices",
-    "extract_input_for_getitem",
-    "img_to_jpeg_bytes",
-    "jpeg_bytes_to_img",
-    "json_serializer",
-    "pickle_serializer",
-]
 
 Element = int | str | tuple[Any, Any]
 """An id, or an id with a slice or a list of frame numbers."""

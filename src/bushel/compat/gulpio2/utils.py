@@ -16,35 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel.compat.gulpio2.errors import (
-    DuplicateIdException,
-    FFMPEGNotFound,
-    GulpWarning,
-    ImageNotFound,
-    VideoNotFoundError,
-)
+from bushel.compat.gulpio2.errors import DuplicateIdException, FFMPEGNotFound, GulpWarning, VideoNotFoundError
+from bushel.compat.gulpio2.errors import ImageNotFound as ImageNotFound
 from bushel.compat.gulpio2.fileio import GulpDirectory
-from bushel.compat.gulpio2.images import Image, img_to_jpeg_bytes, jpeg_bytes_to_img
+from bushel.compat.gulpio2.images import Image
+from bushel.compat.gulpio2.images import img_to_jpeg_bytes as img_to_jpeg_bytes
+from bushel.compat.gulpio2.images import jpeg_bytes_to_img as jpeg_bytes_to_img
 
 if TYPE_CHECKING:
     import PIL.Image
-
-__all__ = [
-    "DuplicateIdException",
-    "FFMPEGNotFound",
-    "ImageNotFound",
-    "burst_frames_to_shm",
-    "burst_video_into_frames",
-    "check_ffmpeg_exists",
-    "find_images_in_folder",
-    "get_single_video_path",
-    "img_to_jpeg_bytes",
-    "jpeg_bytes_to_img",
-    "remove_entries_with_duplicate_ids",
-    "resize_by_short_edge",
-    "resize_images",
-    "temp_dir_for_bursting",
-]
 
 # Videos through the program ffmpeg. The adapters decode with PyAV and write no temporary files.
 

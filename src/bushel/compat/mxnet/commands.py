@@ -12,8 +12,6 @@ from bushel.containers.recordio import format_idx, scan_records
 from bushel.ingest import IM2REC_SUFFIXES, ListPlan, PackResult, find_images, list_parts, write_lists
 from bushel.storage import as_path, open_file, write_whole
 
-__all__ = ["im2rec", "rec2idx"]
-
 _NATIVE: dict[str, int | None] = {
     "color": 1,
     "resize": -1,

@@ -11,8 +11,6 @@ from torch.utils.data import IterableDataset
 
 from bushel.compat.ffrecord.torch.dataset import Dataset
 
-__all__ = ["DataLoader"]
-
 
 class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # without PyTorch
     """PyTorch's `DataLoader` with forked workers, and `set_step` if `skippable`. Batches of `Dataset` are one read.

@@ -11,8 +11,6 @@ from torch.utils.data import Dataset as TorchDataset
 
 from bushel.compat.ffrecord.fileio import FileReader, PathLike, Record
 
-__all__ = ["ConcatDataset", "Dataset", "ReaderRegistry", "Subset"]
-
 
 class ReaderRegistry:
     """An object that finds the readers among its attributes, and in attributes that are such objects."""

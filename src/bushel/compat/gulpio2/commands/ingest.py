@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from bushel.compat.gulpio2 import GulpIngestor, __version__, adapters
 
-__all__ = ["COMMANDS", "made_by"]
-
 Made = TypeVar("Made")
 
 _HELP = {

@@ -17,8 +17,6 @@ from bushel.compat.gulpio2 import GulpIngestor
 from bushel.compat.gulpio2.commands.ingest import made_by
 from bushel.sources import NoModuleError, ParameterError, load_class
 
-__all__ = ["build_parser", "gulp2_register_adapter", "run", "script_name"]
-
 _USUAL = {"videos_per_chunk": 100, "num_workers": 4}
 """Options of every script, unless the adapter has a parameter of that name."""
 

@@ -13,8 +13,6 @@ from bushel.compat.gulpio2.errors import GulpWarning
 from bushel.containers.gulp import chunk_names, chunk_number
 from bushel.errors import FormatError
 
-__all__ = ["gulp2_sanity_check"]
-
 _CHECKS = {
     "Check for empty meta files": sanity_utils.check_meta_file_size_larger_zero,
     "Check for empty data files": sanity_utils.check_data_file_size_larger_zero,

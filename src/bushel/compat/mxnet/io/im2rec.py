@@ -22,8 +22,6 @@ from bushel.sources import Arrays, ListFile, Sample
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_text, remove
 
-__all__ = ["Im2recParams", "convert", "im2rec"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -17,18 +17,6 @@ from bushel.errors import FormatError, UnsupportedError
 from bushel.loader import in_batches
 from bushel.storage import expand_braces
 
-__all__ = [
-    "Reading",
-    "add_command",
-    "add_reading",
-    "archive",
-    "parse_slice",
-    "rekeyed",
-    "renamed",
-    "run_command",
-    "samples",
-]
-
 Sample = dict[str, Any]
 _OPTIONAL = frozenset(("__url__", "__local_path__"))
 

@@ -32,8 +32,6 @@ from bushel.compat.webdataset.writer import ShardWriter
 from bushel.errors import FormatError
 from bushel.loader import in_batches
 
-__all__ = ["main"]
-
 _RANDOM = "__random__"
 _BATCH = 256
 _LONGEST = 240

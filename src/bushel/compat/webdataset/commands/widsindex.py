@@ -21,8 +21,6 @@ from bushel.compat.webdataset.wids.dataset import ShardListDataset
 from bushel.compat.webdataset.wids.index import describe_shard, index_of, load, urldir
 from bushel.storage import as_path, expand_braces, write_whole
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str]) -> int:
     """Run `bushel widsindex` with these arguments, and return the exit status."""
