@@ -73,12 +73,7 @@ class PointReader(Closing):
     """Base class of both readers: datapoints of a list of folders, each a dataset."""
 
     def __init__(
-        self,
-        folders: Sequence[AnyPath],
-        decoders: Codecs,
-        cache_index: bool,
-        cache_keys: Sequence[str],
-        parallel: bool,
+        self, folders: Sequence[AnyPath], decoders: Codecs, cache_index: bool, cache_keys: Sequence[str], parallel: bool
     ) -> None:
         super().__init__()
         if not isinstance(cache_keys, tuple | list):

@@ -312,12 +312,7 @@ class KineticsAdapter(_Videos):
     """A JSON file with the ids, and `folder/<class>/<id>_<start>_<end>.mp4`, both in seconds of six digits."""
 
     def __init__(
-        self,
-        json_file: str,
-        folder: str,
-        shuffle: bool = False,
-        frame_size: int = -1,
-        shm_dir_path: str = "/dev/shm",
+        self, json_file: str, folder: str, shuffle: bool = False, frame_size: int = -1, shm_dir_path: str = "/dev/shm"
     ) -> None:
         super().__init__(json_file, folder, frame_size, shm_dir_path)
         self.set_video_storage()

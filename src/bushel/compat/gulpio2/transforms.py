@@ -37,9 +37,7 @@ class ComposeVideo:
     """Transforms of images, called with every frame, and then transforms of the whole video."""
 
     def __init__(
-        self,
-        img_transforms: Sequence[Callable[[Any], Any]] = (),
-        video_transforms: Sequence[Callable[[Any], Any]] = (),
+        self, img_transforms: Sequence[Callable[[Any], Any]] = (), video_transforms: Sequence[Callable[[Any], Any]] = ()
     ) -> None:
         self.img_transforms, self.video_transforms = img_transforms, video_transforms
 

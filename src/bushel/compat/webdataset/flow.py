@@ -140,10 +140,7 @@ def default_collation_fn(samples: Sequence[Any], combine_tensors: bool = True, c
 
 
 def _batched(
-    data: Iterable[Any],
-    batchsize: int = 20,
-    collation_fn: Collate | None = default_collation_fn,
-    partial: bool = True,
+    data: Iterable[Any], batchsize: int = 20, collation_fn: Collate | None = default_collation_fn, partial: bool = True
 ) -> Iterator[Any]:
     """Make batches of `batchsize` samples; `partial` keeps a shorter last one, `collation_fn=None` gives lists."""
     batches = in_batches(data, max(batchsize, 1), drop_last=not partial)

@@ -134,10 +134,7 @@ class ImageRecordDataset(RecordFileDataset):
     """The images (HxWx3 RGB, or HxWx1 with `flag=0`) and labels of a file of image records."""
 
     def __init__(
-        self,
-        filename: str | os.PathLike[str],
-        flag: int = COLOUR,
-        transform: Callable[[Any, Any], Any] | None = None,
+        self, filename: str | os.PathLike[str], flag: int = COLOUR, transform: Callable[[Any, Any], Any] | None = None
     ) -> None:
         super().__init__(filename)
         self._flag, self._transform = flag, transform
