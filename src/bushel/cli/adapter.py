@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-import shlex
-import sys
-import types
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,23 +38,20 @@ def command(
     """
     from bushel.cli.output import print_text
     from bushel.errors import naming
-    from bushel.sources.adapters import load_class
+    from bushel.sources.adapters import load_class, write_script
 
     kind = load_class(module, name)
     build_parser(kind)
     where = str(Path(module).resolve()) if module.endswith(".py") else module
     path = Path(output or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower())
     lines = (
-        f"#!{sys.executable}" if " " not in sys.executable else f"#!/usr/bin/env -S {shlex.quote(sys.executable)}",
         "from bushel.cli.adapter import run",
         "",
         'if __name__ == "__main__":',
         f"    run({where!r}, {name!r})",
-        "",
     )
-    with naming(path), open(path, "x", encoding="utf-8") as file:
-        file.write("\n".join(lines))
-    path.chmod(0o755)
+    with naming(path):
+        write_script(path, lines)
     if not quiet:
         print_text(f"{path}: run it with --help")
 
@@ -68,14 +62,13 @@ def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
     Raises:
         ParameterError: A parameter cannot come from a command line.
     """
+    from bushel.sources.adapters import parameters_of
+
     summary = (inspect.getdoc(kind) or "").partition("\n")[0]
     parser = argparse.ArgumentParser(description=summary or None, allow_abbrev=False)
-    hints = typing.get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
     own = parser.add_argument_group("the adapter's own")
-    for parameter in inspect.signature(kind).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        _add(own, parameter, hints.get(parameter.name))
+    for parameter, hint in parameters_of(kind):
+        _add(own, parameter, hint)
     packing = parser.add_argument_group("packing")
     packing.add_argument("output", metavar="OUTPUT", help="a new folder, or one file")
     packing.add_argument("--container", default="gulp", help="bag, tar, ffrecord, gulp or recordio [gulp]")
@@ -88,10 +81,9 @@ def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add(group: Any, parameter: inspect.Parameter, hint: Any) -> None:
+def _add(group: Any, parameter: inspect.Parameter, kind: Any) -> None:
     name, default = parameter.name, parameter.default
     needed = default is parameter.empty
-    kind = _plain(hint) if hint is not None else str if needed or default is None else type(default)
     if kind is bool:
         if needed:
             group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, required=True)
@@ -112,16 +104,6 @@ def _add(group: Any, parameter: inspect.Parameter, hint: Any) -> None:
         from bushel.sources.adapters import ParameterError
 
         raise ParameterError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
-
-
-def _plain(hint: Any) -> Any:
-    """A type without `| None`."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
-        return kinds[0] if len(kinds) == 1 else str if str in kinds else kinds
-    if typing.get_origin(hint) is typing.Annotated:
-        return _plain(typing.get_args(hint)[0])
-    return Sequence[str] if hint is Sequence else hint
 
 
 def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:

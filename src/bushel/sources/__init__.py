@@ -4,7 +4,7 @@
 a source of your own, and `bushel.testing.check_source` checks one.
 """
 
-from bushel.sources.adapters import Adapter, NoModuleError, ParameterError, load_class
+from bushel.sources.adapters import Adapter, NoModuleError, ParameterError, load_class, parameters_of, write_script
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Fetching, Foldered, Labelled, Sample, Source, Traceable, extend_labels
 from bushel.sources.files import Files, ImageFolder, LabelledFolder, VideoFolder
@@ -62,10 +62,12 @@ __all__ = [
     "kinetics_id",
     "load_class",
     "open_source",
+    "parameters_of",
     "parse_line",
     "read_annotations",
     "read_twentybn",
     "twentybn_csv_jpeg",
     "twentybn_csv_webm",
     "twentybn_json",
+    "write_script",
 ]

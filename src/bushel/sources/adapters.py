@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import importlib
-import importlib.util
+import inspect
+import shlex
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +26,8 @@ __all__ = [
     "NotImportedError",
     "ParameterError",
     "load_class",
+    "parameters_of",
+    "write_script",
 ]
 
 
@@ -121,3 +126,37 @@ def load_class(module: str, name: str) -> Any:
     if not callable(getattr(loaded, name, None)):
         raise NoClassError(f"{module} has no class {name}")
     return getattr(loaded, name)
+
+
+def parameters_of(kind: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any]]:
+    """Return the parameters of a class's constructor, except `*args` and `**kwargs`, each with its type.
+
+    The type comes from the annotation (`X` for `X | None` and for `Annotated[X, …]`; `str` for a union with it), else
+    from the default; it is `str` if there is neither.
+    """
+    hints = typing.get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
+    found = []
+    for parameter in inspect.signature(kind).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        default = parameter.default
+        untyped = str if default is parameter.empty or default is None else type(default)
+        found.append((parameter, _plain(hints.get(parameter.name, untyped))))
+    return found
+
+
+def _plain(hint: Any) -> Any:
+    """Return a type without `| None` and without annotations."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
+        return _plain(kinds[0]) if len(kinds) == 1 else str if str in kinds else hint
+    return _plain(typing.get_args(hint)[0]) if typing.get_origin(hint) is typing.Annotated else hint
+
+
+def write_script(path: Path, lines: Sequence[str], mode: str = "x") -> None:
+    """Write an executable Python script for this interpreter."""
+    python = sys.executable
+    first = f"#!{python}" if " " not in python else f"#!/usr/bin/env -S {shlex.quote(python)}"
+    with open(path, mode, encoding="utf-8") as file:
+        file.write("\n".join((first, *lines, "")))
+    path.chmod(path.stat().st_mode | 0o111)

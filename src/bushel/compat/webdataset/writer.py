@@ -178,12 +178,7 @@ def _compressor(fileobj: object, compress: bool | str | None) -> Callable[[Any],
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An unfinished local file, beside its final path.
-
-    Attributes:
-        path: The final path.
-        pid: The process that writes it.
-    """
+    """An unfinished local file, which process `pid` writes beside its final path."""
 
     path: str
     pid: int

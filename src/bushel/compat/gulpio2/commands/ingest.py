@@ -66,13 +66,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 class Gulp:
     """A command that gulps a dataset; it takes the command line's words and returns the exit code.
 
-    Attributes:
-        adapter: The adapter.
-        summary: The help's first line.
-        layout: Examples of the files that it reads.
-        arguments: Parameters of the adapter, with the names that the help has for them.
-        options: Names in `_OPTIONS`.
-        items: What a chunk holds, `videos` or `images`.
+    `layout` has examples of the files; `arguments` maps parameters of the adapter to their names in the help; `options`
+    are names in `_OPTIONS`; a chunk holds `items`.
     """
 
     name: str

@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-import shlex
-import sys
-import types
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +12,7 @@ from typing import Any
 
 from bushel.compat.gulpio2 import GulpIngestor
 from bushel.compat.gulpio2.commands.ingest import made_by
-from bushel.sources import NoModuleError, ParameterError, load_class
+from bushel.sources import NoModuleError, ParameterError, load_class, parameters_of, write_script
 
 _USUAL = {"videos_per_chunk": 100, "num_workers": 4}
 """Options of every script, unless the adapter has a parameter of that name."""
@@ -37,9 +34,7 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
     build_parser(kind, path.name)  # fails now if a command line cannot give a parameter
     module = given.adapter_file
     module = str(Path(module).resolve()) if module.endswith(".py") else module
-    python = sys.executable
     lines = (
-        f"#!{python}" if " " not in python else f"#!/usr/bin/env -S {shlex.quote(python)}",
         f'"""Gulp with {given.class_name}: {path.name} --help."""',
         "",
         "from bushel.cli.app import exit_code_of",
@@ -47,10 +42,8 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
         "",
         'if __name__ == "__main__":',
         f"    raise SystemExit(exit_code_of(lambda: run({module!r}, {given.class_name!r})))",
-        "",
     )
-    path.write_text("\n".join(lines), "utf-8")
-    path.chmod(path.stat().st_mode | 0o111)
+    write_script(path, lines, "w")
     print(f"{path}: run ./{path} --help")
     return 0
 
@@ -71,15 +64,10 @@ def build_parser(kind: Callable[..., Any], name: str) -> argparse.ArgumentParser
     """Return the command line of an adapter, or raise a `ParameterError` if it cannot give a required parameter."""
     summary = (inspect.getdoc(kind) or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog=name, description=summary or None)
-    parameters = [
-        parameter
-        for parameter in inspect.signature(kind).parameters.values()
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    ]
-    hints = typing.get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
-    for parameter in reversed(parameters):
-        _add(parser, parameter, hints.get(parameter.name))
-    taken = {parameter.name for parameter in parameters}
+    parameters = parameters_of(kind)
+    for parameter, hint in reversed(parameters):
+        _add(parser, parameter, hint)
+    taken = {parameter.name for parameter, _ in parameters}
     if "output_folder" not in taken:
         parser.add_argument("output_folder", help="folder of the chunks")
     for option, default in _USUAL.items():
@@ -88,10 +76,9 @@ def build_parser(kind: Callable[..., Any], name: str) -> argparse.ArgumentParser
     return parser
 
 
-def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: Any) -> None:
+def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, kind: Any) -> None:
     name, default = parameter.name, parameter.default
     needed = default is parameter.empty
-    kind = _plain(hint) if hint is not None else str if needed or default is None else type(default)
     read = _reader(kind, default if not needed else None)
     if read is None:
         if needed:
@@ -132,14 +119,6 @@ def _truth(text: str) -> bool:
 def _shown(default: Any) -> str:
     shown = ",".join(map(str, default)) if isinstance(default, list | tuple) else str(default)
     return shown.replace("%", "%%")
-
-
-def _plain(hint: Any) -> Any:
-    """Return a type without `| None`."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
-        return _plain(kinds[0]) if len(kinds) == 1 else str if str in kinds else hint
-    return _plain(typing.get_args(hint)[0]) if typing.get_origin(hint) is typing.Annotated else hint
 
 
 def _load(module: str, name: str) -> Any:

@@ -27,31 +27,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Im2recParams:
-    """The parameters in `dataset_params`.
-
-    Attributes:
-        num_workers: Threads that read and encode. The order is that of the list for any number of them.
-        batch_size: Accepted, without effect.
-        pass_through: Keep the bytes of the files; nothing is decoded.
-        pack_label: Keep all labels of a line; otherwise the first.
-        parts: Divide the list, by position, into this number of files.
-        part: Make only this one, counted from 0.
-        max_errors: Images of each part that may be missing or damaged: a number, or a share between 0 and 1; None for
-            any. Each is logged.
-        shuffle: Pack in a random order.
-        seed: Seed of that order, and of random transforms.
-        root: The folder of the images; by default that of the list.
-        labels: For an array: numbers, [n] or [n, labels].
-        name: Name of the file, without `.rec`; by default that of the list, or `images`.
-        resize: Pixels of the shorter edge, or (width, height); 0 to keep the size.
-        center_crop: Crop to the middle square before resizing.
-        quality: For JPEGs 1 to 100, by default 95; for PNGs the compression, 0 to 9, by default 3.
-        color: 1 for colour, 0 for grey, -1 for the channels of the file.
-        encoding: `.jpg` or `.png`.
-        inter_method: Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 auto, 10 random.
-        check: With `pass_through`: decode every image, to find damaged ones.
-        mode: `create`, which replaces an existing file; `append`; or `resume` an interrupted run.
-    """
+    """The parameters in `dataset_params`: docs/compat-mxnet.md has the meaning of each."""
 
     num_workers: int = 1
     batch_size: int = 4096
