@@ -13,6 +13,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,6 +43,11 @@ def bushel_into(container: str) -> Callable[[Path, Path, bool], None]:
             for key, content, label in photos(folder):
                 writer.append({"image": content, "label": label}, key=key)
 
+    with tempfile.TemporaryDirectory() as folder:  # modules are imported on first use, which is part of starting Python
+        one = Path(folder) / "one"
+        one.mkdir()
+        (one / "a.jpg").write_bytes(b"\xff\xd8\xff\xd9")
+        pack(one, Path(folder) / "out", False)
     return pack
 
 
