@@ -1,8 +1,8 @@
-"""The one exception tree.
+"""The exceptions of Bushel.
 
-Everything that Bushel raises on purpose is a `BushelError`, except where Python has a better word: a position out of
-range is an `IndexError`, an unknown key a `KeyError`, a missing file a `FileNotFoundError`, a wrong argument a
-`ValueError` or `TypeError`.
+All derive from `BushelError`. Where Python has a fitting exception, Bushel raises that: a position out of range is an
+`IndexError`, an unknown key a `KeyError`, a missing file a `FileNotFoundError`, a wrong argument a `ValueError` or
+`TypeError`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class BushelError(Exception):
-    """Root of the tree.
+    """Base class of all errors of Bushel.
 
-    Keyword arguments are kept in `details` and survive pickling, so an error raised in a worker process arrives whole.
+    Keyword arguments are kept in `details` and survive pickling, so an error of a worker process keeps them.
     """
 
     def __init__(self, message: str, **details: object) -> None:
@@ -48,7 +48,7 @@ class BushelError(Exception):
 
 @contextmanager
 def noted_in(error: BaseException) -> Iterator[None]:
-    """What fails in the body, which cleans up after an error, becomes a note of that error and does not hide it."""
+    """Add errors of the body, which cleans up after `error`, to `error` as notes instead of raising them."""
     try:
         yield
     except Exception as second:
@@ -58,7 +58,7 @@ def noted_in(error: BaseException) -> Iterator[None]:
 
 @contextmanager
 def naming(file: object) -> Iterator[None]:
-    """An error of the system in the body that names no file, such as one of a write, names this one."""
+    """Add a file name to errors of the system in the body that name no file, such as errors of a write."""
     try:
         yield
     except OSError as error:
@@ -67,13 +67,13 @@ def naming(file: object) -> Iterator[None]:
 
 
 def name_file(error: OSError, file: object) -> None:
-    """Have an error of the system that names no file name this one."""
+    """Add a file name to an error of the system that names no file."""
     if error.filename is None and error.errno is not None:
         error.filename = str(file)
 
 
 def is_out_of_room(error: BaseException) -> bool:
-    """Whether the system has no room for what was to be written: the disk is full, or a limit is reached."""
+    """Return whether an error says that the disk is full, or that a quota or size limit is reached."""
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
@@ -82,11 +82,11 @@ def _rebuild(kind: type[BushelError], message: str, details: dict[str, object]) 
 
 
 class FormatError(BushelError):
-    """A file is not what its container prescribes.
+    """A file violates its format.
 
     Attributes:
-        file: Path of the file, or None when no single file is at fault.
-        offset: Byte offset of the fault in that file, or None.
+        file: Path of the file, or None if the error is not in a single file.
+        offset: Byte offset of the error in that file, or None.
         hint: What to do next, or None.
     """
 
@@ -102,12 +102,12 @@ class FormatError(BushelError):
 
 
 class CorruptError(FormatError):
-    """The stored bytes of a field are not the bytes that were written.
+    """The stored bytes of a field do not match their checksum, or cannot be read.
 
     Attributes:
         key: Key of the sample.
         field: Name of the field.
-        expected: CRC-32 on record, or None when the bytes could not be read at all.
+        expected: Recorded CRC-32, or None if the bytes could not be read.
         found: CRC-32 of the bytes in the file, or None.
     """
 
@@ -129,15 +129,15 @@ class CorruptError(FormatError):
 
 
 class CodecError(BushelError):
-    """Bytes do not decode, or a value does not encode, with the field's codec."""
+    """The codec of a field cannot decode stored bytes, or cannot encode a value."""
 
 
 class SpecError(BushelError):
-    """A spec is malformed, names an unknown codec, or cannot be held by the container."""
+    """A spec is malformed or names an unknown codec, or the container cannot hold it."""
 
 
 class UnsupportedError(BushelError):
-    """The dataset cannot do this (a forward-only stream has no random access, say); the message says what can."""
+    """The dataset does not support the operation, such as random access in a stream. The message names another way."""
 
 
 class StateError(BushelError):
@@ -145,4 +145,4 @@ class StateError(BushelError):
 
 
 class TooManyErrors(BushelError):
-    """More bad samples than `max_errors` allows."""
+    """There are more bad samples than `max_errors` allows."""

@@ -63,7 +63,7 @@ def test_a_stream_is_measured_too(data: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_use_is_said(data: Path, tmp_path: Path) -> None:
-    assert "no field of images among label" in bench(data, "--crop", 32, "--field", "label", code=2)
+    assert "--crop needs an image field; the fields are label" in bench(data, "--crop", 32, "--field", "label", code=2)
     with bushel.Writer(tmp_path / "empty", {"x": "int"}, container="bag"):
         pass
     assert "no samples" in bench(tmp_path / "empty", *QUICK, code=2)
@@ -72,7 +72,7 @@ def test_wrong_use_is_said(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("storage", "decode", "whole", "threads", "says"),
     [
-        (100, 1000, 95, 4, "storage-bound: the loader reaches 95% of what storage alone does"),
+        (100, 1000, 95, 4, "storage-bound: the loader reaches 95% of the speed of storage alone"),
         (1000, 100, 95, 4, "decode-bound with 4 of 4 cores busy: the loader reaches 95%"),
         (1000, 100, 95, 2, "use more workers"),
         (1000, 100, 50, 4, "spends most of its time in collate"),

@@ -95,7 +95,9 @@ def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
     assert "--append and --resume exclude each other" in fails(
         "convert", data, out, "-c", "tar", "--append", "--resume"
     )
-    assert "no keys to replace dots in" in fails("convert", data, out, "-c", "tar", "--no-keys", "--replace-dots", "_")
+    assert "--no-keys leaves the keys out" in fails(
+        "convert", data, out, "-c", "tar", "--no-keys", "--replace-dots", "_"
+    )
     assert "'label' should be NAME=VALUE" in fails("convert", data, out, "-c", "tar", "--rename", "label")
     assert "unknown container 'zip'" in fails("convert", data, out, "-c", "zip")
     assert "does not imply a container" in fails("convert", data, out)
@@ -220,7 +222,7 @@ def test_info(data: Path) -> None:
 
 def test_info_of_what_is_no_dataset(tmp_path: Path) -> None:
     assert "there is no file or folder" in fails("info", tmp_path / "nowhere")
-    assert "none of the five containers" in fails("info", tmp_path, code=1)
+    assert "any of the five containers" in fails("info", tmp_path, code=1)
     (tmp_path / "x.tar.gz").write_bytes(b"")
     assert "bushel.open_stream" in fails("info", tmp_path / "x.tar.gz")
     assert "bushel.open_stream" in fails("get", tmp_path / "x.tar.gz", 0)
@@ -310,10 +312,10 @@ def test_get(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "x.jpg").read_bytes() == jpeg(6)
     assert lines(run("get", data, 2))[0]["label"] == 74
     for arguments, says in (
-        ((99,), "there is no sample 99: the dataset has 7"),
-        (("nobody",), "there is no sample 'nobody' among these 7"),
+        ((99,), "position 99 is out of range: the dataset has 7 samples"),
+        (("nobody",), "no sample has the key 'nobody'"),
         ((0, "x"), "there is no field 'x': the fields are image, label"),
-        ((0, "image[1]"), "field 'image' is no sequence"),
+        ((0, "image[1]"), "field 'image' is not a sequence"),
         ((0, "image", "-o", tmp_path / "no" / "x"), "No such file or directory"),
     ):
         assert says in fails("get", data, *arguments)
@@ -324,7 +326,7 @@ def test_get_elements_of_sequences(tmp_path: Path) -> None:
         writer.append({"words": ["a", "bcd"]}, key="k")
     assert run("get", tmp_path / "in", "k", "words[1]") == "bcd"
     assert run("get", tmp_path / "in", "k", "words[-2]") == "a"
-    assert "name an element, as words[0]" in fails("get", tmp_path / "in", "k", "words")
+    assert "name one, such as words[0]" in fails("get", tmp_path / "in", "k", "words")
     assert "has 2 elements, not words[2]" in fails("get", tmp_path / "in", "k", "words[2]")
     assert "sample 'k' lacks the field 'x'" in fails("get", tmp_path / "in", "k", "x")
 

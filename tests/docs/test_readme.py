@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.docs.pages import blocks, run
 from tests.paths import ROOT
+from tests.sources.folders import image_folder
 
 README = "README.md"
 
@@ -20,9 +21,10 @@ def test_the_tour_runs_and_says_what_comes_out(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     assert sum(run(README, block, names) for block in blocks(README, "python")) == 7
-    assert names["batch"]["image"].shape == (4, 48, 64, 3)
+    assert names["batch"]["image"].shape == (4, 32, 32, 3)
     assert names["batch"]["label"].shape == (4,)
     assert names["batch"]["label"].dtype == "int64"
+    image_folder(tmp_path / "photos", 4)
     [commands] = [block for block in blocks(README, "sh") if block.startswith("bushel ")]
     bushel = shutil.which("bushel", path=str(Path(sys.executable).parent))
     assert bushel is not None

@@ -319,7 +319,7 @@ def test_a_stream_whose_fields_come_late(tmp_path: Path) -> None:
     samples: list[dict[str, Any]] = [{"txt": b"x"} for _ in range(1100)]
     samples[1099]["cls"] = b"1"
     path = packed(tmp_path, samples)
-    with pytest.raises(SpecError, match="sample 's1099' has the field 'cls', which none of the first"):
+    with pytest.raises(SpecError, match="sample 's1099' has the field 'cls', which the first"):
         bushel.convert(path, tmp_path / "no", container="tar", sync=False)
     source = bushel.open_stream(path, spec={"txt": "utf8", "cls": "int"})
     bushel.convert(source, tmp_path / "out", container="ffrecord", sync=False)

@@ -144,5 +144,5 @@ def test_types_of_options() -> None:
     def needs(thing: dict[str, int]) -> None:
         """Take what no command line gives."""
 
-    with pytest.raises(TypeError, match="which no command line can give"):
+    with pytest.raises(TypeError, match="which a command line cannot give"):
         build_parser(needs)

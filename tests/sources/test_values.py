@@ -177,7 +177,7 @@ class TestOpening:
         assert open_source(source) is source
 
     def test_what_is_no_source(self, tmp_path: Path) -> None:
-        with pytest.raises(TypeError, match="int is not a source"):
+        with pytest.raises(TypeError, match="int cannot be packed"):
             open_source(3)
         with pytest.raises(TypeError, match="need a path"):
             open_source([{"x": 1}], "files")

@@ -1,4 +1,4 @@
-"""`bushel adapter`, and the command lines that it makes."""
+"""`bushel adapter`, and the scripts that it writes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def command(
     module: Annotated[str, Argument(help="A Python file, or the name of a module.")],
     name: Annotated[str, Argument(metavar="CLASS", help="A class in it with __len__ and iter_data(slice).")],
     output: Annotated[
-        str | None, Option("--output", "-o", help="The script. [the class's name in snake_case, here]")
+        str | None, Option("--output", "-o", help="Script to write. [default: the class's name in snake_case]")
     ] = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Make a command line for an adapter class of GulpIO.
 
-    What the class's constructor needs become the script's arguments, in the same order, and what has a default its
-    options, of the same types.
+    Parameters of the constructor become arguments of the script, in the same order. Parameters with a default become
+    options. Both have the parameters' types.
 
     Example:
       bushel adapter my_adapters.py MyVideos
@@ -57,27 +57,27 @@ def command(
 
 
 def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
-    """A command line with the parameters of a class's constructor, of their types, and with those of packing.
+    """Return a parser for the parameters of a class's constructor and for the options of packing.
 
     Raises:
-        ParameterError: A parameter cannot come from a command line.
+        ParameterError: A parameter has a type that a command line cannot give.
     """
     from bushel.sources.adapters import parameters_of
 
     summary = (inspect.getdoc(kind) or "").partition("\n")[0]
     parser = argparse.ArgumentParser(description=summary or None, allow_abbrev=False)
-    own = parser.add_argument_group("the adapter's own")
+    own = parser.add_argument_group("adapter")
     for parameter, hint in parameters_of(kind):
         _add(own, parameter, hint)
     packing = parser.add_argument_group("packing")
-    packing.add_argument("output", metavar="OUTPUT", help="a new folder, or one file")
+    packing.add_argument("output", metavar="OUTPUT", help="new folder, or one file")
     packing.add_argument("--container", default="gulp", help="bag, tar, ffrecord, gulp or recordio [gulp]")
     packing.add_argument("--shard-samples", type=int, default=100, metavar="N", help="items in a chunk [100]")
-    packing.add_argument("--workers", type=int, metavar="N", help="threads that encode")
-    packing.add_argument("--processes", type=int, default=0, metavar="N", help="copies of the adapter at work [0]")
+    packing.add_argument("--workers", type=int, metavar="N", help="number of threads")
+    packing.add_argument("--processes", type=int, default=0, metavar="N", help="number of worker processes [0]")
     packing.add_argument("--max-errors", type=int, default=0, metavar="N", help="items that may fail [0]")
-    packing.add_argument("--append", action="store_true", help="add to a dataset that is there")
-    packing.add_argument("--resume", action="store_true", help="go on with an interrupted run")
+    packing.add_argument("--append", action="store_true", help="add to an existing dataset")
+    packing.add_argument("--resume", action="store_true", help="continue an interrupted run")
     return parser
 
 
@@ -103,16 +103,16 @@ def _add(group: Any, parameter: inspect.Parameter, kind: Any) -> None:
     elif needed:
         from bushel.sources.adapters import ParameterError
 
-        raise ParameterError(f"the parameter {name} is a {kind}, which no command line can give: give it a default")
+        raise ParameterError(f"the parameter {name} is a {kind}, which a command line cannot give: give it a default")
 
 
 def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
-    """Pack what an adapter gives, as the command line says, and end the process.
+    """Pack the items of an adapter with the options of a command line, and end the process.
 
     Args:
-        module: As for `load_class`.
-        name: The class.
-        arguments: The command line; by default that of the process.
+        module: Path of a Python file, or name of a module.
+        name: Name of the class.
+        arguments: Arguments of the command line; by default those of the process.
     """
     from bushel.cli.app import exit_code_of
     from bushel.cli.output import count, print_text, say

@@ -29,7 +29,7 @@ _COMMANDS = {
     "merge": "Concatenate several datasets into one.",
     "index": "Index a dataset, and store the index in `.bushel` beside it.",
     "verify": "Check a dataset: structure, index, checksums, keys.",
-    "repair": "Write the whole samples of a damaged dataset to a new one.",
+    "repair": "Write the intact samples of a damaged dataset to a new one.",
     "bench": "Measure how fast a dataset loads, and what limits it.",
     "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
     "ls": "List the keys of a dataset, in order.",
@@ -37,11 +37,11 @@ _COMMANDS = {
     "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
     "version": "Print the version of Bushel.",
 }
-"""The commands and what they do, in the order of the help. Each is the function `command` of a module of this package,
-which is imported only when the command is used."""
+"""The commands and what they do, in the order of the help. Each is the function `command` of the module of its name,
+which is imported when the command is used."""
 
 _ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
-"""Arguments of functions in error messages, which are options of commands."""
+"""Arguments of Python functions in error messages. Commands show them as options."""
 
 _FOUND, _WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
 
@@ -55,7 +55,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 command(**arguments)
             finally:
-                with naming(STDOUT):  # now, since the interpreter would report an error at exit less clearly
+                with naming(STDOUT):  # an error here is reported more clearly than one at exit
                     sys.stdout.flush()
         except (click.exceptions.Exit, click.BadParameter):
             raise
@@ -64,7 +64,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise click.exceptions.Exit(_STOPPED) from None
         except Exception as error:
             if isinstance(error, OSError) and (error.errno == errno.EPIPE or error.filename == STDOUT):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what the interpreter flushes at exit
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes at exit
                 if error.errno == errno.EPIPE:
                     raise click.exceptions.Exit(_BROKEN_PIPE) from None
             expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
@@ -121,7 +121,7 @@ def _say(text: str) -> None:
 
 
 class _Group(click.Group):
-    """The commands, and those of the originals in a group of their own."""
+    """The command group: Bushel's commands, and the commands of the original tools."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""

@@ -16,22 +16,22 @@ def command(
     path: Path,
     container: Kind = None,
     batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256,
-    seconds: Annotated[float, Option("--seconds", min=0.05, help="How long to measure each stage.")] = 5.0,
-    fields: Annotated[list[str] | None, Option("--field", help="Read only this field; repeatable.")] = None,
+    seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure each stage.")] = 5.0,
+    fields: Annotated[list[str] | None, Option("--field", help="Read only this field; may be repeated.")] = None,
     crop: Annotated[
         int | None,
-        Option("--crop", min=1, help="Random crops of this size, flipped at random, as in training."),
+        Option("--crop", min=1, help="Take random crops of this size and flip them at random, as in training."),
     ] = None,
-    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("--shuffle", help="The order.")] = "exact",
-    workers: Annotated[int | None, Option("--workers", min=1, help="Threads that decode.")] = None,
-    processes: Annotated[int, Option("--processes", min=0, help="Worker processes.")] = 0,
+    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("--shuffle", help="Order of the samples.")] = "exact",
+    workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
+    processes: Annotated[int, Option("--processes", min=0, help="Number of worker processes.")] = 0,
     allow_commands: Allow = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Measure how fast a dataset loads, and what limits it.
 
-    Reading and decoding are measured alone too: no loader can be faster than the slower of them.
+    Reading and decoding are also measured alone: a loader cannot be faster than the slower of the two.
 
     Example:
       bushel bench train/ --crop 224
@@ -48,7 +48,7 @@ def command(
         wanted = fields or dataset.spec
         images = [name for name, kind in dataset.spec.items() if name in wanted and holds_image(kind)]
         if not images:
-            raise ValueError(f"--crop: there is no field of images among {', '.join(wanted) or 'those known'}")
+            raise ValueError(f"--crop needs an image field; the fields are {', '.join(wanted) or 'unknown'}")
     augment: Sequence[Callable[..., Any]] = [] if crop is None else [RandomResizedCrop(crop), RandomHorizontalFlip()]
     found = measure(
         dataset,
@@ -66,8 +66,8 @@ def command(
             name: {"samples_per_second": rate.samples_per_second, "bytes_per_second": rate.bytes_per_second}
             for name, rate in rates.items()
         }
-        told = {"bound": found.bound, "share": found.share, "stats": asdict(found.stats), "advice": found.advice}
-        print_json({"path": path, "batch": batch, **speeds, **told})
+        result = {"bound": found.bound, "share": found.share, "stats": asdict(found.stats), "advice": found.advice}
+        print_json({"path": path, "batch": batch, **speeds, **result})
         return
     from rich.console import Console
     from rich.table import Table
@@ -83,5 +83,5 @@ def command(
     stats = found.stats
     seconds_of = {name: getattr(stats, name) for name in ("storage", "decode", "transform", "collate", "waiting")}
     spent = ", ".join(f"{name} {value:.2f} s" for name, value in seconds_of.items())
-    print_text(f"in {stats.seconds:.2f} s of loading, threads and trainer spent: {spent}")
+    print_text(f"in {stats.seconds:.2f} s of loading, the time of all threads was: {spent}")
     print_text(found.advice)

@@ -12,9 +12,11 @@ __all__ = ["command"]
 
 def command(
     path: Path,
-    number: Annotated[int | None, Option("-n", min=0, help="Samples to print.")] = None,
-    start: Annotated[int, Option("--start", min=0, help="Position of the first.")] = 0,
-    fields: Annotated[str | None, Option("--fields", help="Only these: label,text.")] = None,
+    number: Annotated[int | None, Option("-n", min=0, help="Number of samples to print. [default: all]")] = None,
+    start: Annotated[int, Option("--start", min=0, help="Position of the first sample.")] = 0,
+    fields: Annotated[
+        str | None, Option("--fields", help="Fields to print, such as label,text. [default: all]")
+    ] = None,
     container: Kind = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
@@ -22,7 +24,7 @@ def command(
 ) -> None:
     """Print samples as lines of JSON.
 
-    Text and numbers are decoded; of everything else its size and SHA-256 are printed.
+    Text and numbers are decoded. Other values are printed as their size and SHA-256.
 
     Example:
       bushel cat train/ --fields label | jq .label | sort | uniq -c

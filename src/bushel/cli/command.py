@@ -1,4 +1,4 @@
-"""Commands of click from annotated functions: `def command(path: Annotated[str, Argument("A folder.")])`."""
+"""Click commands made from annotated functions: `def command(path: Annotated[str, Argument("A folder.")])`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Argument:
     """A positional argument of a command.
 
     Attributes:
-        help: Its description.
-        metavar: Its name in the help; by default that of the parameter in capitals.
+        help: Description.
+        metavar: Name in the help; by default the name of the parameter in capitals.
     """
 
     help: str
@@ -29,13 +29,13 @@ class Argument:
 
 
 class Option:
-    """An option of a command. It is a flag if the parameter is a bool, and repeatable if it is a list.
+    """An option of a command. A bool makes it a flag, and a list makes it repeatable.
 
     Args:
-        names: Its names, such as `--number` and `-n`, or `--keys/--no-keys`.
-        help: Its description.
-        min: The least value of a number.
-        max: The greatest value of a number.
+        names: Names, such as `--number` and `-n`, or `--keys/--no-keys`.
+        help: Description.
+        min: Least value of a number.
+        max: Greatest value of a number.
     """
 
     def __init__(self, *names: str, help: str, min: float | None = None, max: float | None = None) -> None:
@@ -64,7 +64,7 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
 
 
 class _Command(click.Command):
-    """A command whose help describes its arguments, too."""
+    """A command whose help describes its arguments as well as its options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, then the options."""

@@ -1,4 +1,4 @@
-"""What datasets and samples look like to a person: pure functions behind `info`, `ls`, `cat` and `get`."""
+"""Descriptions of datasets and samples for the commands `info`, `ls`, `cat` and `get`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _CHUNK, _BATCH = 1024, 64
-"""Samples that are listed and read at once."""
+"""Number of samples listed and read at a time."""
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
 _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
 _READABLE = frozenset({"utf8", "json", "msgpack", *_NUMBERS})
@@ -47,15 +47,15 @@ class FieldSummary:
     """One field over all samples.
 
     Attributes:
-        name: The field.
+        name: Name of the field.
         type: Its type.
-        codecs: Codecs of the stored bytes, joined by `+` when shards differ.
-        samples: Samples that have it.
-        elements: Values: one for each of these samples, or the elements of all sequences.
-        bytes: Stored bytes of all values.
-        mean: Bytes of a value.
-        min: Bytes of the shortest value.
-        max: Bytes of the longest value.
+        codecs: Codecs of the stored bytes, joined by `+` if shards differ.
+        samples: Number of samples that have the field.
+        elements: Number of values: one per sample, or the elements of all sequences.
+        bytes: Size of all values in bytes.
+        mean: Mean size of a value in bytes.
+        min: Size of the shortest value in bytes.
+        max: Size of the longest value in bytes.
     """
 
     name: str
@@ -70,11 +70,11 @@ class FieldSummary:
 
 
 def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[FieldSummary]:
-    """Sizes of the fields, from the index alone.
+    """Return the sizes of the fields. Only the index is read.
 
     Args:
-        shards: The dataset's shards.
-        spec: The fields to describe, and their types.
+        shards: Shards of the dataset.
+        spec: Fields to describe, and their types.
     """
     indexes = [shard.index for shard in shards]
     return [
@@ -108,26 +108,26 @@ def _summarise(name: str, kind: str, parts: list[Column]) -> FieldSummary:
 
 
 def is_readable(kind: str) -> bool:
-    """Whether values of this type are text or numbers."""
+    """Return whether values of this type are text or numbers."""
     base = kind.removesuffix("[]")
     base = base[5:-1] if base.startswith("gzip(") else base
     return base.partition("(")[0] in _READABLE
 
 
 def digest(data: bytes) -> dict[str, Any]:
-    """Bytes that are not to be shown: how many, and their SHA-256."""
+    """Return the size and the SHA-256 of bytes."""
     import hashlib
 
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def readable(sample: Sample, spec: Mapping[str, str], decode: Callable[[Sample], Sample]) -> dict[str, Any]:
-    """A stored sample as JSON: text and numbers decoded, everything else as `digest`.
+    """Return a stored sample as JSON: text and numbers decoded, other values as `digest`.
 
     Args:
-        sample: From `read(decode=False)`.
+        sample: A sample of `read(decode=False)`.
         spec: Types of the fields.
-        decode: Decodes a sample of some of the fields.
+        decode: Decodes a sample that has some of the fields.
     """
     shown = {name: value for name, value in sample.items() if name == KEY or is_readable(spec[name])}
     values = decode(shown)
@@ -141,7 +141,7 @@ def readable(sample: Sample, spec: Mapping[str, str], decode: Callable[[Sample],
 
 
 def _plain(value: Any) -> Any:
-    """A decoded value as something that JSON has."""
+    """Return a decoded value as a JSON value."""
     if isinstance(value, bytes | bytearray | memoryview):
         return digest(bytes(value))
     if isinstance(value, np.ndarray | np.generic):
@@ -156,38 +156,38 @@ def _plain(value: Any) -> Any:
 
 
 def find_sample(dataset: Dataset, text: str, *, by_position: bool) -> int:
-    """The position of the sample that a person names by key or by position.
+    """Return the position of a sample, given its key or its position.
 
     Args:
         dataset: The dataset.
-        text: A key; where no sample has it, a position (negative ones count from the end).
-        by_position: Whether it is a position even where it is a key too.
+        text: A key, or a position if no sample has that key. Negative positions count from the end.
+        by_position: Whether `text` is a position even if a sample has it as key.
 
     Raises:
-        KeyError: It is neither.
-        IndexError: There is no such position.
+        KeyError: `text` is not a key and not a number.
+        IndexError: The position is out of range.
     """
     if not by_position and text in dataset:
         return dataset.position(text)
     try:
         position = int(text)
     except ValueError:
-        raise KeyError(f"there is no sample {text!r} among these {len(dataset)}") from None
+        raise KeyError(f"no sample has the key {text!r}; the dataset has {len(dataset)} samples") from None
     if not -len(dataset) <= position < len(dataset):
-        raise IndexError(f"there is no sample {position}: the dataset has {len(dataset)}")
+        raise IndexError(f"position {position} is out of range: the dataset has {len(dataset)} samples")
     return position % len(dataset)
 
 
 def listing(
     dataset: Dataset | StreamDataset, start: int, number: int | None, *, sizes: bool
 ) -> Iterator[tuple[int, str, dict[str, int]]]:
-    """Positions, keys and, if wanted, stored bytes of the fields of some samples; of a sequence, of all elements.
+    """Yield position, key and, on request, the sizes in bytes of the fields of samples.
 
     Args:
-        dataset: The dataset; a stream is read up to where the listing ends.
-        start: Position of the first.
-        number: How many; None for all.
-        sizes: Whether to tell sizes.
+        dataset: The dataset. A stream is read only as far as the listing goes.
+        start: Position of the first sample.
+        number: Number of samples; None for all.
+        sizes: Whether to yield sizes. The size of a sequence is that of all its elements.
     """
     if not isinstance(dataset, Dataset):
         for position, sample in _part(dataset, start, number):
@@ -204,16 +204,16 @@ def listing(
 def lines(
     dataset: Dataset | StreamDataset, start: int, number: int | None, fields: Sequence[str] | None
 ) -> Iterator[dict[str, Any]]:
-    """Some samples as JSON: see `readable`.
+    """Yield samples as JSON, as `readable` makes it.
 
     Args:
-        dataset: The dataset; a stream is read up to where the output ends.
-        start: Position of the first.
-        number: How many; None for all.
-        fields: The fields to show; None for all.
+        dataset: The dataset. A stream is read only as far as the output goes.
+        start: Position of the first sample.
+        number: Number of samples; None for all.
+        fields: Names of the fields to show; None for all.
 
     Raises:
-        KeyError: There is no such field.
+        KeyError: A field is unknown.
         CodecError: Stored bytes do not decode.
     """
     if not isinstance(dataset, Dataset):
@@ -229,12 +229,12 @@ def lines(
 
 
 def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes]:
-    """The type and the stored bytes of one value: `label`, or `frames[3]` of a sequence field.
+    """Return the type and the stored bytes of one value: `label`, or `frames[3]` of a sequence field.
 
     Raises:
-        KeyError: There is no such field, or the sample lacks it.
-        IndexError: The sequence has no such element.
-        ValueError: A sequence is asked for whole.
+        KeyError: The field is unknown, or the sample lacks it.
+        IndexError: The element is out of range.
+        ValueError: `name` is a sequence field without an element.
     """
     match = _ELEMENT.fullmatch(name)
     field = match[1] if match and name not in dataset.spec else name
@@ -246,10 +246,10 @@ def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes
     kind, value = dataset.spec[field].removesuffix("[]"), sample[field]
     if not isinstance(value, list):
         if field != name:
-            raise KeyError(f"field {field!r} is no sequence")
+            raise KeyError(f"field {field!r} is not a sequence: name it without [...]")
         return kind, value
     if field == name or match is None:
-        raise ValueError(f"field {field!r} is a sequence of {len(value)} here: name an element, as {field}[0]")
+        raise ValueError(f"field {field!r} is a sequence of {len(value)} elements: name one, such as {field}[0]")
     number = int(match[2])
     if not -len(value) <= number < len(value):
         raise IndexError(f"field {field!r} of sample {sample[KEY]!r} has {len(value)} elements, not {name}")

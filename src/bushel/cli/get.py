@@ -16,11 +16,13 @@ __all__ = ["command"]
 
 def command(
     path: Path,
-    sample: Annotated[str, Argument(help="Its key, or its position where no sample has that key.")],
-    field: Annotated[str | None, Argument(help="Its name; frames[3] is an element of a sequence.")] = None,
-    output: Annotated[str, Option("--output", "-o", help="File to write; '-' is standard output.")] = "-",
+    sample: Annotated[str, Argument(help="Key of the sample, or its position if no sample has that key.")],
+    field: Annotated[str | None, Argument(help="Name of a field; frames[3] is an element of a sequence.")] = None,
+    output: Annotated[str, Option("--output", "-o", help="File to write; - is standard output.")] = "-",
     raw: Annotated[bool, Option("--raw", help="Print binary data even on a terminal.")] = False,
-    position: Annotated[bool, Option("--position", help="SAMPLE is a position, even if it is a key too.")] = False,
+    position: Annotated[
+        bool, Option("--position", help="SAMPLE is a position, even if a sample has it as key.")
+    ] = False,
     container: Kind = None,
     pickle: Pickle = False,
     debug: Debug = False,
@@ -46,7 +48,7 @@ def command(
     kind, data = stored_value(dataset, at, field)
     if output != "-":
         target = as_path(output)
-        if isinstance(target, pathlib.Path):  # as it is: a device, a pipe, no new folder
+        if isinstance(target, pathlib.Path):  # may be a device or a pipe; folders are not made
             with naming(target):
                 target.write_bytes(data)
         else:
@@ -54,6 +56,6 @@ def command(
         return
     if sys.stdout.isatty() and not raw and not is_readable(kind):
         raise click.BadParameter(
-            f"{len(data)} bytes of {kind} are not for a terminal: write them to a file with -o FILE, or use --raw"
+            f"{len(data)} bytes of {kind} cannot be shown on a terminal: use -o FILE to write a file, or --raw"
         )
     print_bytes(data)

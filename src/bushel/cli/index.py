@@ -14,15 +14,18 @@ def command(
     path: Path,
     container: Kind = None,
     spec: Annotated[
-        list[str] | None, Option("--spec", help="FIELD=TYPE, where the files do not tell; may be repeated.")
+        list[str] | None, Option("--spec", help="FIELD=TYPE: a type that the files do not say; may be repeated.")
     ] = None,
     checksums: Annotated[
-        bool, Option("--checksums/--no-checksums", help="Record the CRC-32 of every field: reads all data.")
+        bool, Option("--checksums/--no-checksums", help="Record the CRC-32 of every field, which reads all data.")
     ] = True,
     segments: Annotated[
-        bool, Option("--segments", help="Record the segments of tiled JPEGs, so that crops are read in part.")
+        bool,
+        Option("--segments", help="Record the segments of tiled JPEGs, so that crops read only their bytes."),
     ] = False,
-    force: Annotated[bool, Option("--force", help="Index shards again whose index is fresh.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Index all shards again, even if their index is up to date.")
+    ] = False,
     workers: Workers = None,
     pickle: Pickle = False,
     as_json: Json = False,
@@ -31,7 +34,7 @@ def command(
 ) -> None:
     """Index a dataset, and store the index in `.bushel` beside it.
 
-    With checksums, `bushel verify` finds all later damage.
+    With checksums, `bushel verify` finds any later damage.
 
     Example:
       bushel index train/

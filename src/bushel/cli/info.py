@@ -45,9 +45,12 @@ def command(
         ("container", f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}"),
         ("samples", f"{info.samples:,}"),
         ("bytes", f"{info.bytes:,} ({size(info.bytes)})"),
-        ("keys", keys if info.keyed else "none: samples are known by position"),
-        ("checksums", "of every field" if info.checksums else "not of every field: `bushel index` records them"),
-        ("index", "beside the data" if info.indexed else "made when the dataset is opened: `bushel index` keeps it"),
+        ("keys", keys if info.keyed else "none: samples have positions only"),
+        (
+            "checksums",
+            "of every field" if info.checksums else "missing for some or all fields: `bushel index` records them",
+        ),
+        ("index", "beside the data" if info.indexed else "not stored, made at every opening: `bushel index` stores it"),
     ):
         print_text(f"{name:<11}{value}")
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")

@@ -11,8 +11,8 @@ __all__ = ["command"]
 
 
 def command(
-    prefix: Annotated[str, Argument(help="Beginning of the lists' names: PREFIX.lst, PREFIX_0_train.lst and so on.")],
-    root: Annotated[str, Argument(help="The folder of images.")],
+    prefix: Annotated[str, Argument(help="Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst and so on.")],
+    root: Annotated[str, Argument(help="Folder of images.")],
     recursive: Annotated[
         bool, Option("--recursive", help="Descend into subfolders. Each folder with images is a label.")
     ] = False,
@@ -24,10 +24,10 @@ def command(
     test_ratio: Annotated[
         float, Option("--test-ratio", min=0, max=1, help="Share for testing; the rest is for validation.")
     ] = 0.0,
-    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Shuffle the images, or sort them by name.")] = True,
+    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Shuffle the images or sort them by name.")] = True,
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0,
     im2rec_order: Annotated[
-        bool, Option("--im2rec-order", help="Shuffle as MXNet's im2rec does, which has no seed.")
+        bool, Option("--im2rec-order", help="Shuffle in the fixed order of MXNet's im2rec; --seed has no effect.")
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -35,7 +35,7 @@ def command(
 ) -> None:
     """Write lists of images for `bushel pack` and MXNet's im2rec.
 
-    Every image is in one list, whatever the ratios.
+    Every image is in exactly one list, for all ratios.
 
     Example:
       bushel list lists/train photos/ --recursive --train-ratio 0.9

@@ -12,9 +12,9 @@ __all__ = ["command"]
 
 def command(
     path: Path,
-    number: Annotated[int | None, Option("-n", min=0, help="Samples to list.")] = None,
-    start: Annotated[int, Option("--start", min=0, help="Position of the first.")] = 0,
-    fields: Annotated[bool, Option("--fields", help="Show the stored bytes of every field.")] = False,
+    number: Annotated[int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")] = None,
+    start: Annotated[int, Option("--start", min=0, help="Position of the first sample.")] = 0,
+    fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = False,
     container: Kind = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
@@ -23,7 +23,7 @@ def command(
 ) -> None:
     """List the keys of a dataset, in order.
 
-    No data is read.
+    Only the index is read.
 
     Examples:
       bushel ls train/ -n 10 --fields

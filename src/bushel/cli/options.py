@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -46,32 +46,36 @@ Path = Annotated[
 ]
 Kind = Annotated[
     str | None,
-    Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio, where a folder holds several."),
+    Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio, if a folder holds several containers."),
 ]
-Target = Annotated[str, Argument(help="A new folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")]
+Target = Annotated[str, Argument(help="New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")]
 NewKind = Annotated[
     str | None,
-    Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio. TARGET's suffix may say it."),
+    Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio. [default: from the suffix of TARGET]"),
 ]
-ShardSamples = Annotated[int | None, Option("--shard-samples", min=1, help="Samples in a shard.")]
-ShardBytes = Annotated[str | None, Option("--shard-bytes", help="Bytes in a shard: 1GB, 500MiB.")]
+ShardSamples = Annotated[int | None, Option("--shard-samples", min=1, help="Most samples in a shard.")]
+ShardBytes = Annotated[str | None, Option("--shard-bytes", help="Size of a shard, such as 1GB or 500MiB.")]
 Generation = Annotated[
-    str | None, Option("--generation", help="Of a bag: B (Granular 0.20, 0.21) or C (from 0.22 on).")
+    str | None, Option("--generation", help="Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).")
 ]
-TileJpeg = Annotated[str | None, Option("--jpeg", help="tile: store JPEGs, without loss, so that crops decode faster.")]
-Keys = Annotated[bool, Option("--keys/--no-keys", help="Keep keys, or leave them out.")]
+TileJpeg = Annotated[
+    str | None, Option("--jpeg", help="tile: store JPEGs in tiles, without loss, so that crops decode faster.")
+]
+Keys = Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")]
 ReplaceDots = Annotated[
-    str | None, Option("--replace-dots", help="Put this for every dot in a key; a tar can hold none.")
+    str | None, Option("--replace-dots", help="Text that replaces every dot in a key; keys in a tar cannot have dots.")
 ]
 Append = Annotated[bool, Option("--append", help="Add samples to the dataset at TARGET.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace the dataset at TARGET once the new one is complete.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run with the same options.")]
-Workers = Annotated[int | None, Option("--workers", min=1, help="Shards to work on at once.")]
-Allow = Annotated[bool, Option("--allow-commands", help="Let 'pipe:COMMAND' as PATH run that command.")]
-Pickle = Annotated[bool, Option("--pickle", help="Unpickle gulp metadata, which runs code of whoever wrote the file.")]
-Json = Annotated[bool, Option("--json", help="Print JSON for machines on standard output.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print no progress and no summary.")]
-Debug = Annotated[bool, Option("--debug", help="Show where in Bushel an error was raised.")]
+Workers = Annotated[int | None, Option("--workers", min=1, help="Number of threads.")]
+Allow = Annotated[bool, Option("--allow-commands", help="Allow a PATH 'pipe:COMMAND', which runs the command.")]
+Pickle = Annotated[
+    bool, Option("--pickle", help="Unpickle gulp metadata, which runs code that the author of the file chose.")
+]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and no summary.")]
+Debug = Annotated[bool, Option("--debug", help="Show a traceback with an error.")]
 
 
 def mode_of(*, append: bool, resume: bool, overwrite: bool = False) -> Mode:
@@ -88,15 +92,17 @@ def mode_of(*, append: bool, resume: bool, overwrite: bool = False) -> Mode:
 
 
 def form_of_keys(*, keys: bool, replace_dots: str | None) -> bool | Callable[[str], str]:
-    """Whether keys are kept, or the new form of each.
+    """Return whether keys are kept, or a function that changes a key.
 
     Raises:
-        BadParameter: None are kept, and yet have a new form.
+        BadParameter: `replace_dots` is given, but keys are left out.
     """
     if replace_dots is None:
         return keys
     if not keys:
-        raise click.BadParameter("there are no keys to replace dots in", param_hint="--replace-dots")
+        raise click.BadParameter(
+            "--no-keys leaves the keys out: give one of the two options", param_hint="--replace-dots"
+        )
     return lambda key: key.replace(".", replace_dots)
 
 
@@ -104,7 +110,7 @@ def pairs(items: list[str] | None, option: str) -> dict[str, str]:
     """Parse `NAME=VALUE` options.
 
     Raises:
-        BadParameter: One has no `=`.
+        BadParameter: An option has no `=`, or no name or value.
     """
     found = {}
     for item in items or ():

@@ -1,4 +1,4 @@
-"""The originals' own command lines: ``bushel`` in front of the old one."""
+"""The commands of the original tools: `bushel im2rec`, `bushel tarp create` and so on."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["ORIGINALS", "Original"]
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """An old command.
+    """A command of an original tool.
 
     Attributes:
-        path: `module:function`, below `bushel.compat`; the function takes the arguments and gives the exit code.
-        help: What the command does, in a line.
+        path: `module:function` in `bushel.compat`. The function takes the arguments and returns the exit code.
+        help: One line for the help.
     """
 
     path: str
     help: str
 
     def load(self) -> Callable[[list[str]], int]:
-        """The function, whose module is imported only now."""
+        """Import and return the function."""
         module, _, function = self.path.partition(":")
         loaded: Callable[[list[str]], int] = getattr(import_module(f"bushel.compat.{module}"), function)
         return loaded
@@ -43,9 +43,9 @@ ORIGINALS: dict[str, Original] = {
         "gulpio2.commands:gulp2_register_adapter", "Make a command line for an adapter."
     ),
     "gulp2_sanity_check": Original("gulpio2.commands:gulp2_sanity_check", "Check the files of a gulp directory."),
-    "im2rec": Original("mxnet.commands:im2rec", "Lists of images, and MXNet record files of them (both im2rec tools)."),
+    "im2rec": Original("mxnet.commands:im2rec", "Make lists of images and MXNet record files (both im2rec tools)."),
     "rec2idx": Original("mxnet.commands:rec2idx", "Rebuild the index of an MXNet record file."),
     "tarp": Original("webdataset.commands.tarp:main", "Make, join, split, sort and process WebDataset archives."),
     "widsindex": Original("webdataset.commands.widsindex:main", "Make, change and show the indexes of wids."),
 }
-"""The old commands by their names, in the order of the help."""
+"""The commands by name, in the order of the help."""

@@ -1,4 +1,4 @@
-"""The options of `bushel pack` that go with each kind of source. An option without effect is refused."""
+"""Which options of `bushel pack` each kind of source accepts. An option without effect is an error."""
 
 from __future__ import annotations
 
@@ -43,10 +43,12 @@ def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
         kinds = _KINDS.get(option, (kind,))
         if kind not in kinds:
             raise click.BadParameter(
-                f"the source is of kind {kind}, but the option is for {', '.join(kinds)}", param_hint=option
+                f"the option has no effect on a source of kind {kind}: it is for {', '.join(kinds)}", param_hint=option
             )
         if "--clip" in given and option in _OF_PIXELS:
-            raise click.BadParameter("--clip stores videos unchanged", param_hint=option)
+            raise click.BadParameter(
+                "the option has no effect with --clip, which stores videos unchanged", param_hint=option
+            )
         if framed and option in _OF_IMAGES:
             message = "frames of videos take only --rate, --stride, --resize and --quality"
             raise click.BadParameter(message, param_hint=option)

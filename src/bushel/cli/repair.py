@@ -17,20 +17,20 @@ def command(
     path: Path,
     target: Target,
     container: Kind = None,
-    decode: Annotated[bool, Option("--decode", help="Leave out samples that do not decode, too.")] = False,
+    decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     resume: Resume = False,
-    max_problems: Annotated[int, Option("--max-problems", min=1, help="Problems to list.")] = 1000,
+    max_problems: Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")] = 1000,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write the whole samples of a damaged dataset to a new one.
+    """Write the intact samples of a damaged dataset to a new one.
 
     The damaged dataset is not changed.
 
-    Every problem is one line. The exit code is 1 when there are any, though the new dataset is whole.
+    Each problem is printed on one line. The exit code is 1 if there are problems; the new dataset is intact.
 
     Examples:
       bushel repair train/ fixed/
@@ -61,5 +61,5 @@ def command(
         lost = "lost" if done.checked else "known to be lost"
         print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} {lost}{more}")
         if not done.checked:
-            print_text("Not all bytes have checksums to prove them whole: look at the values with --decode.")
+            print_text("Some values have no checksum and may be damaged: --decode checks that they decode.")
     raise click.exceptions.Exit(0 if done.ok else 1)

@@ -1,4 +1,4 @@
-"""The speed of a loader on a dataset, and of each of its stages alone, which limits it."""
+"""Measure the speed of a loader on a dataset, and of each of its stages alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bushel.transforms.by_field import Transforms
 __all__ = ["StageBenchmarks", "Rate", "measure"]
 
 _ROUNDS = 3
-_HELD_BYTES = 1 << 26  # of stored samples, which are decoded repeatedly
+_HELD_BYTES = 1 << 26  # memory for stored samples, which are decoded repeatedly
 _MOST_HELD = 1 << 17
 _READ = 256
 _POSITION = "__position__"
@@ -78,7 +78,7 @@ class StageBenchmarks:
 
     @property
     def bound(self) -> str:
-        """The slowest stage: `storage` or `decode`."""
+        """The slower stage: `storage` or `decode`."""
         return "storage" if self.storage.samples_per_second < self.decode.samples_per_second else "decode"
 
     @property
@@ -92,7 +92,7 @@ class StageBenchmarks:
         """One sentence that says what limits the loader here and what to change."""
         stats = self.stats
         threads = max(1, stats.threads)
-        reaches = f"the loader reaches {min(self.share, 1):.0%} of what {self.bound} alone does"
+        reaches = f"the loader reaches {min(self.share, 1):.0%} of the speed of {self.bound} alone"
         if self.share < _NEAR:
             work = {"storage": stats.storage, "decode": stats.decode, "transform": stats.transform}
             work["collate"] = stats.collate
@@ -125,8 +125,8 @@ def measure(
         dataset: The dataset.
         batch_size: As for `Loader`.
         seconds: Time to measure each stage.
-        shuffle: As for `Loader`. Each measurement has another order, so that it does not find in memory what the one
-            before it has read. A small dataset is in memory anyway.
+        shuffle: As for `Loader`. Each measurement has another order, so that the samples of the one before are less
+            likely to be in memory. A small dataset is in memory anyway.
         transforms: As for `Loader`.
         fields: Names of the fields to read.
         workers: As for `Loader`.

@@ -17,10 +17,10 @@ def command(
     path: Path,
     container: Kind = None,
     checksums: Annotated[
-        bool, Option("--checksums/--no-checksums", help="Compare all bytes with their checksums.")
+        bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
     ] = True,
-    decode: Annotated[bool, Option("--decode", help="Decode every value too.")] = False,
-    max_problems: Annotated[int, Option("--max-problems", min=1, help="Problems to list.")] = 1000,
+    decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False,
+    max_problems: Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")] = 1000,
     workers: Workers = None,
     pickle: Pickle = False,
     as_json: Json = False,
@@ -29,9 +29,10 @@ def command(
 ) -> None:
     """Check a dataset: structure, index, checksums, keys.
 
-    Nothing is changed.
+    The dataset is not changed.
 
-    Every problem is one line. The exit code is 1 when there are any, but not for warnings (stale, unfinished).
+    Each problem is printed on one line. The exit code is 1 if there are problems; warnings (stale, unfinished) do not
+    count.
 
     Examples:
       bushel verify train/
@@ -65,5 +66,5 @@ def command(
             f"{size(found.bytes_checked)} compared with checksums"
         )
         if checksums and found.ok and not found.checksums_checked:
-            print_text("Some or all fields have no checksum to compare with: `bushel index` records them.")
+            print_text("Some or all fields have no checksum: `bushel index` records them.")
     raise click.exceptions.Exit(0 if found.ok else 1)

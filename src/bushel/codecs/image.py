@@ -44,7 +44,7 @@ class ImageReading:
 
     Attributes:
         orient: Turn and mirror an image as its Exif orientation says. TIFFs are always turned.
-        tolerant: Decode damaged JPEGs as far as possible; what is missing is grey, or repeats the rows above.
+        tolerant: Decode damaged JPEGs as far as possible. Missing parts are grey, or repeat the rows above.
     """
 
     orient: bool = False
@@ -100,7 +100,7 @@ def _check_pixels(codec: str, found: int, limit: int | None) -> None:
 
 
 def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
-    # only a user who sets another limit must have imported Pillow; another thread may be importing it just now
+    # a user who sets another limit has imported Pillow; another thread may be importing it just now
     limit = getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
     try:
         most = _JPEG_PIXELS if limit is None else limit

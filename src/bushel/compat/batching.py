@@ -23,7 +23,7 @@ def shuffled(length: int) -> list[int]:
 class Batches:
     """Lists of `batch_size` indices of a sampler.
 
-    A last list that is shorter is kept, discarded, or kept back to begin the next epoch (`rollover`).
+    A last list that is shorter is kept, discarded, or kept back to start the next epoch (`rollover`).
     """
 
     def __init__(self, sampler: Any, batch_size: int, last_batch: LastBatch) -> None:

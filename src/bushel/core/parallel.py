@@ -210,7 +210,7 @@ class Result(Generic[U]):
 
 
 class Threads:
-    """Threads that do what is submitted to them, in that order.
+    """Threads that run submitted jobs in the order of submission.
 
     They are started as work comes, and ended by `close`, by the garbage collector, or at the end of the program, which
     waits for running work.
@@ -255,8 +255,8 @@ class Threads:
         """
         if os.getpid() != self._process:
             raise RuntimeError(
-                "this iteration began before a fork, and its threads are in the parent process: begin a new iteration "
-                "in this one"
+                "this iteration started before a fork, and its threads are in the parent process: start a new "
+                "iteration in this one"
             )
 
     def has_current(self) -> bool:

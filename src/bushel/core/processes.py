@@ -52,7 +52,7 @@ class WorkerProcess:
     def __init__(self, module: str, function: str) -> None:
         own, its = socket.socketpair()
         with its:
-            # nothing that is imported is garbage, and looking for it takes an eighth of the time until the work begins
+            # imports leave no garbage, and collecting it would take an eighth of the time until the work starts
             imports = f"gc.disable(); from {module} import {function}; gc.freeze(); gc.enable()"
             self._process = subprocess.Popen(
                 [

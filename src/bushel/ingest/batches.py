@@ -136,7 +136,7 @@ class StreamBatches:
             unknown = next((name for name in sample if name not in self.fields and name != KEY), None)
             if unknown is not None:
                 raise SpecError(
-                    f"sample {sample[KEY]!r} has the field {unknown!r}, which none of the first samples has: name all "
+                    f"sample {sample[KEY]!r} has the field {unknown!r}, which the first samples lack: name all "
                     "fields when the stream is opened, with bushel.open_stream(source, spec={...})"
                 )
             kept = {name: value for name, value in sample.items() if name in names or name == KEY}

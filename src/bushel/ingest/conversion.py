@@ -85,7 +85,7 @@ def convert(
         source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a
             dataset, a view of one, or a stream.
         target: See `bushel.Writer`. With `mode="overwrite"` it may be the source.
-        container: See `bushel.Writer`. Can be left out if the suffix of `target` tells it.
+        container: See `bushel.Writer`. Can be left out if the suffix of `target` implies it.
         fields: Names of the fields to keep; all by default.
         rename: Old to new names of fields, for containers that cannot hold the old ones.
         spec: New types of fields, by their names in the source: `{"label": "int"}`. The bytes of a field whose type in

@@ -51,7 +51,7 @@ class PackResult:
         error_logs: Paths of the files that list them, with a JSON object in each line: position, key, path, error.
         bytes: Stored bytes of the fields written.
         seconds: Time taken.
-        spec: Field to type. It tells the codec that was chosen for images without a type.
+        spec: Field to type, with the codecs that were chosen for images without a type.
         limits: Properties of the samples that the container does not keep, in words.
     """
 

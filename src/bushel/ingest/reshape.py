@@ -153,5 +153,5 @@ def _open(source: Any) -> Dataset:
 
 
 def _container(target: str | os.PathLike[str] | AnyPath, dataset: Dataset) -> str | None:
-    """Return the container of a merged dataset; None if the target's suffix tells it."""
+    """Return the container of a merged dataset; None if the target's suffix implies it."""
     return None if as_path(target).name.endswith((".tar", ".ffr", ".rec")) else dataset.info.container

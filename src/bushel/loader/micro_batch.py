@@ -252,7 +252,7 @@ class MicroBatch:
         return decoding
 
     def write_rows(self) -> None:
-        """Copy large arrays into their rows: those of the fields of which the first sample has one."""
+        """Copy large arrays into their rows, for the fields in which the first sample has one."""
         first = next((sample for sample in self.samples if isinstance(sample, dict)), None)
         if self.arrays is None or first is None:
             return

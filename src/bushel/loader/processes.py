@@ -90,7 +90,7 @@ def run_processes(
             del finished  # a reference here would keep the segment of the consumer's batch taken
             if os.getpid() != own:
                 raise RuntimeError(
-                    "this iteration began before a fork, and its worker processes serve the parent process: begin a "
+                    "this iteration started before a fork, and its worker processes serve the parent process: start a "
                     "new iteration in this one"
                 )
     finally:
@@ -214,12 +214,12 @@ def _send_batches(channel: Channel, parent: int) -> None:
     job: _Job = pickle.loads(message)
     pool, credit = SegmentPool(), threading.Semaphore(_CREDIT)
     threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
-    clock, report, told = Clock(), ErrorReport(job.max_errors), set[int]()
+    clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
     batches = run_threads(job.pipeline, plans, report, clock, Output(), workers=job.workers, window=job.window)
     for finished in batches:
-        bad = tuple(one for one in report.bad_samples() if one.sample not in told)
-        told.update(one.sample for one in bad)
+        bad = tuple(one for one in report.bad_samples() if one.sample not in reported)
+        reported.update(one.sample for one in bad)
         credit.acquire()
         packed, created = pool.write(finished.batch)
         counts = finished.samples, finished.stored_bytes

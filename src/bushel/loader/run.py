@@ -160,7 +160,7 @@ def run_threads(
             del finished
             readers.check_process()
     finally:
-        # the garbage collector may run this in one of the threads, which must wait for none of them
+        # the garbage collector may run this in one of the threads, which must not wait for itself or another
         wait = not (readers.has_current() or decoders.has_current())
         try:  # in this order: readers hand work to decoders
             readers.close(wait=wait)

@@ -95,7 +95,7 @@ class FileSource(ABC):
 
     @property
     def remote(self) -> bool:
-        """Whether the files are remote, as those of the first sample show."""
+        """Whether the files are remote. The files of the first sample decide."""
         with suppress(Exception):  # a damaged first sample raises when it is read
             return len(self) > 0 and not all(map(is_local, self._files(0)))
         return False

@@ -88,7 +88,9 @@ def open_source(
         return Samples(source, types=types)
     if isinstance(source, Iterable):
         return Stream(source, types=types)
-    raise TypeError(f"{type(source).__name__} is not a source: bushel.sources describes what is")
+    raise TypeError(
+        f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts or a source of your own"
+    )
 
 
 def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:

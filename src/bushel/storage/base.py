@@ -18,7 +18,7 @@ FROM_TAG = 1 << 62
 
 
 class StorePath:
-    """Base class of paths in object stores. It tells them from other paths without importing the stores' code."""
+    """Base class of paths in object stores, which can be recognized without importing the code of the stores."""
 
     __slots__ = ()
 

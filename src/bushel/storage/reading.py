@@ -29,7 +29,7 @@ def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
         The bytes of each extent in order, None for one of length -1.
 
     Raises:
-        ExtentError: An extent does not lie in its file, or does not match its CRC; `row` tells which.
+        ExtentError: An extent does not lie in its file, or does not match its CRC; `row` is its number.
     """
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))

@@ -162,7 +162,7 @@ class Dataset:
             raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
         position = self._find(key)
         if position is None:
-            raise KeyError(f"there is no sample {key!r} among these {len(self)}")
+            raise KeyError(f"no sample has the key {key!r}; the dataset has {len(self)} samples")
         return position
 
     def _find(self, key: str) -> int | None:

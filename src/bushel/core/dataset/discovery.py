@@ -162,8 +162,8 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
         raise FormatError(f"this folder holds {names} files", file=str(path), hint="name one with container=")
     if not found:
         raise FormatError(
-            f"this {'folder' if path.is_dir() else 'file'} belongs to none of the five containers (bag, tar, ffrecord, "
-            "gulp, recordio)",
+            f"this {'folder' if path.is_dir() else 'file'} does not belong to any of the five containers (bag, tar, "
+            "ffrecord, gulp, recordio)",
             file=str(path),
             hint="`bushel pack` makes a dataset of a folder of plain files",
         )

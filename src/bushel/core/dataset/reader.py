@@ -218,7 +218,7 @@ class Reader:
             try:
                 return self._tiled_crop(group.number, column, row, column.segments.of(row), box)
             except (CodecError, ExtentError, JpegError):
-                pass  # not tiled, or damaged: decoding the whole image tells what is wrong
+                pass  # not tiled, or damaged: decoding the whole image finds the error
         [sample] = self.read(positions, {name: None}, decode=True)
         if name not in sample:
             raise KeyError(f"sample {sample[KEY]!r} has no field {name!r}")

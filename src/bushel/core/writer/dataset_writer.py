@@ -39,7 +39,7 @@ _FREE_SPACE_OVERWRITE = "free some disk space, and run it again: the old dataset
 
 
 class DatasetWriter:
-    """The writer behind `bushel.Writer`, with what packing needs besides.
+    """The implementation of `bushel.Writer`, with the parameters that only packing needs.
 
     Args:
         path: See `bushel.Writer`, also for the other arguments.

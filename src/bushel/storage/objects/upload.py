@@ -211,6 +211,6 @@ def _interruptibly(work: Callable[[], None], stop: threading.Event) -> None:
 
 def _taken(target: ObjectPath) -> FileExistsError:
     return FileExistsError(
-        f"{target} exists already, and did not when this write began: if another writer is active, write to another "
+        f"{target} exists, and did not exist when this write started: if another writer is active, write to another "
         "path; else remove that object and continue with mode='resume'"
     )
