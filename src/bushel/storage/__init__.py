@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bushel.core.lazy_names import lazy_names
 from bushel.storage.base import AnyPath, ExtentError, Extents, File
-from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known
+from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known, path_of_stream
 from bushel.storage.reading import gather, prefetch, read_many
 from bushel.storage.whole import (
     copy_whole,
@@ -50,6 +50,7 @@ __all__ = [
     "open_file",
     "open_known",
     "parse_bytes",
+    "path_of_stream",
     "place_file",
     "read_all",
     "read_many",

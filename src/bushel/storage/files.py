@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import resource
 from collections.abc import Callable, Hashable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["FilePool", "as_path", "is_local", "is_object", "open_file", "open_known"]
+__all__ = ["FilePool", "as_path", "is_local", "is_object", "open_file", "open_known", "path_of_stream"]
 
 
 def as_path(path: object) -> AnyPath:
@@ -43,6 +44,18 @@ def as_path(path: object) -> AnyPath:
             return path  # type: ignore[return-value]
         raise TypeError(f"expected a path or an object with open(), not {type(path).__name__}")
     return Path(os.fsdecode(path))
+
+
+def path_of_stream(stream: object) -> str | None:
+    """Return the path of a file that `open(path, "rb")` opened; None for every other stream.
+
+    Streams that wrap a file, such as `gzip.open(path)`, have its name and descriptor too, but other bytes. None also if
+    the path names another file by now.
+    """
+    raw = stream.raw if type(stream) in (io.BufferedReader, io.BufferedRandom) else stream  # type: ignore[attr-defined]
+    if type(raw) is not io.FileIO or not isinstance(raw.name, str) or not os.path.isfile(raw.name):
+        return None
+    return raw.name if os.path.samestat(os.fstat(raw.fileno()), os.stat(raw.name)) else None
 
 
 def _from_url(url: str) -> AnyPath:

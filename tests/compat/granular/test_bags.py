@@ -1,3 +1,4 @@
+import gzip
 import inspect
 import io
 import json
@@ -108,6 +109,19 @@ def test_bags_in_open_files(tmp_path: Path) -> None:
         writer.append(b"more")
     with pytest.raises(AssertionError):
         bags.BagWriter(tmp_path / "x.bag")
+
+
+def test_a_bag_in_a_stream_that_wraps_a_file(tmp_path: Path) -> None:
+    with bags.BagWriter(tmp_path / "x.bag") as writer:
+        writer.append(b"hello")
+    content = (tmp_path / "x.bag").read_bytes()
+    (tmp_path / "x.bag.gz").write_bytes(gzip.compress(content))
+    with gzip.open(tmp_path / "x.bag.gz", "rb") as packed:
+        assert list(bags.BagReader(packed)) == [b"hello"]
+    with open(tmp_path / "x.bag", "rb") as file:
+        (tmp_path / "x.bag").unlink()
+        (tmp_path / "x.bag").write_bytes(b"another file")
+        assert list(bags.BagReader(file)) == [b"hello"]
 
 
 def test_a_dataset_without_datapoints_can_be_opened(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """The stages and loaders of WebDataset.jl, beyond what its page shows."""
 
+import bz2
+import gzip
+import lzma
 import random
 import threading
 from pathlib import Path
@@ -60,6 +63,36 @@ def test_tariterator_gives_every_file(tmp_path: Path) -> None:
         assert list(jl.tariterator(stream)) == files
     with open(path, "rb") as stream:
         assert [sample["__key__"] for sample in jl.sampleiterator(stream)] == ["a", "n" * 200]
+
+
+@pytest.mark.parametrize("module", [gzip, bz2, lzma])
+def test_an_open_stream_is_read_and_not_the_file_it_wraps(tmp_path: Path, module: Any) -> None:
+    path = tmp_path / "a.tar.packed"
+    path.write_bytes(module.compress(archive(numbered(0, 2))))
+    with module.open(path, "rb") as stream:
+        assert [sample["__key__"] for sample in jl.sampleiterator(stream)] == ["s000", "s001"]
+    with module.open(path, "rb") as stream:
+        assert len(list(jl.tariterator(stream))) == len(numbered(0, 2))
+    with open(path, "rb") as stream:
+        assert [sample["__key__"] for sample in jl.sampleiterator(stream)] == ["s000", "s001"]
+
+
+def test_a_file_is_read_from_its_position(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(b"preface" + archive(numbered(0, 2)))
+    for buffering in (0, -1):
+        with open(path, "rb", buffering) as stream:
+            stream.seek(len(b"preface"))
+            assert [sample["__key__"] for sample in jl.sampleiterator(stream)] == ["s000", "s001"]
+
+
+def test_a_file_that_was_replaced_is_read_as_it_was_opened(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(archive(numbered(0, 2)))
+    with open(path, "rb") as stream:
+        path.unlink()
+        path.write_bytes(archive(numbered(7, 9)))
+        assert [sample["__key__"] for sample in jl.sampleiterator(stream)] == ["s000", "s001"]
 
 
 def test_two_files_for_one_field_are_an_error(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
@@ -20,6 +19,7 @@ from bushel.compat.granular import bag, reader, writer
 from bushel.compat.granular.base import Closing, WrongUseError
 from bushel.compat.granular.formats import Codecs
 from bushel.containers.bag import encode_table
+from bushel.storage import path_of_stream
 
 __all__ = [
     "BagReader",
@@ -145,16 +145,13 @@ class BagWriter(Closing):
 
 
 class BagReader(bag.BagReader):
-    """Reads one bag file: a path, or an open binary file, which is read into memory unless it has a name."""
+    """Reads one bag file: a path, or an open stream, which is read into memory unless it is a local file."""
 
     def __init__(self, fp: Any, cache_index: bool = True) -> None:
         if isinstance(fp, io.IOBase):
-            name = getattr(fp, "name", None)
-            if isinstance(name, str) and Path(name).is_file():
-                fp = name
-            else:
-                fp.seek(0)
-                fp = cast("IO[bytes]", fp).read()
+            path = path_of_stream(fp)
+            fp.seek(0)
+            fp = cast("IO[bytes]", fp).read() if path is None else path
         super().__init__(fp, cache_index)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from bushel.containers.tar.scan import damage, regular, scan
 from bushel.core.index.table import I64
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, prefetch, read_many
-from bushel.storage import ExtentError, is_compressed
+from bushel.storage import ExtentError, is_compressed, path_of_stream
 from bushel.storage.forward import decompressed
 
 __all__ = ["Keep", "file_contents", "member_contents", "stream_contents"]
@@ -43,19 +42,13 @@ def member_contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, b
     Raises:
         FormatError: The archive is damaged, truncated, or has no end mark. The members before that were whole.
     """
-    path = getattr(stream, "name", None)
-    if isinstance(path, str) and _is_file(stream, path) and stream.tell() == 0:
+    path = path_of_stream(stream)
+    if path is not None and stream.tell() == 0:
         compressed = is_compressed(stream.read(_HEAD_BYTES))
         stream.seek(0)
         if not compressed:
             return file_contents(MappedFile(path), keep)
     return stream_contents(ForwardReader(decompressed(stream, name), name), keep)
-
-
-def _is_file(stream: Any, path: str) -> bool:
-    if not hasattr(stream, "fileno") or not os.path.isfile(path):
-        return False
-    return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
 
 
 def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
