@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from tests.compat.gulpio2.frames import Numbers
 
+from bushel.compat.errors import WrongUseError
 from bushel.compat.gulpio2 import ChunkWriter, GulpDirectory, GulpIngestor
-from bushel.compat.gulpio2.errors import ArgumentError, GulpWarning
+from bushel.compat.gulpio2.errors import GulpWarning
 from bushel.compat.gulpio2.fileio import calculate_chunk_slices
 
 
@@ -68,7 +69,7 @@ def test_slices() -> None:
     assert calculate_chunk_slices(3, 7) == [slice(0, 3), slice(3, 6), slice(6, 7)]
     assert calculate_chunk_slices(10, 7) == [slice(0, 7)]
     for wrong in ((0, 7), (3, 0), (-1, 2)):
-        with pytest.raises(ArgumentError) as caught:
+        with pytest.raises(WrongUseError) as caught:
             calculate_chunk_slices(*wrong)
         assert isinstance(caught.value, AssertionError)
 

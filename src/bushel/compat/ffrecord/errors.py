@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bushel.compat.errors import NoFolderError as NoFolderError
 from bushel.errors import CorruptError, FormatError
 
 
@@ -27,10 +28,6 @@ class MissingPathError(FileNotFoundError, AssertionError):
 
 class NoFileError(IsADirectoryError, AssertionError):
     """A path in a packed folder is a folder."""
-
-
-class NoFolderError(NotADirectoryError, AssertionError):
-    """A path in a packed folder is a file."""
 
 
 @contextmanager

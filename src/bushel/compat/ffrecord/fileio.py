@@ -17,6 +17,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel import Dataset, Writer
+from bushel.compat.errors import WrongUseError
 from bushel.compat.ffrecord.errors import RecordIndexError, as_runtime_errors
 from bushel.containers import Shard
 from bushel.containers.ffrecord import index_all_records
@@ -32,7 +33,7 @@ def new_file(fname: PathLike) -> Path:
         raise TypeError(f"fname must be text or a path, not {type(fname).__name__}")
     path = Path(fname)
     if path.suffix != ".ffr":
-        raise ValueError(f"the name of an FFRecord file ends in .ffr; this one does not: {path}")
+        raise WrongUseError(f"the name of an FFRecord file ends in .ffr; this one does not: {path}")
     path.unlink(missing_ok=True)
     if (path.parent / ".bushel" / "staging" / path.name).is_dir():
         Staging(path.parent, path.name).discard()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from bushel.compat.errors import WrongTypeError as WrongTypeError
+from bushel.compat.errors import WrongUseError as WrongUseError
 from bushel.errors import StateError, noted_in
 
 
@@ -14,14 +16,6 @@ class OutOfRangeError(IndexError, ValueError, AssertionError):
 
 class UnknownKeyError(KeyError, AssertionError):
     """The dataset does not have this key."""
-
-
-class WrongUseError(ValueError, AssertionError):
-    """An argument has an invalid value."""
-
-
-class WrongTypeError(TypeError, AssertionError):
-    """A value has the wrong type."""
 
 
 class ExistsError(FileExistsError, AssertionError):

@@ -5,10 +5,6 @@ from __future__ import annotations
 from bushel.errors import BushelError, CorruptError, FormatError
 
 
-class ArgumentError(ValueError, AssertionError):
-    """A number is out of range, such as no workers."""
-
-
 class MetaFileError(FormatError, ValueError):
     """A `.gmeta` file is not the table of a gulp chunk."""
 
@@ -19,6 +15,14 @@ class ListFileError(FormatError, ValueError, KeyError):
 
 class ListNameError(ValueError, RuntimeError):
     """The list of a dataset has a suffix that its adapter does not read."""
+
+
+class MissingItemError(KeyError, TypeError):
+    """A chunk does not have this item."""
+
+
+class FrameChoiceError(TypeError, AttributeError):
+    """Frames are chosen neither by a slice nor by a list."""
 
 
 class UnpairedChunkError(FormatError, AssertionError):

@@ -20,10 +20,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bushel.compat.errors import WrongUseError
 from bushel.compat.gulpio2.errors import (
-    ArgumentError,
+    FrameChoiceError,
     GulpWarning,
     MetaFileError,
+    MissingItemError,
     UnpairedChunkError,
     UnreadableFrameError,
 )
@@ -157,7 +159,7 @@ class GulpChunk:
         """
         id_ = str(id_)
         if id_ not in self.meta_dict:
-            raise KeyError(f"there is no item {id_!r} in {self.meta_file_path}")
+            raise MissingItemError(f"there is no item {id_!r} in {self.meta_file_path}")
         infos, meta = self._entry(id_)
         chosen = _choose(infos, slice_)
         stored = self._stored(id_, chosen)
@@ -316,7 +318,7 @@ def _choose(infos: Sequence[Any], slice_: Any) -> Sequence[Any]:
         return infos[slice_]
     if isinstance(slice_, list | np.ndarray):
         return [infos[number] for number in slice_]
-    raise TypeError(f"choose frames by a slice or a list of numbers, not by a {type(slice_).__name__}")
+    raise FrameChoiceError(f"choose frames by a slice or a list of numbers, not by a {type(slice_).__name__}")
 
 
 def _to_jpeg(frame: Any) -> bytes:
@@ -430,9 +432,9 @@ class ChunkWriter:
 def calculate_chunk_slices(items_per_chunk: int, num_items: int) -> list[slice]:
     """Return the slices of an adapter's items that make the chunks; the last may be shorter."""
     if items_per_chunk <= 0:
-        raise ArgumentError(f"items_per_chunk must be at least 1, not {items_per_chunk}")
+        raise WrongUseError(f"items_per_chunk must be at least 1, not {items_per_chunk}")
     if num_items <= 0:
-        raise ArgumentError("the adapter has no items: nothing was found to gulp")
+        raise WrongUseError("the adapter has no items: nothing was found to gulp")
     return [slice(i, min(i + items_per_chunk, num_items)) for i in range(0, num_items, items_per_chunk)]
 
 
@@ -447,7 +449,7 @@ class GulpIngestor:
         num_workers: int | str,
     ) -> None:
         if int(num_workers) <= 0:
-            raise ArgumentError(f"num_workers must be at least one worker, not {num_workers}")
+            raise WrongUseError(f"num_workers must be at least one worker, not {num_workers}")
         self.adapter = adapter
         self.output_folder = output_folder
         self.videos_per_chunk = int(videos_per_chunk)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bushel.errors import BushelError, CodecError, FormatError, SpecError
+from bushel.errors import BushelError, CodecError, FormatError, SpecError, UnsupportedError
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -19,6 +19,10 @@ class MXNetError(BushelError, RuntimeError):
 
 class DamagedError(FormatError, MXNetError, ValueError):
     """A file or a record violates its format."""
+
+
+class UnsupportedOptionError(UnsupportedError, MXNetError):
+    """An option changes the result in a way that Bushel does not offer."""
 
 
 class RecordTooLargeError(SpecError, MXNetError):

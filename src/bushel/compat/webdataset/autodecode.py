@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bushel.codecs import get_codec
+from bushel.compat.errors import WrongTypeError
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.images import IMAGE_EXTENSIONS, ImageHandler, imagehandler, imagespecs
 from bushel.compat.webdataset.permission import NotAllowedError, check_pickle
@@ -181,12 +182,12 @@ class Decoder:
         partial: bool = False,
     ) -> None:
         if not isinstance(handlers, list):
-            raise TypeError(f"handlers = {handlers} must be a list")
+            raise WrongTypeError(f"handlers = {handlers} must be a list")
         self.only = None if only is None else set(only.split() if isinstance(only, str) else only)
         self.handlers = [*([gzfilter] if pre is None else pre), *handlers, *([basichandlers] if post is None else post)]
         for handler in self.handlers:
             if not callable(handler):
-                raise TypeError(f"{handler!r} is not a function of extension and data")
+                raise WrongTypeError(f"{handler!r} is not a function of extension and data")
         self.partial = partial
 
     @property
@@ -242,7 +243,7 @@ class Decoder:
             TypeError: The sample is not a dict.
         """
         if not isinstance(sample, dict):
-            raise TypeError(f"a Decoder takes dicts, not a {type(sample).__name__}: decode before to_tuple")
+            raise WrongTypeError(f"a Decoder takes dicts, not a {type(sample).__name__}: decode before to_tuple")
         return self.decode(sample)
 
 

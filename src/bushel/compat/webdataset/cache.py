@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import urlparse
 
+from bushel.compat.errors import WrongUseError
+from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.stages import handled
 from bushel.compat.webdataset.tariterators import local_path_of
-from bushel.errors import FormatError
 from bushel.storage import is_compressed
 
 __all__ = [
@@ -184,7 +185,7 @@ class FileCache:
             return path
         name = self.url_to_name(url)
         if not name or os.path.isabs(name) or ".." in name.split("/"):
-            raise ValueError(f"{name!r} cannot be the file name of a copy of {url}: pass another url_to_name=")
+            raise WrongUseError(f"{name!r} cannot be the file name of a copy of {url}: pass another url_to_name=")
         dest = os.path.join(self.cache_dir, name)
         if not os.path.exists(dest):
             os.makedirs(os.path.dirname(dest), exist_ok=True)
@@ -197,7 +198,7 @@ class FileCache:
                 with open(dest, "rb") as stream:
                     head = stream.read(200)
                 os.remove(dest)
-                raise FormatError(f"the download is not a tar archive, but contains {head!r}", file=url)
+                raise MalformedError(f"the download is not a tar archive, but contains {head!r}", file=url)
         return dest
 
     def __call__(self, urls: Iterable[str | dict[str, Any]]) -> Iterator[dict[str, Any]]:

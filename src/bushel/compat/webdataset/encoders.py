@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bushel.codecs import get_codec
+from bushel.compat.errors import WrongUseError
 
 __all__ = [
     "bytestr",
@@ -39,7 +40,7 @@ def imageencoder(image: Any, format: str = "PNG") -> bytes:
     if isinstance(image, np.ndarray):
         image = Image.fromarray(_as_uint8(image))
     elif not isinstance(image, Image.Image):
-        raise ValueError(f"an image is an array or a Pillow image, not a {type(image).__name__}")  # noqa: TRY004
+        raise WrongUseError(f"an image is an array or a Pillow image, not a {type(image).__name__}")
     name = {"JPG": "JPEG", "IMG": "PPM", "IMAGE": "PPM"}.get(format.upper(), format)
     result = io.BytesIO()
     image.save(result, format=name, **({"quality": 100} if name in ("JPEG", "tiff") else {}))
@@ -54,7 +55,7 @@ def _as_uint8(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if image.ndim == 3 and image.shape[2] == 1:
         image = image[:, :, 0]
     if image.ndim != 2 and (image.ndim != 3 or image.shape[2] != 3):
-        raise ValueError(f"an image has shape HxW, HxWx1 or HxWx3, not {image.shape}")
+        raise WrongUseError(f"an image has shape HxW, HxWx1 or HxWx3, not {image.shape}")
     return image
 
 
@@ -82,7 +83,7 @@ def numpy_dumps(data: np.ndarray[Any, Any]) -> bytes:
 def numpy_npz_dumps(data: dict[str, np.ndarray[Any, Any]]) -> bytes:
     """Encode a dict of arrays as a compressed `.npz`."""
     if not isinstance(data, dict) or not all(isinstance(value, np.ndarray) for value in data.values()):
-        raise ValueError("an npz field takes a dict of arrays")
+        raise WrongUseError("an npz field takes a dict of arrays")
     stream = io.BytesIO()
     np.savez_compressed(stream, allow_pickle=False, **data)
     return stream.getvalue()

@@ -11,6 +11,7 @@ from fnmatch import fnmatch
 from io import BytesIO
 from typing import IO, Any, Literal
 
+from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.webdataset import flow, stages
 from bushel.compat.webdataset.autodecode import _decode, decode
 from bushel.compat.webdataset.flow import *  # noqa: F403
@@ -68,7 +69,7 @@ def getfirst(
     """Return the value of the first of several keys (a list, or text like `jpg;png`) that a sample has."""
     if isinstance(keys, str):
         if " " in keys:
-            raise ValueError(f"{keys!r}: alternatives are separated by ';'")
+            raise WrongUseError(f"{keys!r}: alternatives are separated by ';'")
         keys = keys.split(";")
     keys = list(keys)
     for key in keys:
@@ -89,7 +90,7 @@ def transform_with(sample: Sequence[Any], transformers: Sequence[Transform | Non
     if not transformers:
         return sample
     if len(transformers) > len(sample):
-        raise ValueError(f"{len(transformers)} functions for {len(sample)} values")
+        raise WrongUseError(f"{len(transformers)} functions for {len(sample)} values")
     result = list(sample)
     for i, f in enumerate(transformers):
         if f is not None:
@@ -185,10 +186,10 @@ def _associate(
 def _map_dict(data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Transform) -> Iterator[Sample]:
     """Apply functions to fields: `field=function`."""
     if not kw:
-        raise ValueError("map_dict takes at least one field=function")
+        raise WrongUseError("map_dict takes at least one field=function")
     for key, f in kw.items():
         if not callable(f):
-            raise TypeError(f"map_dict({key}=…) takes a function, not {f!r}")
+            raise WrongTypeError(f"map_dict({key}=…) takes a function, not {f!r}")
 
     def mapped(sample: Sample) -> Sample:
         for key, f in kw.items():
@@ -201,7 +202,7 @@ def _map_dict(data: Iterable[Sample], handler: Handler = reraise_exception, **kw
 def _only(data: Iterable[Any], kind: Any, problem: str) -> Iterator[Any]:
     for sample in data:
         if not isinstance(sample, kind):
-            raise TypeError(problem.format(type(sample).__name__))
+            raise WrongTypeError(problem.format(type(sample).__name__))
         yield sample
 
 
@@ -233,7 +234,7 @@ def _map_tuple(
     functions = [identity if f is None else f for f in args]
     for f in functions:
         if not callable(f):
-            raise TypeError(f"map_tuple takes functions, not {f!r}")
+            raise WrongTypeError(f"map_tuple takes functions, not {f!r}")
 
     def mapped(sample: Sequence[Any]) -> tuple[Any, ...]:
         values = list(sample)

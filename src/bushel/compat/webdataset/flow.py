@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.webdataset.pytorch import is_tensor
 from bushel.compat.webdataset.stages import pipelinefilter
 from bushel.compat.webdataset.utils import PipelineStage
@@ -64,7 +65,7 @@ def _shuffle(
 ) -> Iterator[Any]:
     """Shuffle samples in a buffer, which reads two samples for each that leaves until it is full."""
     if seed is not None and rng is not None:
-        raise ValueError("shuffle takes rng= or seed=, not both")
+        raise WrongUseError("shuffle takes rng= or seed=, not both")
     if rng is None:
         rng = random.Random(int((os.getpid() + time.time()) * 1e9) if seed is None else seed)
     return shuffle_buffer(data, bufsize, rng.randrange, initial=initial)
@@ -90,7 +91,7 @@ def _select(data: Iterable[Any], predicate: Callable[[Any], Any]) -> Iterator[An
 def _rsample(data: Iterable[Any], p: float = 0.5) -> Iterator[Any]:
     """Keep each sample with probability `p`, by Python's global generator."""
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"rsample(p={p}): a probability is between 0 and 1")
+        raise WrongUseError(f"rsample(p={p}): a probability is between 0 and 1")
     return (sample for sample in data if random.uniform(0.0, 1.0) < p)
 
 
@@ -110,7 +111,7 @@ def combine_values(b: Sequence[Any], combine_tensors: bool = True, combine_scala
         return b
     shapes = {tuple(value.shape) for value in b}
     if len(shapes) != 1:
-        raise ValueError(f"all shapes must be equal in collation, got {shapes}")
+        raise WrongUseError(f"all shapes must be equal in collation, got {shapes}")
     if isinstance(first, np.ndarray):
         return np.array(list(b)) if first.ndim == 0 else np.stack(b)
     import torch
@@ -134,7 +135,7 @@ def default_collation_fn(samples: Sequence[Any], combine_tensors: bool = True, c
     keys = rows[0].keys()
     other = next((row.keys() for row in rows[1:] if row.keys() != keys), None)
     if other is not None:
-        raise ValueError(f"keys don't match in different samples: {list(keys)} and {list(other)}")
+        raise WrongUseError(f"keys don't match in different samples: {list(keys)} and {list(other)}")
     result = {key: combine_values([row[key] for row in rows], combine_tensors, combine_scalars) for key in keys}
     return dict2tuple(result) if isinstance(samples[0], list | tuple) else result
 
@@ -151,7 +152,7 @@ def _unlisted(data: Iterable[list[Any]]) -> Iterator[Any]:
     """Yield the samples of lists."""
     for batch in data:
         if not isinstance(batch, list):
-            raise TypeError(f"unlisted takes lists, not a {type(batch).__name__}: batches are for unbatched()")
+            raise WrongTypeError(f"unlisted takes lists, not a {type(batch).__name__}: batches are for unbatched()")
         yield from batch
 
 
@@ -163,7 +164,7 @@ def _unbatched(data: Iterable[Any]) -> Iterator[Any]:
         values = list(batch.values()) if isinstance(batch, dict) else list(batch)
         lengths = {len(value) for value in values}
         if len(lengths) > 1:
-            raise ValueError(f"the fields of a batch have {sorted(lengths)} values")
+            raise WrongUseError(f"the fields of a batch have {sorted(lengths)} values")
         for i in range(lengths.pop() if lengths else 0):
             row = [value[i] for value in values]
             yield dict(zip(batch, row, strict=True)) if isinstance(batch, dict) else tuple(row)

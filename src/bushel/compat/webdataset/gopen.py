@@ -14,8 +14,9 @@ from typing import IO, Any, cast
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+from bushel.compat.errors import WrongUseError
+from bushel.compat.webdataset.errors import MissingPackageError
 from bushel.compat.webdataset.permission import NotAllowedError, check_commands, secure
-from bushel.errors import UnsupportedError
 from bushel.storage import end_process
 
 __all__ = ["Pipe", "gopen", "gopen_schemes", "reader", "rewrite_url"]
@@ -47,7 +48,7 @@ class Pipe:
         fed: bytes = b"",
     ) -> None:
         if mode not in ("rb", "wb"):
-            raise ValueError(f"{mode}: unknown mode (rb and wb are known)")
+            raise WrongUseError(f"{mode}: unknown mode (rb and wb are known)")
         self.command, self.mode = command, mode
         self.ignore_status, self.ignore_errors = frozenset(ignore_status), ignore_errors
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
@@ -158,7 +159,7 @@ def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
     try:
         hub: Any = import_module("huggingface_hub")
     except ModuleNotFoundError as error:
-        raise UnsupportedError(f"{url}: hf needs a package: pip install huggingface_hub") from error
+        raise MissingPackageError(f"{url}: hf needs a package: pip install huggingface_hub") from error
     found = hub.HfFileSystem().resolve_path(url)
     address = hub.hf_hub_url(
         repo_id=found.repo_id, filename=found.path_in_repo, repo_type=found.repo_type, revision=found.revision
@@ -227,7 +228,7 @@ def gopen(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bo
     `BUSHEL_ALLOW_COMMANDS=1`).
     """
     if mode not in ("rb", "wb"):
-        raise ValueError(f"{mode}: unknown mode (rb and wb are known)")
+        raise WrongUseError(f"{mode}: unknown mode (rb and wb are known)")
     if _verbose():
         print("GOPEN", url, kw, file=sys.stderr)
     if url == "-":

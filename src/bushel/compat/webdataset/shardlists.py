@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bushel.compat.errors import NoFolderError, WrongTypeError, WrongUseError
+from bushel.compat.webdataset.errors import NoShardsError, UnsetVariableError
 from bushel.compat.webdataset.pytorch import IterableDataset
 from bushel.compat.webdataset.stages import pipelinefilter
 from bushel.compat.webdataset.utils import is_iterable, make_seed, pytorch_worker_info, pytorch_worker_seed
@@ -48,7 +50,7 @@ def envsubst(s: str) -> str:
     def value(match: re.Match[str]) -> str:
         name = f"WDS_{match[1]}"
         if name not in os.environ:
-            raise KeyError(f"environment variable {name} is not set; {s!r} needs it")
+            raise UnsetVariableError(f"environment variable {name} is not set; {s!r} needs it")
         return os.environ[name]
 
     return re.sub(r"\$\{(\w+)\}", value, s)
@@ -100,10 +102,10 @@ def expand_source(source: str | Iterable[str], max_urls: int = int(1e9)) -> list
 
 def _check_urls(urls: list[str]) -> list[str]:
     if not urls:
-        raise ValueError("there are no shards: the list of URLs is empty")
+        raise NoShardsError("there are no shards: the list of URLs is empty")
     wrong = next((url for url in urls if not isinstance(url, str)), None)
     if wrong is not None:
-        raise TypeError(f"the URL of a shard must be a str, not {wrong!r}")
+        raise WrongTypeError(f"the URL of a shard must be a str, not {wrong!r}")
     return urls
 
 
@@ -209,9 +211,9 @@ class DirectoryShardList(IterableDataset):
     ) -> None:
         mode = "resample" if mode in (None, "resampled") else mode
         if not path.endswith("/") or mode not in ("resample", "keep", "unlink") or select not in ("random", "oldest"):
-            raise ValueError(f"DirectoryShardList({path!r}, mode={mode!r}, select={select!r}): see its documentation")
+            raise WrongUseError(f"invalid DirectoryShardList({path!r}, mode={mode!r}, select={select!r})")
         if not os.path.isdir(path):
-            raise NotADirectoryError(f"there is no folder {path}")
+            raise NoFolderError(f"there is no folder {path}")
         self.path, self.pattern, self.poll, self.timeout = path, pattern, poll, timeout
         self.mode, self.select = mode, select
 
@@ -276,7 +278,7 @@ class MultiShardSample(IterableDataset):
         if isinstance(fname, str):
             spec = import_module("yaml").safe_load(Path(fname).read_text(encoding="utf-8"))
         if not isinstance(spec, Mapping) or not {"datasets"} <= spec.keys() <= {"prefix", "datasets", "buckets"}:
-            raise ValueError(f"{fname}: a specification has `datasets`, and optionally `prefix` and `buckets`")
+            raise WrongUseError(f"{fname}: a specification has `datasets`, and optionally `prefix` and `buckets`")
         self.rng = random.Random()
         self.sources = [_source(each, spec) for each in spec["datasets"]]
 
@@ -310,11 +312,11 @@ def _expand(text: str) -> str:
 
 def _source(entry: Mapping[str, Any], spec: Mapping[str, Any]) -> MSSource:
     if not {"shards"} <= entry.keys() <= {"buckets", "name", "shards", "resample", "choose"}:
-        raise ValueError(f"{dict(entry)}: a dataset has shards, and optionally name, buckets, resample or choose")
+        raise WrongUseError(f"{dict(entry)}: a dataset has shards, and optionally name, buckets, resample or choose")
     buckets = entry.get("buckets", spec.get("buckets", [])) or [""]
     buckets = [buckets] if isinstance(buckets, str) else buckets
     if len(buckets) != 1:
-        raise ValueError(f"{buckets}: a dataset has exactly one bucket")
+        raise WrongUseError(f"{buckets}: a dataset has exactly one bucket")
     bucket = _expand(buckets[0])
     shards = [entry["shards"]] if isinstance(entry["shards"], str) else entry["shards"]
     prefix = _expand(spec.get("prefix", ""))

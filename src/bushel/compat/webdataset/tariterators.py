@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+from bushel.compat.webdataset.errors import as_read_errors
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.stages import handled, pipelinefilter
@@ -82,9 +83,14 @@ def member_contents(stream: Any) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of the files of an open archive, including metadata (`__like_this__/…`).
 
     Raises:
-        FormatError: The archive is damaged or truncated.
+        DamagedArchiveError: The archive is damaged or truncated: a `FormatError` and a `tarfile.ReadError`.
     """
-    return tar.member_contents(stream, str(getattr(stream, "name", "<stream>")), str)
+    return _contents(stream, str(getattr(stream, "name", "<stream>")), str)
+
+
+def _contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    with as_read_errors():
+        yield from tar.member_contents(stream, name, keep)
 
 
 def tar_file_iterator(
@@ -97,7 +103,7 @@ def tar_file_iterator(
     """Yield the files of an open archive as `{"fname", "data"}`. `skip_meta` is ignored: metadata are skipped."""
     name = str(getattr(fileobj, "name", "<stream>"))
     try:
-        for fname, data in tar.member_contents(fileobj, name, _kept(select_files, rename_files, handler)):
+        for fname, data in _contents(fileobj, name, _kept(select_files, rename_files, handler)):
             yield {"fname": fname, "data": data}
     except _Stopped:
         return
@@ -120,7 +126,7 @@ def tar_file_expander(
         keep = _kept(select_files, rename_files, handler)
         try:
             with source["stream"] as stream:
-                for fname, content in tar.member_contents(stream, source["url"], keep):
+                for fname, content in _contents(stream, source["url"], keep):
                     yield {"fname": fname, "data": content, **extra}
         except _Stopped:
             return
@@ -199,7 +205,7 @@ def tarfile_samples(
         try:
             keep = _kept(select_files, rename_files, handler)
             with open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands) as stream:
-                yield from _grouped(tar.member_contents(stream, url, keep), url, path, handler)
+                yield from _grouped(_contents(stream, url, keep), url, path, handler)
         except _Stopped:
             return
         except Exception as error:  # the handler decides; the samples before the damage have been delivered

@@ -9,6 +9,7 @@ from typing import Any
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
+from bushel.compat.errors import WrongUseError
 from bushel.compat.ffrecord.torch.dataset import Dataset
 
 
@@ -70,7 +71,7 @@ class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # 
             raise RuntimeError("this loader cannot skip batches: it needs skippable=True and a map-style dataset")
         batches = len(super()._index_sampler)
         if not 0 <= step < max(batches, 1):
-            raise ValueError(f"step {step} of {batches} batches: use 0 to {max(batches, 1) - 1}")
+            raise WrongUseError(f"step {step} of {batches} batches: use 0 to {max(batches, 1) - 1}")
         self._step = step
 
     @property

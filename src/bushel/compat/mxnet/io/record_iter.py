@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import bushel
-from bushel.compat.mxnet.base import Array, DataBatch, DataIter, NDArray
-from bushel.errors import FormatError, UnsupportedError
+from bushel.compat.mxnet.base import Array, DamagedError, DataBatch, DataIter, NDArray, UnsupportedOptionError
 from bushel.loader import Loader
 from bushel.sources import parse_line
 from bushel.spec import KEY
@@ -74,7 +73,7 @@ class ImageRecordIter(DataIter):
 
     One `for`, or `next` until StopIteration, is an epoch; `reset` starts the next one. The last batch is filled with
     samples from the start of the epoch, whose number is in `pad`. `path_imgidx` and `seed_aug` are not needed, and
-    `round_batch` is always on. Other options that change the result raise an `UnsupportedError`.
+    `round_batch` is always on. Other options that change the result raise an `UnsupportedOptionError`.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class ImageRecordIter(DataIter):
         super().__init__(batch_size)
         if undone := [name for name in others if name not in _NO_EFFECT]:
             option = f"{undone[0]}={others[undone[0]]!r}"
-            raise UnsupportedError(f"{option}: use ImageIter for this augmentation")
+            raise UnsupportedOptionError(f"{option}: use ImageIter for this augmentation")
         channels, height, width = data_shape
         if channels not in (1, 3):
             raise ValueError(f"data_shape must be (3, height, width) or (1, height, width), not {data_shape}")
@@ -177,7 +176,7 @@ class ImageRecordIter(DataIter):
         pad = max(self._given - self._samples, 0)
         image = batch["image"]
         if not isinstance(image, np.ndarray):
-            raise FormatError("the images of a batch have different shapes")
+            raise DamagedError("the images of a batch have different shapes")
         ids = np.asarray(batch["id"] if "id" in batch else list(map(int, batch[KEY])))
         labels = self._label(batch["label"], ids)
         return DataBatch([image.view(NDArray)], [labels.view(NDArray)], pad=pad, index=ids)
@@ -195,7 +194,7 @@ class ImageRecordIter(DataIter):
 def _images(path: Any) -> bushel.Dataset:
     dataset = bushel.open(path, container="recordio", index="memory")
     if not {"image", "label"} <= set(dataset.spec):
-        raise FormatError("the file holds no image records", file=str(path))
+        raise DamagedError("the file holds no image records", file=str(path))
     return dataset.fields([name for name in ("image", "label", "id") if name in dataset.spec])
 
 

@@ -21,9 +21,9 @@ import numpy as np
 from bushel import Dataset
 from bushel.compat.webdataset.autodecode import decoders, torch_loads
 from bushel.compat.webdataset.cache import download
+from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.index import load, open_shard, resolve, urldir
-from bushel.errors import FormatError
 
 __all__ = ["ShardListDataset", "default_decoder"]
 
@@ -117,7 +117,7 @@ class ShardListDataset:
         allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
     Raises:
-        FormatError: The index is malformed.
+        MalformedError: The index is malformed.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class ShardListDataset:
         if len(dataset) != desc["nsamples"]:
             message = f"this shard has {len(dataset)} samples; the index lists {desc['nsamples']}"
             dataset.close()
-            raise FormatError(message, file=path, hint="make a new index with `bushel widsindex create`")
+            raise MalformedError(message, file=path, hint="make a new index with `bushel widsindex create`")
         self._open[url] = dataset
         if len(self._open) > self._most_open:
             self._open.popitem(last=False)[1].close()

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlparse, urlunparse
 
 import bushel
+from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.gopen import gopen
-from bushel.errors import FormatError
 
 __all__ = ["describe_shard", "index_of", "load", "open_shard", "resolve", "urldir", "urlmerge"]
 
@@ -22,14 +22,14 @@ def open_shard(path: str) -> bushel.Dataset:
     """Open an archive, whose index stays in memory.
 
     Raises:
-        FormatError: The archive is damaged or compressed.
+        MalformedError: The archive is damaged or compressed.
     """
     if not os.path.exists(path):
         raise FileNotFoundError(f"shard {path} does not exist")
     try:
         return bushel.open([path], container="tar", index="memory")
     except bushel.UnsupportedError as error:
-        raise FormatError("a compressed archive has no random access: unpack it first", file=path) from error
+        raise MalformedError("a compressed archive has no random access: unpack it first", file=path) from error
 
 
 def urldir(url: str) -> str:
@@ -50,7 +50,7 @@ def load(source: Any, *, allow_commands: bool | None = None) -> dict[str, Any]:
     """Read an index from a URL or a file object.
 
     Raises:
-        FormatError: The content is not a JSON object, or its list of shards is malformed.
+        MalformedError: The content is not a JSON object, or its list of shards is malformed.
     """
     name = source if isinstance(source, str) else str(getattr(source, "name", "<stream>"))
     if isinstance(source, str):
@@ -61,9 +61,9 @@ def load(source: Any, *, allow_commands: bool | None = None) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"not an index of wids: {error}", file=name) from error
+        raise MalformedError(f"not an index of wids: {error}", file=name) from error
     if not isinstance(found, dict):
-        raise FormatError("not an index of wids: expected a JSON object", file=name)
+        raise MalformedError("not an index of wids: expected a JSON object", file=name)
     _shards(found.get("shardlist", []), None, {}, name)
     return found
 
@@ -74,11 +74,11 @@ def resolve(
     """Return an index with all its shards: URLs are made absolute, and indexes that it names are read.
 
     Raises:
-        FormatError: The version is unknown, or there are no shards.
+        MalformedError: The version is unknown, or there are no shards.
     """
     spec = {**found, **options}
     if spec.get("wids_version") != 1:
-        raise FormatError(f"unknown version {spec.get('wids_version')!r} of an index of wids; expected 1")
+        raise MalformedError(f"unknown version {spec.get('wids_version')!r} of an index of wids; expected 1")
     own = {"weight": spec.get("weight"), "name": spec.get("name")}
     shards = _shards(spec.get("shardlist", []), base, own)
     for component in spec.get("datasets", []):
@@ -87,12 +87,12 @@ def resolve(
             url = component["source_url"] if base is None else urlmerge(base, component["source_url"])
             part = load(url, allow_commands=allow_commands)
             if "source_url" in part:
-                raise FormatError("an index that another index names cannot name a third one", file=url)
+                raise MalformedError("an index that another index names cannot name a third one", file=url)
             parent = part.get("base", urldir(url))
         extra = {key: component.get(key) for key in ("weight", "source_url")}
         shards += _shards(part.get("shardlist", []), parent or base, {**extra, "dataset": part.get("name")})
     if not shards:
-        raise FormatError("the index lists no shards")
+        raise MalformedError("the index lists no shards")
     return {**spec, "shardlist": shards}
 
 
@@ -102,7 +102,7 @@ def _shards(listed: Any, base: str | None, more: Mapping[str, Any], name: str | 
         entry = shard if isinstance(shard, dict) else {}
         url, samples = entry.get("url"), entry.get("nsamples")
         if not (isinstance(url, str) and isinstance(samples, int) and samples >= 0):
-            raise FormatError(f"a shard needs a url and a number nsamples, not {shard!r}", file=name)
+            raise MalformedError(f"a shard needs a url and a number nsamples, not {shard!r}", file=name)
         url = url if base is None else urlmerge(base, url)
         shards.append({**{key: value for key, value in more.items() if value is not None}, **entry, "url": url})
     return shards
@@ -112,7 +112,7 @@ def describe_shard(url: str, path: str) -> dict[str, Any]:
     """Return the entry of a shard in an index, from its local file.
 
     Raises:
-        FormatError: The archive is damaged.
+        MalformedError: The archive is damaged.
     """
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
