@@ -4,325 +4,49 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import sys
 import warnings
-from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Protocol
-
-import msgspec
-import numpy as np
-import numpy.typing as npt
+from typing import Any, Protocol
 
 from bushel.compat.errors import WrongUseError
-from bushel.compat.gulpio2.errors import (
-    FrameChoiceError,
-    GulpWarning,
-    MetaFileError,
-    MissingItemError,
-    UnpairedChunkError,
-    UnreadableFrameError,
+from bushel.compat.gulpio2.chunk import (
+    AbstractSerializer,
+    Element,
+    GulpChunk,
+    ImgInfo,
+    Item,
+    JSONSerializer,
+    PickleSerializer,
+    extract_input_for_getitem,
+    json_serializer,
+    pickle_serializer,
 )
-from bushel.compat.gulpio2.images import ColorSpace, decoder_of, is_own, map_frames
-from bushel.compat.gulpio2.images import img_to_jpeg_bytes as img_to_jpeg_bytes
-from bushel.compat.gulpio2.images import jpeg_bytes_to_img as jpeg_bytes_to_img
-from bushel.containers.gulp import chunk_names, chunk_number, padding, pair_chunks
+from bushel.compat.gulpio2.errors import GulpWarning, UnpairedChunkError
+from bushel.compat.gulpio2.images import ColorSpace, decoder_of, img_to_jpeg_bytes, jpeg_bytes_to_img
+from bushel.containers.gulp import chunk_names, chunk_number, pair_chunks
 from bushel.errors import FormatError
-from bushel.storage import ExtentError, Extents, File, FilePool, Sink, open_file, read_many
+from bushel.storage import FilePool
 
-Element = int | str | tuple[Any, Any]
-"""An id, or an id with a slice or a list of frame numbers."""
-Item = tuple[list[Any], dict[str, Any]]
-"""The frames of an item, and its metadata."""
-
-
-class ImgInfo(NamedTuple):
-    """Place of a frame in the data file: offset, bytes of padding, and length with the padding."""
-
-    loc: int
-    pad: int
-    length: int
-
-
-class AbstractSerializer(ABC):
-    """Reads and writes the mapping of ids to `frame_info` and `meta_data`."""
-
-    @abstractmethod
-    def load(self, file_name: str) -> Any:
-        """Return the mapping in a file."""
-
-    @abstractmethod
-    def dump(self, thing: Any, file_name: str) -> None:
-        """Write the mapping to a file."""
-
-
-class JSONSerializer(AbstractSerializer):
-    """JSON as `json.dumps` writes it, which every gulp reader reads."""
-
-    def load(self, file_name: str) -> Any:
-        text = Path(file_name).read_bytes()
-        try:
-            return msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):  # only Python's parser accepts NaN and lone surrogates
-            try:
-                return json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise MetaFileError(f"invalid JSON: {error}", file=str(file_name)) from error
-
-    def dump(self, thing: Any, file_name: str) -> None:
-        with open(file_name, "w", encoding="ascii") as file:
-            json.dump(thing, file)
-
-
-class PickleSerializer(AbstractSerializer):
-    """Pickle, for metadata that JSON cannot hold. Loading a pickle runs its code: read only files that you trust."""
-
-    def load(self, file_name: str) -> Any:
-        with open(file_name, "rb") as file:
-            return _Unpickler(file).load()
-
-    def dump(self, thing: Any, file_name: str) -> None:  # with plain tuples, which GulpIO2 reads without Bushel
-        plain = {id_: {**entry, "frame_info": [*map(tuple, entry["frame_info"])]} for id_, entry in thing.items()}
-        with open(file_name, "wb") as file:
-            pickle.dump(plain, file)
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str, /) -> Any:
-        if name == "ImgInfo" and module in ("gulpio2.fileio", "gulpio.fileio"):
-            return ImgInfo
-        return super().find_class(module, name)
-
-
-json_serializer = JSONSerializer()
-pickle_serializer = PickleSerializer()
-
-
-def extract_input_for_getitem(element: Element) -> tuple[str, Any]:
-    """Split an index of `[]` into the id as text, and the slice or list of frames or None."""
-    if isinstance(element, tuple) and len(element) == 2:
-        return str(element[0]), element[1]
-    if isinstance(element, int | str):
-        return str(element), None
-    raise TypeError("Undefined input type! id or (id, slice) expected")
-
-
-class GulpChunk:
-    """A gulp chunk on disk. Several threads may read it at once, without opening it first.
-
-    `colorspace` is `"RGB"` or `"GRAY"` for all frames, which otherwise stay as they are stored; `files` are open files
-    to share with other chunks.
-    """
-
-    def __init__(
-        self,
-        data_file_path: str | os.PathLike[str],
-        meta_file_path: str | os.PathLike[str],
-        serializer: AbstractSerializer = json_serializer,
-        jpeg_decoder: Callable[[bytes], Any] = jpeg_bytes_to_img,
-        *,
-        colorspace: ColorSpace | None = None,
-        files: FilePool | None = None,
-    ) -> None:
-        self.jpeg_decoder = decoder_of(jpeg_decoder, colorspace)
-        self.serializer = serializer
-        self.data_file_path = os.fspath(data_file_path)
-        self.meta_file_path = os.fspath(meta_file_path)
-        self.fp: Sink | None = None
-        self._files = FilePool(1) if files is None else files
-        self.meta_dict = self._load()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "fp": None}
-
-    def __contains__(self, id_: object) -> bool:
-        return str(id_) in self.meta_dict
-
-    def __getitem__(self, element: Element) -> Item:
-        return self.read_frames(*extract_input_for_getitem(element))
-
-    def __iter__(self) -> Iterator[Item]:
-        return self.iter_all()
-
-    # Reading
-
-    def read_frames(self, id_: int | str, slice_: Any = None) -> Item:
-        """Return the frames of an item, read at once and decoded in several threads, and a copy of its metadata.
-
-        `slice_` is a slice, or a list or 1-D array of frame numbers. A damaged frame is an `UnreadableFrameError`.
-        """
-        id_ = str(id_)
-        if id_ not in self.meta_dict:
-            raise MissingItemError(f"there is no item {id_!r} in {self.meta_file_path}")
-        infos, meta = self._entry(id_)
-        chosen = _choose(infos, slice_)
-        stored = self._stored(id_, chosen)
-        if not is_own(self.jpeg_decoder):  # a user's decoder may not be thread-safe
-            return [self.jpeg_decoder(jpeg) for jpeg in stored], meta
-        return map_frames(partial(self._decode, id_), list(zip(chosen, stored, strict=True))), meta
-
-    def iter_all(self, accepted_ids: Collection[int | str] | None = None, shuffle: bool = False) -> Iterator[Item]:
-        """Iterate over the frames and metadata of all items, or of `accepted_ids`."""
-        ids = list(self.meta_dict)
-        if accepted_ids is not None:
-            accepted = set(map(str, accepted_ids))
-            ids = [id_ for id_ in ids if id_ in accepted]
-        if shuffle:
-            np.random.shuffle(ids)
-        for id_ in ids:
-            yield self.read_frames(id_)
-
-    def check(self) -> None:
-        """Check every entry of the table, and raise a `MetaFileError` for the first that is malformed."""
-        for id_ in self.meta_dict:
-            self._places(id_, self._entry(id_)[0])
-
-    def _entry(self, id_: str) -> tuple[Sequence[Any], dict[str, Any]]:
-        try:
-            entry = self.meta_dict[id_]
-            infos, metas = entry["frame_info"], entry["meta_data"]
-            return infos, dict(metas[0]) if metas else {}
-        except (KeyError, TypeError, ValueError) as error:
-            expected = f"the entry of item {id_!r} does not have the frame_info and meta_data of a gulp item"
-            raise MetaFileError(expected, file=self.meta_file_path) from error
-
-    def _stored(self, id_: str, infos: Sequence[Any]) -> list[bytes]:
-        if not infos:
-            return []
-        places = self._places(id_, infos)
-        extents = Extents(0, np.ascontiguousarray(places[:, 0]), places[:, 2] - places[:, 1])
-        try:
-            return [stored for stored in read_many([self._data()], extents) if stored is not None]
-        except ExtentError as error:
-            self._unreadable(id_, int(places[error.row, 0]), str(error), error)
-
-    def _places(self, id_: str, infos: Sequence[Any]) -> npt.NDArray[np.int64]:
-        """Return offset, padding and length of frames: int64[frames, 3]."""
-        try:
-            places = np.array(infos, np.int64).reshape(-1, 3)
-        except (ValueError, TypeError, OverflowError) as error:
-            expected = f"frames of item {id_!r} are not [offset, padding, length]"
-            raise MetaFileError(expected, file=self.meta_file_path) from error
-        if (places < 0).any() or (places[:, 1] > places[:, 2]).any():
-            raise MetaFileError(f"a frame of item {id_!r} has an invalid place", file=self.meta_file_path)
-        return places
-
-    def _data(self) -> File:
-        """Return the open data file. A file of another size or time is opened again."""
-        now = os.stat(self.data_file_path)
-        name = (self.data_file_path, now.st_size, now.st_mtime_ns, now.st_ino)
-        return self._files.get(name, lambda: open_file(Path(self.data_file_path)))
-
-    def _decode(self, id_: str, frame: tuple[Any, bytes]) -> Any:
-        info, stored = frame
-        try:
-            return self.jpeg_decoder(stored)
-        except ValueError as error:
-            self._unreadable(id_, int(info[0]), f"its {len(stored)} bytes are not a whole JPEG: {error}", error)
-
-    def _unreadable(self, id_: str, offset: int, reason: str, error: Exception) -> NoReturn:
-        raise UnreadableFrameError(
-            f"cannot read a frame of item {id_!r}: {reason}",
-            key=id_,
-            field="frames",
-            file=self.data_file_path,
-            offset=offset,
-            hint=f"run `bushel gulp2_sanity_check {os.path.dirname(self.data_file_path) or '.'}`",
-        ) from error
-
-    # Writing
-
-    @contextmanager
-    def open(self, flag: str = "rb") -> Iterator[None]:
-        """Open the chunk to read (`rb`), to replace it (`wb`) or to append (`ab`).
-
-        An exception in the block leaves a readable chunk of the items appended before.
-        """
-        if flag not in ("wb", "rb", "ab"):
-            raise NotImplementedError(f"This file does not support the mode: '{flag}'")
-        if flag == "rb":
-            self._data()
-            yield
-            return
-        path = Path(self.data_file_path)
-        if flag == "wb":
-            self.meta_dict.clear()
-        self._save()
-        if flag == "wb":
-            path.unlink(missing_ok=True)  # readers of the old file can continue
-        self.fp = sink = Sink(path, path.stat().st_size if path.exists() else 0)
-        try:
-            yield
-        finally:
-            sink.close()
-            self.fp = None
-            self._save()
-
-    def append(self, id_: int | str, meta_data: Mapping[str, Any], frames: Sequence[Any]) -> None:
-        """Append an item, or frames and metadata to an item. JPEGs as bytes are stored as they are.
-
-        If a frame cannot be encoded, nothing is appended.
-        """
-        sink = self._sink()
-        jpegs = map_frames(_to_jpeg, list(frames))
-        start, infos, records = sink.position, [], bytearray()
-        for jpeg in jpegs:
-            pad = padding(len(jpeg))
-            infos.append(ImgInfo(loc=start + len(records), pad=pad, length=len(jpeg) + pad))
-            records += jpeg + bytes(pad)
-        sink.write(records)
-        entry = self.meta_dict.setdefault(str(id_), OrderedDict(frame_info=[], meta_data=[]))
-        entry["frame_info"].extend(infos)
-        entry["meta_data"].append(meta_data)
-
-    def flush(self) -> None:
-        """Flush all buffers and write the meta file."""
-        self._sink().flush()
-        self._save()
-
-    def _sink(self) -> Sink:
-        if self.fp is None:
-            raise ValueError(f"{self.data_file_path} is not open for writing: use `with chunk.open('wb'):` or 'ab'")
-        return self.fp
-
-    def _load(self) -> Any:
-        try:
-            size = os.stat(self.meta_file_path).st_size
-        except FileNotFoundError:
-            return OrderedDict()
-        if size == 0:
-            lost = f"{self.meta_file_path} is empty: readers do not find the items of this chunk"
-            warnings.warn(lost, GulpWarning, stacklevel=2)
-            return OrderedDict()
-        table = self.serializer.load(self.meta_file_path)
-        if not isinstance(table, dict):
-            raise MetaFileError(f"expected a map of ids, found a {type(table).__name__}", file=self.meta_file_path)
-        return table
-
-    def _save(self) -> None:
-        part = f"{self.meta_file_path}.{os.getpid()}.part"
-        self.serializer.dump(self.meta_dict, part)
-        os.replace(part, self.meta_file_path)
-
-
-def _choose(infos: Sequence[Any], slice_: Any) -> Sequence[Any]:
-    if slice_ is None:
-        return infos
-    if isinstance(slice_, slice):
-        return infos[slice_]
-    if isinstance(slice_, list | np.ndarray):
-        return [infos[number] for number in slice_]
-    raise FrameChoiceError(f"choose frames by a slice or a list of numbers, not by a {type(slice_).__name__}")
-
-
-def _to_jpeg(frame: Any) -> bytes:
-    return bytes(frame) if isinstance(frame, bytes | bytearray | memoryview) else img_to_jpeg_bytes(frame)
+__all__ = [
+    "AbstractSerializer",
+    "ChunkWriter",
+    "GulpChunk",
+    "GulpDirectory",
+    "GulpIngestor",
+    "ImgInfo",
+    "JSONSerializer",
+    "PickleSerializer",
+    "calculate_chunk_slices",
+    "extract_input_for_getitem",
+    "img_to_jpeg_bytes",
+    "jpeg_bytes_to_img",
+    "json_serializer",
+    "pickle_serializer",
+]
 
 
 class GulpDirectory:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel.compat.gulpio2.fileio import GulpChunk, JSONSerializer
+from bushel.compat.gulpio2.chunk import GulpChunk, JSONSerializer
 
 
 class Chunked(Protocol):
