@@ -1,12 +1,12 @@
-"""Random batches from S3: Bushel, s3fs and boto3 with 16 threads, on the same objects of the same server.
+"""Benchmark of random batches from S3: Bushel, s3fs and boto3, on the same objects of the same server.
 
     python benchmarks/cloud.py [--small] [--out results.json]
 
 The server is Ceph's S3 gateway on loopback (`scripts/object_store.sh start`), unless `AWS_ENDPOINT_URL` names another;
-it is started, and stopped in the end, if it does not run. The dataset is four tars of 100 KB records. Every peer
-lives in a process of its own, in the environment that has it (`python interop/environments.py cloud`), and reads the
-same 128 records of a batch at the same time as nobody else: A, B, C, A, B, C. What the peers have read is compared.
-On loopback there is no latency, and client and server share the processors: what is measured is the cost of a request.
+if it does not run, it is started, and stopped at the end. The dataset is four tars of 100 KB records. Every peer has
+its own process and environment (`python interop/environments.py cloud`). The peers read the same batches of 128
+records in turns (A, B, C, A, B, C), and their results are compared. Loopback has no latency, and client and server
+share the processors, so this measures the cost of a request.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Record = tuple[int, str, int, int]
 
 
 def main() -> None:
-    """Fill, measure, print."""
+    """Write the dataset, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
     parser.add_argument("--out", type=Path, help="write the results as JSON")
@@ -83,7 +83,7 @@ def main() -> None:
 
 @contextmanager
 def running_server() -> Iterator[None]:
-    """Have an S3 server, and its variables in the environment."""
+    """Provide an S3 server, and its variables in the environment."""
     own = "AWS_ENDPOINT_URL" not in os.environ
     if own:
         text = subprocess.run([SCRIPT, "env"], check=True, capture_output=True, text=True).stdout
@@ -99,7 +99,7 @@ def running_server() -> Iterator[None]:
 
 
 def answers(url: str) -> bool:
-    """Whether a server is there."""
+    """Return whether a server runs."""
     try:
         urllib.request.urlopen(url, timeout=5).close()
     except urllib.error.HTTPError:
@@ -110,7 +110,7 @@ def answers(url: str) -> bool:
 
 
 def fill(count: int) -> list[Record]:
-    """Put the dataset there, and tell where its records are: position, object, first byte, one behind the last."""
+    """Upload the dataset. Return its records: position, object, first byte, and the byte after the last."""
     bucket = ObjectPath.parse(f"s3://{BUCKET}")
     url = library().sign(bucket.store, "PUT", "", timedelta(minutes=1))
     urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
@@ -131,20 +131,20 @@ def fill(count: int) -> list[Record]:
 
 
 def empty(bucket: ObjectPath) -> None:
-    """Remove what is in the bucket."""
+    """Delete all objects of the bucket."""
     old = [each["path"] for page in library().list(bucket.store, chunk_size=1000) for each in page]
     if old:
         library().delete(bucket.store, old)
 
 
 class Server:
-    """A process that reads with one of the peers."""
+    """A process that reads with one peer."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def ask(self, batches: list[list[Record]] | None) -> dict[str, float]:
-        """Have batches read, or (None) wait until it is ready."""
+        """Read batches; with None, wait until the process is ready."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         if batches is not None:
@@ -159,7 +159,7 @@ class Server:
 
 @contextmanager
 def serving(python: Path, peer: str) -> Iterator[Server]:
-    """Run a peer."""
+    """Run a peer in a process."""
     console.print(f"opening with {peer}")
     command = [str(python), str(Path(__file__).parent / "peers" / "serve_s3.py"), peer, BUCKET]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -1,12 +1,12 @@
-"""Loading random crops of plain and of tiled JPEGs: photos, 1920-pixel photos, and clips of 16 frames.
+"""Benchmark of loading random crops of plain and tiled JPEGs: photos, 1920-pixel photos, and clips of 16 frames.
 
     python benchmarks/crops.py --out crops.json    5,000 photos, 600 large ones, 160 clips
     python benchmarks/crops.py --small             a tenth of them, fewer rounds
 
 Every image becomes 224 x 224 uint8 by a random resized crop and a flip, in shuffled batches of 128; the frames of a
-clip share one crop, in batches of 8 clips. The photos, chosen as by images.py, are repeated. Contestants run in
-processes of their own, in turns, and their first epoch is not counted, so files are in the page cache. "the kernel
-alone" is the ceiling: a C++ loop in two threads with bytes and boxes in memory (`make ceiling` builds it).
+clip share one crop, in batches of 8 clips. The photos, chosen as in images.py, are repeated. Each contestant has its
+own process. They run in turns, and their first epoch is not counted, so files are in the page cache. "the kernel alone"
+is the upper limit: a C++ loop in two threads with bytes and boxes in memory (`make ceiling` builds it).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FRAMES = 16
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is loaded.
+    """The images to load.
 
     Attributes:
-        name: What tables call it.
-        images: How many there are, frames of clips too.
-        large: Whether they are enlarged to 1920 pixels.
-        clips: Whether they are frames of clips.
+        name: Name in tables.
+        images: Number of images, or of frames of clips.
+        large: Whether images are enlarged to 1920 pixels.
+        clips: Whether images are frames of clips.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def contestants(self) -> list[Contestant]:
-        """Who loads it."""
+        """Return the contestants that load them."""
         variant = "clips" if self.clips else "-"
         ours = [
             Contestant(f"{name}, {form}", peer, form, variant, None)
@@ -71,7 +71,7 @@ CASES = (
 
 
 def fill(case: Case, images: int, folder: Path | None) -> Path:
-    """Write the images of a case as files and as bags, plain and tiled, unless they are there."""
+    """Write the images of a case as files and as bags, plain and tiled, if they do not exist."""
     root = SCRATCH / f"crops-{case.name.replace(' ', '-')}-{images}"
     if (root / "done").exists():
         return root
@@ -98,7 +98,7 @@ def fill(case: Case, images: int, folder: Path | None) -> Path:
 
 
 def contest(case: Case, root: Path, rounds: int, skipped: dict[str, str]) -> dict[str, Result]:
-    """All contestants, in turns."""
+    """Measure all contestants in turns."""
     running: dict[str, Serving] = {}
     for one in case.contestants:
         if one.missing is not None:
@@ -121,7 +121,7 @@ def contest(case: Case, root: Path, rounds: int, skipped: dict[str, str]) -> dic
 
 
 def show(case: Case, images: int, results: dict[str, Result]) -> None:
-    """Print a case, and the factors that count: in CPU time per image."""
+    """Print a case and its ratios of CPU time per image."""
     table = Table("", title=f"{case.name}: {images:,} images", title_justify="left")
     for heading in ("images/s", "CPU ms/image"):
         table.add_column(heading, justify="right")
@@ -142,7 +142,7 @@ def show(case: Case, images: int, results: dict[str, Result]) -> None:
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Loading of crops of plain and tiled JPEGs.")
     parser.add_argument("--photos", type=Path, help="a folder of JPEG files")
     parser.add_argument("--out", type=Path, help="JSON file for the results")

@@ -1,12 +1,12 @@
-"""The drop-ins against what they replace: the same script, with one name changed.
+"""Benchmark of the drop-ins against the originals: the same script with another import.
 
-python benchmarks/dropins.py --out dropins.json        all that has an environment in .interop
+python benchmarks/dropins.py --out dropins.json        all with an environment in .interop
 python benchmarks/dropins.py gulpio2 mxnet             only these
 python benchmarks/dropins.py --small                   less data, fewer rounds
 
 Each script ``peers/dropin_NAME.py`` is run as ``python SCRIPT PACKAGE FOLDER [--small]``: with the original in its
-own environment (`make interop-env`), and with ``bushel.compat.NAME`` here. It makes its data in the folder when it is
-not there, measures, and prints a line of JSON for each case: its name, items, seconds, seconds of processor time.
+own environment (`make interop-env`), and with ``bushel.compat.NAME`` here. It writes its data into the folder if they
+do not exist, measures, and prints a line of JSON per case: name, items, seconds, CPU seconds.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ PEERS = Path(__file__).resolve().parent / "peers"
 
 
 def python_of(environment: str) -> Path:
-    """The interpreter of an environment, whether it exists or not."""
+    """Return the path of an environment's interpreter, even if it does not exist."""
     return ROOT / ".interop" / environment / "bin" / "python"
 
 
 @dataclass(frozen=True, slots=True)
 class DropIn:
-    """One pair.
+    """A drop-in and its original.
 
     Attributes:
-        name: Of the script, and of the module in `bushel.compat`.
-        original: The package that it replaces.
-        environment: Where that is installed.
+        name: Name of the script and of the module in `bushel.compat`.
+        original: Name of the original package.
+        environment: Environment in which it is installed.
     """
 
     name: str
@@ -58,7 +58,7 @@ def run(interpreter: Path, package: str, name: str, small: bool) -> dict[str, Ti
     """Run a script once.
 
     Raises:
-        RuntimeError: It failed; the message is what it printed.
+        RuntimeError: It failed. The message is its output.
     """
     folder = SCRATCH / f"dropin-{name}{'-small' if small else ''}"
     command = [
@@ -76,7 +76,7 @@ def run(interpreter: Path, package: str, name: str, small: bool) -> dict[str, Ti
 
 
 def compare(drop_in: DropIn, rounds: int, small: bool) -> dict[str, dict[str, Rate]]:
-    """Run both in turns. Returns, for each case, the rates of the original and of Bushel."""
+    """Run both in turns. Return the rates of the original and of Bushel for each case."""
     sides = {
         drop_in.original: (python_of(drop_in.environment), drop_in.original),
         "bushel": (Path(sys.executable), f"bushel.compat.{drop_in.name}"),
@@ -112,7 +112,7 @@ def _ratio(rates: Mapping[str, Rate], original: str) -> float:
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Drop-ins against the originals.")
     parser.add_argument("names", nargs="*", help="only these")
     parser.add_argument("--out", type=Path, help="JSON file for the results")

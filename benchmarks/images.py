@@ -1,10 +1,10 @@
-"""Decoding of random resized crops: the kernel, on plain and on tiled JPEGs, against what other packages do.
+"""Benchmark of decoding random resized crops: the kernel on plain and tiled JPEGs, and other packages.
 
     python benchmarks/images.py --out images.json          the photos, and their enlargements to 1920 pixels
     python benchmarks/images.py --small                    fewer of them, fewer rounds
 
-Each way makes 224 x 224 uint8 RGB of the same boxes of the same JPEGs, which are in memory. The photos are those in
---photos (any folder of JPEGs); without it, of the folder of sample data, or made up where that is not there.
+Each contestant decodes the same boxes of the same JPEGs, which are in memory, to 224 x 224 uint8 RGB. The photos are
+those of --photos (any folder of JPEGs), by default the sample data or, without these, generated ones.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ AGAINST = ("Pillow", "simplejpeg + Pillow")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """JPEGs, and what is wanted of each.
+    """JPEGs, and a crop of each.
 
     Attributes:
-        plain: The JPEGs as they come.
-        tiled: The same, tiled.
-        rows: Their geometry, as the kernel takes it.
+        plain: The original JPEGs.
+        tiled: The same JPEGs, tiled.
+        rows: The geometry of each crop, as the kernel expects it.
     """
 
     plain: list[bytes]
@@ -58,12 +58,12 @@ class Work:
 
     @property
     def boxes(self) -> list[tuple[int, int, int, int]]:
-        """Left, top, right, bottom of each crop."""
+        """Return left, top, right and bottom of each crop."""
         return [tuple(row) for row in self.rows[:, :4].tolist()]
 
 
 def photos(folder: Path | None, most: int) -> list[bytes]:
-    """JPEGs from a folder, or made up."""
+    """Return JPEGs from a folder, or generated ones."""
     paths = sorted((folder or SAMPLE_PHOTOS).rglob("*.jp*g"))[:most]
     if paths:
         return [path.read_bytes() for path in paths]
@@ -73,14 +73,14 @@ def photos(folder: Path | None, most: int) -> list[bytes]:
 
 
 def encoded(image: Image.Image) -> bytes:
-    """A JPEG as cameras write them."""
+    """Return a JPEG with 4:2:0 chroma, as cameras write them."""
     stream = io.BytesIO()
     image.convert("RGB").save(stream, "JPEG", quality=90)
     return stream.getvalue()
 
 
 def enlarged(data: bytes) -> bytes:
-    """The photo with 1920 pixels on its longer side."""
+    """Return the photo, enlarged to 1920 pixels on its longer side."""
     with Image.open(io.BytesIO(data)) as image:
         scale = 1920 / max(image.size)
         size = round(image.width * scale), round(image.height * scale)
@@ -88,7 +88,7 @@ def enlarged(data: bytes) -> bytes:
 
 
 def kernel(datas: list[bytes], rows: npt.NDArray[np.int32], gap: float | None = 2.0) -> Callable[[], None]:
-    """Batches through the kernel."""
+    """Decode batches with the kernel."""
     out = np.zeros((BATCH, SIDE, SIDE, 3), np.uint8)
 
     def run() -> None:
@@ -102,7 +102,7 @@ def kernel(datas: list[bytes], rows: npt.NDArray[np.int32], gap: float | None = 
 
 
 def two_threads(datas: list[bytes], rows: npt.NDArray[np.int32]) -> Callable[[], None]:
-    """The same in two threads, each with half of the batch."""
+    """Decode each half of a batch in its own thread."""
     parts = [kernel(datas[half::2], np.ascontiguousarray(rows[half::2])) for half in (0, 1)]
 
     def run() -> None:
@@ -114,7 +114,7 @@ def two_threads(datas: list[bytes], rows: npt.NDArray[np.int32]) -> Callable[[],
 
 
 def one_by_one(work: Work, decode: Callable[[bytes, tuple[int, int, int, int]], Any]) -> Callable[[], None]:
-    """A way that takes an image and a box."""
+    """Measure a function of an image and a box."""
 
     def run() -> None:
         for data, box in zip(work.plain, work.boxes, strict=True):
@@ -124,13 +124,13 @@ def one_by_one(work: Work, decode: Callable[[bytes, tuple[int, int, int, int]], 
 
 
 def by_pillow(data: bytes, box: tuple[int, int, int, int]) -> Any:
-    """Pillow alone."""
+    """Decode, crop and resize with Pillow."""
     with Image.open(io.BytesIO(data)) as image:
         return np.asarray(image.convert("RGB").crop(box).resize((SIDE, SIDE), Image.Resampling.BILINEAR))
 
 
 def by_simplejpeg(data: bytes, box: tuple[int, int, int, int]) -> Any:
-    """Simplejpeg, then Pillow."""
+    """Decode with simplejpeg; crop and resize with Pillow."""
     import simplejpeg
 
     image = Image.fromarray(simplejpeg.decode_jpeg(data))
@@ -138,7 +138,7 @@ def by_simplejpeg(data: bytes, box: tuple[int, int, int, int]) -> Any:
 
 
 def by_opencv(data: bytes, box: tuple[int, int, int, int]) -> Any:
-    """OpenCV, whose bilinear resizing is not antialiased, in BGR as it comes."""
+    """Decode and resize with OpenCV, without antialiasing, in BGR."""
     import cv2
 
     image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
@@ -146,7 +146,7 @@ def by_opencv(data: bytes, box: tuple[int, int, int, int]) -> Any:
 
 
 def timed(images: int, run: Callable[[], None]) -> Callable[[int], Timing]:
-    """A contestant for `in_turns`."""
+    """Return a contestant for `in_turns`."""
 
     def measure(number: int) -> Timing:
         wall, cpu = time.perf_counter(), time.process_time()
@@ -157,7 +157,7 @@ def timed(images: int, run: Callable[[], None]) -> Callable[[int], Timing]:
 
 
 def contest(work: Work, rounds: int, skipped: dict[str, str]) -> dict[str, Rate]:
-    """All ways, in turns."""
+    """Measure all functions in turns."""
     ways = {
         "bushel": kernel(work.plain, work.rows),
         "bushel, no DCT scaling": kernel(work.plain, work.rows, None),
@@ -180,7 +180,7 @@ def contest(work: Work, rounds: int, skipped: dict[str, str]) -> dict[str, Rate]
 
 
 def sizes(work: Work) -> dict[str, float]:
-    """What tiling does to bytes: of the file, and of what a crop touches."""
+    """Return how tiling changes the size of the files, and the share of the bytes that a crop reads."""
     splices = [splice_jpeg(data, box) for data, box in zip(work.tiled, work.boxes, strict=True)]
     touched = sum(len(found[0] if found else data) for found, data in zip(splices, work.tiled, strict=True))
     tiled = sum(map(len, work.tiled))
@@ -188,7 +188,7 @@ def sizes(work: Work) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Decoding of random resized crops.")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--photos", type=Path, help="a folder of JPEGs")

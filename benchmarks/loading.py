@@ -1,4 +1,4 @@
-"""The loader on records so small that nothing but its own work counts: 200 bytes, stored bytes, batches of 256.
+"""Benchmark of the loader's own work: records of 200 bytes, not decoded, in batches of 256.
 
 python benchmarks/loading.py --out loading.json        1,000,000 records
 python benchmarks/loading.py --small                   a tenth of them, fewer rounds
@@ -45,7 +45,7 @@ def _reading(dataset: bushel.Dataset) -> Callable[[int], Timing]:
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="The loader's own work.")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--small", action="store_true", help="a tenth of the records, fewer rounds")

@@ -1,4 +1,4 @@
-"""What all benchmarks share: rounds in turns, medians, the machine they ran on, and results as JSON and as a table."""
+"""Helpers of all benchmarks: rounds in turns, medians, the machine, and results as JSON and as a table."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Timing:
     """One measurement.
 
     Attributes:
-        items: What was done.
+        items: Number of items.
         wall: Seconds.
-        cpu: Seconds of processor time of all threads, or None where another program did it and did not say.
+        cpu: CPU seconds of all threads, or None if another program did not report them.
     """
 
     items: int
@@ -45,7 +45,7 @@ class Rate:
         rate: Items per second.
         lowest: The slowest round, items per second.
         highest: The fastest round, items per second.
-        cpu_us: Microseconds of processor time per item, or None.
+        cpu_us: CPU time per item in microseconds, or None.
         rounds: Number of measurements.
     """
 
@@ -57,11 +57,11 @@ class Rate:
 
 
 def in_turns(contestants: Mapping[str, Callable[[int], Timing]], rounds: int) -> dict[str, Rate]:
-    """Measure A, B, C, A, B, C and so on, so that a disturbance meets all of them; then take medians.
+    """Measure A, B, C, A, B, C and so on, so that a disturbance affects all of them, and return medians.
 
     Args:
-        contestants: Name to a function of the round's number.
-        rounds: Measurements of each.
+        contestants: Name to a function of the number of the round.
+        rounds: Number of measurements of each.
     """
     timings: dict[str, list[Timing]] = {name: [] for name in contestants}
     for number in range(rounds):
@@ -77,7 +77,7 @@ def _median(timings: Sequence[Timing]) -> Rate:
 
 
 def machine() -> dict[str, Any]:
-    """What a figure means nothing without."""
+    """Return a description of the machine and the software."""
     model = "unknown"
     if Path("/proc/cpuinfo").exists():
         names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
@@ -107,7 +107,7 @@ def show(title: str, unit: str, rates: Mapping[str, Rate], against: Sequence[str
 
 
 def save(path: Path | None, results: Mapping[str, Any], skipped: Mapping[str, str]) -> None:
-    """Write the results as JSON, with the machine; say what was skipped and why."""
+    """Write the results as JSON with a description of the machine. Print what was skipped and why."""
     for name, reason in skipped.items():
         console.print(f"skipped: {name} ({reason})")
     if path is None:

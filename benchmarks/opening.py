@@ -1,4 +1,4 @@
-"""From nothing to the first record of a million, and what an open dataset costs in memory.
+"""Benchmark of opening a dataset of a million records, to the first record, and of its memory.
 
     python benchmarks/opening.py --out opening.json
     python benchmarks/opening.py --small                   a tenth of the records, fewer rounds
@@ -42,7 +42,7 @@ def _key(position: int) -> str:
 
 
 def keyed_dataset(count: int) -> Path:
-    """A bag whose samples have keys of 17 characters."""
+    """Write a bag whose samples have keys of 17 characters."""
     path = SCRATCH / f"keyed-{count}"
     if not (path / "spec.json").exists():
         shutil.rmtree(path, ignore_errors=True)
@@ -54,13 +54,13 @@ def keyed_dataset(count: int) -> Path:
 
 
 def _anonymous_bytes() -> int:
-    """Memory of this process that no file stands behind."""
+    """Return the anonymous memory of this process in bytes."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
 
 
 def memory_of(path: Path, keyed: bool) -> dict[str, float]:
-    """What a dataset holds once it is open and has been used; run in a new process."""
+    """Return the memory of a dataset that is open and has been read. Run in a new process."""
     warmed = bushel.open(path.with_name(path.name + "-warm"))  # so that what any first use allocates is not counted
     _use(warmed, keyed)
     before = _anonymous_bytes()
@@ -80,7 +80,7 @@ def _use(dataset: bushel.Dataset, keyed: bool) -> None:
 
 
 def memory(count: int) -> dict[str, dict[str, float]]:
-    """Bytes per field and sample of an open dataset, with and without keys."""
+    """Return the memory of an open dataset per field and sample, with and without keys."""
     plain = bushel_readers("bushel", "", ("bag",))[0].fill(count, LENGTH)
     results = {}
     for name, path, keyed in (("without keys", plain, False), ("with keys", keyed_dataset(count), True)):
@@ -95,7 +95,7 @@ def memory(count: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Opening a dataset.")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--small", action="store_true", help="a tenth of the records, fewer rounds")

@@ -1,4 +1,4 @@
-"""Pack a folder of JPEG files as they are: `packers.py PACKER FOLDER OUT [--sync]`, in the environment that has PACKER.
+"""Pack a folder of JPEG files unchanged: `packers.py PACKER FOLDER OUT [--sync]`, in the environment of PACKER.
 
 Prints one JSON object: images, wall and CPU seconds, and bytes of what was written. Reading the files is part of the
 job, starting Python is not. With `--sync`, what was written is on disk before the clock stops.
@@ -20,13 +20,13 @@ from pathlib import Path
 
 
 def photos(folder: Path) -> Iterator[tuple[str, bytes, int]]:
-    """Key, content and label of every photo, in the order of their names."""
+    """Yield key, content and label of every photo, sorted by name."""
     for number, path in enumerate(sorted(folder.glob("*.jpg"))):
         yield path.stem, path.read_bytes(), number % 100
 
 
 def sync(out: Path) -> None:
-    """Put what was written on disk."""
+    """Flush written data to the disk."""
     for path in [out, *out.rglob("*")] if out.is_dir() else [out]:
         handle = os.open(path, os.O_RDONLY)
         os.fsync(handle)
@@ -34,7 +34,7 @@ def sync(out: Path) -> None:
 
 
 def bushel_into(container: str) -> Callable[[Path, Path, bool], None]:
-    """Bushel's writer, which syncs by itself."""
+    """Pack with Bushel's writer, which syncs itself."""
     from bushel.core.writer.writer import Writer
 
     def pack(folder: Path, out: Path, sync: bool) -> None:
@@ -52,7 +52,7 @@ def bushel_into(container: str) -> Callable[[Path, Path, bool], None]:
 
 
 def tar() -> Callable[[Path, Path, bool], None]:
-    """`tar cf`: the photos only, without labels."""
+    """Pack with `tar cf`: the photos without labels."""
 
     def pack(folder: Path, out: Path, to_disk: bool) -> None:
         subprocess.run(["tar", "--sort=name", "-cf", out, "-C", folder, "."], check=True)
@@ -63,7 +63,7 @@ def tar() -> Callable[[Path, Path, bool], None]:
 
 
 def webdataset() -> Callable[[Path, Path, bool], None]:
-    """WebDataset's ShardWriter."""
+    """Pack with WebDataset's ShardWriter."""
     from webdataset import ShardWriter
 
     def pack(folder: Path, out: Path, to_disk: bool) -> None:
@@ -78,7 +78,7 @@ def webdataset() -> Callable[[Path, Path, bool], None]:
 
 
 def granular() -> Callable[[Path, Path, bool], None]:
-    """Granular's DatasetWriter, one dataset without shards."""
+    """Pack with Granular's DatasetWriter, without shards."""
     import granular as original
 
     def pack(folder: Path, out: Path, to_disk: bool) -> None:
@@ -94,7 +94,7 @@ def granular() -> Callable[[Path, Path, bool], None]:
 
 
 def im2rec() -> Callable[[Path, Path, bool], None]:
-    """MXNet's im2rec, as a process of its own that writes the list before the clock starts."""
+    """Pack with MXNet's im2rec. A process writes the list before the clock starts."""
     package = importlib.util.find_spec("mxnet")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("mxnet")
@@ -122,7 +122,7 @@ PACKERS: dict[str, Callable[[], Callable[[Path, Path, bool], None]]] = {
 
 
 def main() -> None:
-    """Pack as the command line says."""
+    """Pack with the options of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("packer", help=f"{', '.join(PACKERS)}, or bushel:CONTAINER")
     parser.add_argument("folder", type=Path)
@@ -140,7 +140,7 @@ def main() -> None:
 
 
 def _cpu() -> float:
-    """Processor time of this process and of those it has run."""
+    """Return the CPU seconds of this process and its ended children."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 

@@ -1,10 +1,10 @@
-"""Packing photos as they are: every container against `tar cf` and the original tools, on the same files.
+"""Benchmark of packing photos unchanged: all containers, `tar cf` and the original tools, on the same files.
 
     python benchmarks/packing.py --out packing.json        2,400 photos or more
     python benchmarks/packing.py --small                   480, fewer rounds
     python benchmarks/packing.py --photos FOLDER
 
-The photos are those beside the repository, else generated ones, copied under other names until there are enough.
+The photos are those beside the repository, or generated ones, copied under other names until there are enough.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENVIRONMENTS = {"webdataset": "webdataset", "granular": "peers", "im2rec": "mxne
 
 
 def copies(source: Path, count: int) -> Path:
-    """A flat folder of `count` JPEG files or more: whole copies of the photos found under `source`."""
+    """Return a flat folder of at least `count` JPEG files, copies of the photos under `source`."""
     photos = sorted(path for path in source.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     if not photos:
         raise SystemExit(f"there are no JPEG files in {source}")
@@ -45,7 +45,7 @@ def copies(source: Path, count: int) -> Path:
 
 
 def generated() -> Path:
-    """Photos where there are none: those that the demo generates."""
+    """Generate photos as the demo does."""
     sys.path.insert(0, str(ROOT / "examples"))
     from demo import generate_photos
 
@@ -69,7 +69,7 @@ def _packing(packer: str, python: Path, folder: Path, sync: bool) -> Callable[[i
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Packing photos as they are.")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--photos", type=Path, metavar="FOLDER", help="where to take photos from")

@@ -1,11 +1,11 @@
-"""Loading photos for training: random crops of 224 pixels, mirrored half of the time, in uint8 batches of 128.
+"""Benchmark of loading photos: random crops of 224 pixels, mirrored half of the time, in uint8 batches of 128.
 
 python benchmarks/photos.py --photos FOLDER --out photos.json    5,000 JPEGs (those of the folder, repeated)
 python benchmarks/photos.py --photos FOLDER --small              500 of them, fewer rounds
 
-Every loader runs in a process of its own, in the environment that has it, on as many cores as there are. They take
-turns; the first epoch of each is not counted. CPU time is that of the process and its children. Memory is the largest
-sum of their proportional set sizes that was seen during the epochs, so pages that several share count once.
+Every loader runs in its own process and environment, on all cores. They take turns; the first epoch of each is not
+counted. CPU time is that of the process and its children. Memory is the largest sum of their proportional set sizes
+during the epochs, so shared pages count once.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Contestant:
     """One way to load the photos.
 
     Attributes:
-        name: What tables call it.
+        name: Name in tables.
         peer: The module `peers/peer_photos_….py`.
-        form: How the photos are stored for it.
-        variant: Which way of the module's.
+        form: Format of the stored photos.
+        variant: Variant of the module's loader.
         environment: The folder of `.interop` that has it, or None for the interpreter that runs this.
     """
 
@@ -53,12 +53,12 @@ class Contestant:
 
     @property
     def python(self) -> Path:
-        """The interpreter."""
+        """Path of the interpreter."""
         return Path(sys.executable) if self.environment is None else ROOT / ".interop" / self.environment / "bin/python"
 
     @property
     def missing(self) -> str | None:
-        """Why it cannot be measured here, or None."""
+        """Why it cannot be measured here; None if it can."""
         how = f"python interop/environments.py {self.environment} makes .interop/{self.environment}"
         return None if self.python.exists() else how
 
@@ -81,7 +81,7 @@ CONTESTANTS = (
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch of one contestant: images, seconds, CPU seconds, seconds to the first batch, bytes of memory."""
+    """One epoch of a contestant: images, seconds, CPU seconds, seconds to the first batch, memory in bytes."""
 
     images: int
     wall: float
@@ -92,7 +92,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Medians over the epochs; memory is the largest."""
+    """Medians over the epochs, and the largest memory."""
 
     images_per_second: float
     cpu_ms: float
@@ -102,7 +102,7 @@ class Result:
 
 
 class Serving:
-    """The process of a contestant, idle until it is told to load an epoch."""
+    """The process of a contestant. It waits until an epoch is requested."""
 
     def __init__(self, contestant: Contestant, path: Path) -> None:
         import site
@@ -154,14 +154,14 @@ class Serving:
         return Epoch(answer["images"], *taken, answer["first"], max(seen))
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the process."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
 
 
 def _family(process: int) -> list[int]:
-    """A process and its descendants."""
+    """Return a process and its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -176,7 +176,7 @@ def _family(process: int) -> list[int]:
 
 
 def _cpu(process: int) -> float:
-    """CPU seconds of a process, its descendants, and those of them that have ended."""
+    """Return the CPU seconds of a process and its descendants, including ended ones."""
     ticks = 0
     for member in _family(process):
         try:
@@ -188,7 +188,7 @@ def _cpu(process: int) -> float:
 
 
 def _watch(process: int, over: threading.Event, seen: list[int]) -> None:
-    """Note the memory of a process and its descendants until the epoch is over."""
+    """Record the memory of a process and its descendants until the epoch ends."""
     while True:
         total = 0
         for member in _family(process):
@@ -204,7 +204,7 @@ def _watch(process: int, over: threading.Event, seen: list[int]) -> None:
 
 
 def _fill(contestant: Contestant, photos: Path, count: int) -> Path:
-    """Write the photos in the form that a contestant reads, unless they are there."""
+    """Write the photos in the format of a contestant, if they do not exist."""
     path = SCRATCH / f"photos-{count}" / contestant.form
     done = path.with_name(path.name + ".done")
     if not done.exists():
@@ -218,7 +218,7 @@ def _fill(contestant: Contestant, photos: Path, count: int) -> Path:
 
 
 def median(epochs: list[Epoch]) -> Result:
-    """What several epochs come to."""
+    """Return the medians of several epochs."""
     return Result(
         statistics.median(epoch.images / epoch.wall for epoch in epochs),
         statistics.median(epoch.cpu / epoch.images * 1e3 for epoch in epochs),
@@ -239,7 +239,7 @@ def _show(results: dict[str, Result], count: int) -> None:
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Loaders of photos against each other.")
     parser.add_argument("--photos", type=Path, required=True, help="a folder of JPEG files")
     parser.add_argument("--out", type=Path, help="JSON file for the results")

@@ -1,8 +1,8 @@
-"""Draw what the benchmarks of loaders found: images per second and CPU milliseconds per image, as bars in an SVG.
+"""Draw results of the loader benchmarks as bars in an SVG: images per second and CPU milliseconds per image.
 
     python benchmarks/plot.py .bench/crops.json docs/images.svg
 
-The JSON is that of photos.py or crops.py, which draw with `--plot FILE` too.
+The JSON is the output of photos.py or crops.py. These also draw, with `--plot FILE`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Rates = Mapping[str, Mapping[str, Any]]
 
 
 def cases_of(results: Mapping[str, Any]) -> dict[str, Rates]:
-    """Title to loaders: photos.py measures one case, crops.py several."""
+    """Return title to loaders: photos.py measures one case, crops.py several."""
     one = all("cpu_ms" in value for value in results.values())
     return {"photos": results} if one else dict(results)
 
 
 def draw(cases: Mapping[str, Rates], machine: str) -> str:
-    """The SVG: a panel per case, a row per loader, those that need the least processor time first."""
+    """Return the SVG: a panel per case and a row per loader, least CPU time first."""
     parts: list[str] = []
     top = 0
     for title, rates in cases.items():
@@ -78,7 +78,7 @@ def write(path: Path, results: Mapping[str, Any], machine: Mapping[str, Any]) ->
 
 
 def main() -> None:
-    """Draw what the command line asks for."""
+    """Draw with the options of the command line."""
     parser = argparse.ArgumentParser(description="Draw the results of photos.py or crops.py.")
     parser.add_argument("results", type=Path, help="a JSON file that photos.py or crops.py wrote")
     parser.add_argument("svg", type=Path)

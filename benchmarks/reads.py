@@ -1,10 +1,10 @@
-"""Random batched reads: every container against the originals, other record formats, and the physical limits.
+"""Benchmark of random batched reads: all containers, the originals, other record formats, and physical limits.
 
     python benchmarks/reads.py --out reads.json            warm, 1,000,000 × 200 B and 100,000 × 8 KB
     python benchmarks/reads.py --cold --out cold.json      8 KB, nothing in memory
     python benchmarks/reads.py --small                     a tenth of the records, fewer rounds
 
-Everything is read by processes of its own, one thread calling, 256 records a call, in turns. Datasets are written once,
+Each reader runs in its own process and reads 256 records per call in one thread, in turns. Datasets are written once,
 into `.bench/`.
 """
 
@@ -25,13 +25,13 @@ AGAINST = ("bagz", "granular", "mxnet", "memmap gather", "advised pread")
 
 
 def usable(readers: list[Reader], skipped: dict[str, str]) -> list[Reader]:
-    """Those that can be measured here; the others are noted in `skipped`."""
+    """Return the readers that can be measured here; add the others to `skipped`."""
     skipped.update({reader.name: reader.missing for reader in readers if reader.missing})
     return [reader for reader in readers if not reader.missing]
 
 
 def warm(readers: list[Reader], count: int, length: int, rounds: int) -> dict[str, Rate]:
-    """Records that are in memory."""
+    """Measure records that are in memory."""
     paths = {reader: reader.fill(count, length) for reader in readers}
     with ExitStack() as stack:
         contestants: dict[str, Callable[[int], Timing]] = {}
@@ -45,7 +45,7 @@ def warm(readers: list[Reader], count: int, length: int, rounds: int) -> dict[st
 
 
 def _batches(known: Timing, seconds: float) -> int:
-    """Batches that take about so long."""
+    """Return the number of batches that take about that time."""
     return max(4, round(seconds / known.wall * known.items / BATCH))
 
 
@@ -54,7 +54,7 @@ def _reading(served: Served, batches: int) -> Callable[[int], Timing]:
 
 
 def cold(readers: list[Reader], count: int, length: int, rounds: int) -> dict[str, Rate]:
-    """Records of which none is in memory: for every round a new process opens the dataset, and then it is dropped."""
+    """Measure records that are not in memory. In every round a new process opens the dataset, which is then evicted."""
     contestants: dict[str, Callable[[int], Timing]] = {}
     for reader in readers:
         contestants[reader.name] = _reading_cold(reader, reader.fill(count, length), count)
@@ -72,7 +72,7 @@ def _reading_cold(reader: Reader, path: Path, count: int) -> Callable[[int], Tim
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Random batched reads.")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--cold", action="store_true", help="drop the page cache before each round")

@@ -1,4 +1,4 @@
-"""Packing photos resized to a shorter edge of 256: Bushel against im2rec and GulpIO2, two workers each.
+"""Benchmark of packing photos resized to a shorter edge of 256: Bushel, im2rec and GulpIO2, two workers each.
 
 python benchmarks/resizing.py --out resizing.json        2,400 photos or more
 python benchmarks/resizing.py --small                    480, fewer rounds
@@ -24,7 +24,7 @@ CLASSES = 10
 
 
 def classes(photos: Path) -> Path:
-    """The same files in a folder per class, as links."""
+    """Link the files into one folder per class."""
     folder = SCRATCH / f"{photos.name}-classes"
     if not folder.exists():
         part = folder.with_name(folder.name + ".part")
@@ -52,7 +52,7 @@ def _packing(packer: str, python: Path, folder: Path, written: dict[str, int]) -
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Packing photos resized.")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--photos", type=Path, metavar="FOLDER", help="where to take photos from")

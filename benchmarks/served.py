@@ -1,4 +1,4 @@
-"""Datasets of every peer, filled once with the same records, each read by a process in the environment that has it."""
+"""Datasets of all peers with the same records, each read by a process in the peer's environment."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Reader:
     """One way to read the records.
 
     Attributes:
-        name: What tables call it.
+        name: Its name in tables.
         peer: The module `peers/peer_….py` that reads.
         data: Name of its dataset; several readers may share one.
-        environment: The folder of `.interop` that has it, or None for the interpreter that runs this.
+        environment: Folder of `.interop` with its environment, or None for this interpreter.
     """
 
     name: str
@@ -37,20 +37,20 @@ class Reader:
 
     @property
     def python(self) -> Path:
-        """The interpreter."""
+        """Path of the interpreter."""
         return Path(sys.executable) if self.environment is None else ROOT / ".interop" / self.environment / "bin/python"
 
     @property
     def missing(self) -> str | None:
-        """Why it cannot be measured here, or None."""
+        """Why it cannot be measured here; None if it can."""
         return None if self.python.exists() else f"make interop-env makes .interop/{self.environment}"
 
     def path(self, count: int, length: int) -> Path:
-        """Where its dataset of `count` records of `length` bytes lies."""
+        """Return the path of its dataset of `count` records of `length` bytes."""
         return SCRATCH / f"records-{count}x{length}" / self.data
 
     def fill(self, count: int, length: int) -> Path:
-        """Write its dataset, unless it is there."""
+        """Write its dataset if it does not exist."""
         path = self.path(count, length)
         done = path.with_name(path.name + ".done")
         if not done.exists():
@@ -78,12 +78,12 @@ OTHERS = [
 
 
 def bushel_readers(peer: str, label: str, containers: tuple[str, ...] = CONTAINERS) -> list[Reader]:
-    """A reader of each container."""
+    """Return a reader of each container."""
     return [Reader(f"bushel {label} {container}", peer, container) for container in containers]
 
 
 class Served:
-    """A process that has a dataset open and reads batches when told to."""
+    """A process that holds a dataset open and reads batches on request."""
 
     def __init__(self, reader: Reader, path: Path, count: int) -> None:
         self._reader = reader
@@ -103,7 +103,7 @@ class Served:
         return json.loads(line)
 
     def read(self, batch: int, seed: int, batches: int) -> Timing:
-        """Read so many batches of random records."""
+        """Read `batches` batches of random records."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{batch} {seed} {batches}\n")
         self._process.stdin.flush()
@@ -111,7 +111,7 @@ class Served:
         return Timing(answer["records"], answer["wall"], answer["cpu"])
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the process."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
@@ -119,7 +119,7 @@ class Served:
 
 @contextmanager
 def serving(reader: Reader, path: Path, count: int) -> Iterator[Served]:
-    """A process that ends with the block."""
+    """Provide a process that is stopped at the end of the block."""
     served = Served(reader, path, count)
     try:
         yield served
@@ -128,13 +128,13 @@ def serving(reader: Reader, path: Path, count: int) -> Iterator[Served]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files of a dataset, and the indices that some peers keep beside it."""
+    """Return the files of a dataset, and the indexes that some peers store beside it."""
     beside = [path, path.with_name(path.name + ".offsets"), path.with_name(path.name + ".idx")]
     return [file for file in (path.rglob("*") if path.is_dir() else beside) if file.is_file()]
 
 
 def remember(path: Path) -> None:
-    """Bring the files of a dataset into the page cache."""
+    """Read the files of a dataset into the page cache."""
     for file in files_of(path):
         with file.open("rb", buffering=0) as content:
             while content.read(1 << 24):
@@ -142,7 +142,7 @@ def remember(path: Path) -> None:
 
 
 def forget(path: Path) -> None:
-    """Drop the files of a dataset from the page cache, but for pages that a process has mapped and touched."""
+    """Drop the files of a dataset from the page cache, except for pages that a process has mapped and touched."""
     for file in files_of(path):
         handle = os.open(file, os.O_RDONLY)
         try:

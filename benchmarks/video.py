@@ -1,11 +1,11 @@
-"""Packing a folder of videos as frames: 12 a second, shorter edge of 256 pixels, against GulpIO2's adapter.
+"""Benchmark of packing videos as frames: 12 per second, shorter edge of 256 pixels, against GulpIO2's adapter.
 
     python benchmarks/video.py --out video.json        48 clips
     python benchmarks/video.py --small                 12, fewer rounds
     python benchmarks/video.py --videos FOLDER         of these clips
 
-The clips are those of the folder, else of the sample data beside the repository, else made up, copied under other names
-until there are enough. GulpIO2 runs `ffmpeg`, which has to be installed.
+The clips are from the folder, from the sample data beside the repository, or generated, and are copied under other
+names until there are enough. GulpIO2 needs an installed `ffmpeg`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GULPIO2 = ROOT / ".interop" / "gulpio2" / "bin" / "python"
 
 
 def clips(source: Path | None, count: int) -> Path:
-    """A folder of `count` clips in two classes."""
+    """Return a folder of `count` clips in two classes."""
     folder = SCRATCH / f"videos-{count}"
     if folder.exists():
         return folder
@@ -45,14 +45,14 @@ def clips(source: Path | None, count: int) -> Path:
 
 
 def _made(seed: int) -> bytes:
-    """Four seconds of 640x360 pixels in which everything moves."""
+    """Return a clip of four seconds and 640 × 360 pixels in which everything moves."""
     scene = np.random.default_rng(seed).integers(0, 256, (70, 110, 3), np.uint8).repeat(8, 0).repeat(8, 1)
     frames = np.stack([scene[at : at + 360, 2 * at : 2 * at + 640] for at in range(100)])
     return bytes(get_codec("mp4(25)").encode(frames))
 
 
 def packing(packer: str, python: Path, folder: Path, frames: dict[str, int]) -> Callable[[int], Timing]:
-    """A contestant, which notes how many frames it makes."""
+    """Return a contestant that counts its frames."""
 
     def measure(number: int) -> Timing:
         out = SCRATCH / "packed-videos"
@@ -67,7 +67,7 @@ def packing(packer: str, python: Path, folder: Path, frames: dict[str, int]) -> 
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Packing videos as frames.")
     parser.add_argument("--videos", type=Path, metavar="FOLDER", help="where to take clips from")
     parser.add_argument("--out", type=Path, help="JSON file for the results")

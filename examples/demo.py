@@ -1,8 +1,7 @@
 """The main job, on real photos: pack, verify, read at random, iterate in shuffled batches.
 
-`make demo` runs it. The photos are packed as they are (their JPEG bytes are not touched) into each of the five
-containers. What comes out is compared with what went in, and one container with another; the exit status is 0 when all
-of it is the same, and 1 when something is not.
+`make demo` runs it. The photos are packed into each of the five containers, with unchanged JPEG bytes. Samples
+that are read are compared with the photos and between containers. The exit code is 0 if all are equal, else 1.
 
     python examples/demo.py                          sample photos beside the repository, or generated ones
     python examples/demo.py --photos ~/Pictures      the JPEG files of a folder

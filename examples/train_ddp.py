@@ -3,7 +3,7 @@
     torchrun --nproc-per-node 2 examples/train_ddp.py run
 
 The loader takes rank and world size from torch.distributed. Each rank loads its part of every global batch, so every
-sample of an epoch is loaded once. `pad="wrap"` gives all ranks the same number of batches, because they wait for each
+sample of an epoch is loaded once. `pad="wrap"` gives all ranks the same number of batches, since they wait for each
 other.
 """
 

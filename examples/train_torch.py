@@ -2,10 +2,10 @@
 
     python examples/train_torch.py run                    two epochs, a checkpoint after every tenth step
     python examples/train_torch.py run --stop-after 13    stops there, as a job that is cut short would
-    python examples/train_torch.py run                    goes on from the last checkpoint
+    python examples/train_torch.py run                    continues from the last checkpoint
 
-The loader's state is five numbers in the checkpoint. After a resume the trainer sees exactly the samples, and the crops
-of them, that it would have seen without the stop, so both runs print the same loss at the end.
+The loader's state is five values in the checkpoint. After resuming, the trainer gets the same samples and the same crops
+as without the stop, so both runs print the same loss at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EPOCHS, BATCH, EVERY = 2, 32, 10
 
 
 def make_loader(dataset: bushel.Dataset) -> bushel.Loader:
-    """Crop, resize, flip and normalise, all while the JPEGs are decoded."""
+    """Return crop, resizing, flip and normalisation, all fused into decoding."""
     return bushel.Loader(
         dataset,
         BATCH,

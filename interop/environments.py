@@ -1,11 +1,11 @@
-"""Virtual environments that hold the original packages, for tests and benchmarks against the real thing.
+"""Virtual environments with the original packages, for tests and benchmarks.
 
     python interop/environments.py            every environment
     python interop/environments.py mxnet      only those named
 
 Each file ``requirements/NAME.txt`` becomes ``.interop/NAME`` at the root of the repository. An environment whose
-requirements have not changed is left alone. An environment that cannot be made does not stop the others; the exit
-status is then 1, and the last lines say which failed and why. ``uv`` is used when it is installed, else venv and pip.
+requirements have not changed is kept. An environment that cannot be made does not stop the others; the exit
+status is then 1, and the last lines say which failed and why. ``uv`` is used if it is installed, else venv and pip.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ RECIPES = Path(__file__).resolve().parent / "requirements"
 ENVIRONMENTS = RECIPES.parent.parent / ".interop"
 STAMP = "requirements.sha256"
 ON_REQUEST = frozenset({"dali", "ffcv", "loading"})
-"""Environments that are only made when they are named: they hold gigabytes, and FFCV needs headers that few have."""
+"""Environments that are made only by name: they take gigabytes, and FFCV needs additional headers."""
 
 
 class EnvironmentFailedError(Exception):
-    """An environment could not be made; the message says what to do."""
+    """An environment could not be made. The message says what to do."""
 
 
 def names() -> list[str]:
-    """The environments that can be made."""
+    """Return the names of the environments."""
     return sorted(recipe.stem for recipe in RECIPES.glob("*.txt"))
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of the environment ``name``, whether it exists or not."""
+    """Return the path of the interpreter of an environment, even if it does not exist."""
     return ENVIRONMENTS / name / "bin" / "python"
 
 
 def fingerprint(name: str) -> str:
-    """What the stamp of an up-to-date environment ``name`` holds."""
+    """Return the contents of the stamp of an up-to-date environment."""
     return hashlib.sha256(PYTHON.encode() + b"\n" + (RECIPES / f"{name}.txt").read_bytes()).hexdigest()
 
 
 def is_current(name: str) -> bool:
-    """Whether the environment ``name`` exists and was made from its present requirements."""
+    """Return whether an environment exists and was made from its current requirements."""
     stamp = ENVIRONMENTS / name / STAMP
     return python_of(name).exists() and stamp.is_file() and stamp.read_text() == fingerprint(name)
 
@@ -54,7 +54,7 @@ def make(name: str) -> None:
     """Make the environment ``name`` from scratch.
 
     Raises:
-        EnvironmentFailedError: There is no Python of the version needed, or a package cannot be installed.
+        EnvironmentFailedError: The Python version is missing, or a package cannot be installed.
     """
     folder, recipe = ENVIRONMENTS / name, RECIPES / f"{name}.txt"
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +85,7 @@ def _run(command: list[str]) -> None:
 
 
 def main() -> int:
-    """Make the environments named on the command line; 0 when all are there, 1 when one failed."""
+    """Make the environments of the command line. Return 0, or 1 if one failed."""
     parser = argparse.ArgumentParser(description="Make virtual environments of the original packages.")
     parser.add_argument(
         "name",

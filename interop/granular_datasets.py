@@ -1,4 +1,4 @@
-"""What the scripts for Granular 0.20.3 and 0.24.2 share: both have the same calls. Given the package as an argument."""
+"""Helpers of the scripts for Granular 0.20.3 and 0.24.2, which have the same calls. The package is an argument."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(granular: Any) -> None:
 
 
 def write(granular: Any) -> None:
-    """Write the samples of a plan: bytes as they are, values with Granular's own encoders."""
+    """Write the samples of a plan: bytes unchanged, values with Granular's own encoders."""
     parser = argparse.ArgumentParser()
     parser.add_argument("plan")
     parser.add_argument("directory")

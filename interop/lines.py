@@ -1,8 +1,8 @@
 """The JSON lines that the scripts here print, and the plans that they read. Standard library only.
 
 A line is one sample: ``{"key": …, "fields": {name: FIELD}}``. A FIELD is ``{"sha256", "length"}`` of the stored bytes,
-a list of those for a sequence, or ``{"value"}`` for what has no bytes of its own. A decoded value is added to the
-bytes as ``value`` where JSON can hold it, and as ``array`` (``{"dtype", "shape", "sha256"}``) where it is an array.
+a list of these for a sequence, or ``{"value"}`` for values without stored bytes. A decoded value is added as ``value``
+if JSON can hold it, and as ``array`` (``{"dtype", "shape", "sha256"}``) if it is an array.
 
 A plan is what a ``write_*.py`` script writes: ``{"spec": {name: type}, "samples": [SAMPLE]}``, where a SAMPLE is
 ``{"key": …, "fields": {name: ITEM}}`` and an ITEM is ``{"file": path}`` (bytes to store, relative to the plan),
@@ -20,12 +20,12 @@ from typing import Any
 
 
 def stored(content: bytes) -> dict[str, Any]:
-    """A FIELD for stored bytes."""
+    """Return the FIELD of stored bytes."""
     return {"sha256": hashlib.sha256(content).hexdigest(), "length": len(content)}
 
 
 def decoded(value: Any) -> dict[str, Any]:
-    """What a decoded value adds to its FIELD; nothing for values that neither JSON nor an array can hold."""
+    """Return the entries that a decoded value adds to its FIELD. Empty if neither JSON nor an array can hold it."""
     if hasattr(value, "tobytes") and hasattr(value, "shape"):
         digest = hashlib.sha256(value.tobytes()).hexdigest()
         return {"array": {"dtype": str(value.dtype), "shape": list(value.shape), "sha256": digest}}
@@ -44,7 +44,7 @@ def show(key: str, fields: dict[str, Any]) -> None:
 
 
 def read_plan(path: str) -> dict[str, Any]:
-    """The plan at ``path``, its samples with the contents of their files in place."""
+    """Return the plan at ``path``, with the contents of files in its samples."""
     folder = Path(path).resolve().parent
     plan: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     for sample in plan["samples"]:
@@ -53,14 +53,14 @@ def read_plan(path: str) -> dict[str, Any]:
 
 
 def chunked(samples: list[Any], size: int | None) -> Iterator[list[Any]]:
-    """``samples`` in runs of ``size``, or in one run."""
+    """Yield ``samples`` in lists of ``size``, or in one list."""
     step = size or max(len(samples), 1)
     for start in range(0, len(samples), step):
         yield samples[start : start + step]
 
 
 def existing(paths: Iterable[str], pattern: str) -> list[str]:
-    """``paths``, with each directory replaced by its files that match ``pattern``, in the order of their names."""
+    """Return ``paths``, with each directory replaced by its files that match ``pattern``, sorted by name."""
     found: list[str] = []
     for path in paths:
         found += sorted(map(str, Path(path).glob(pattern))) if Path(path).is_dir() else [path]

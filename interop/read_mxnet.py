@@ -11,7 +11,7 @@ from mxnet import recordio
 
 
 def records(path: str, key_type: type, indexed: bool) -> Iterator[tuple[str | None, bytes]]:
-    """The records of one file: by the keys of its index, in their order, or else from front to back without keys."""
+    """Yield the records of a file: in the order of its index, or from front to back if it has none."""
     if indexed:
         reader = recordio.MXIndexedRecordIO(str(Path(path).with_suffix(".idx")), path, "r", key_type=key_type)
         for key in reader.keys:

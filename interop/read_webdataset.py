@@ -10,7 +10,7 @@ from webdataset.shardlists import expand_urls
 
 
 def samples_of(urls: list[str]) -> webdataset.WebDataset:
-    """The samples of the shards ``urls`` in their order, a shard without any included."""
+    """Yield the samples of the shards ``urls`` in order. Empty shards are allowed."""
     return webdataset.WebDataset(urls, shardshuffle=False, empty_check=False)
 
 

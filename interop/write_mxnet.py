@@ -14,7 +14,7 @@ from mxnet import recordio
 
 
 def content(fields: dict[str, Any]) -> bytes:
-    """The record of one sample."""
+    """Return the record of one sample."""
     if "label" not in fields:
         raw: bytes = fields["data"]
         return raw

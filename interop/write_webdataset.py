@@ -9,7 +9,7 @@ import webdataset
 
 
 def main() -> None:
-    """Write the samples of a plan: bytes as they are, values with WebDataset's own encoders."""
+    """Write the samples of a plan: bytes unchanged, values with WebDataset's own encoders."""
     parser = argparse.ArgumentParser()
     parser.add_argument("plan")
     parser.add_argument("pattern", help="name of the shards, with %%06d in it")

@@ -1,4 +1,4 @@
-"""Write JPEGs into a beton as they are: FFCV's own field takes pixels, and would encode them again."""
+"""Write JPEGs unchanged into a beton. FFCV's own field expects pixels and would encode them again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from PIL import Image
 
 
 class StoredField(RGBImageField):  # type: ignore[misc]
-    """The field of images, given as the bytes of JPEGs."""
+    """An image field whose values are the bytes of JPEGs."""
 
     def encode(self, destination: Any, image: bytes, malloc: Callable[[int], tuple[int, Any]]) -> None:
         """Write a row of metadata, and the bytes."""

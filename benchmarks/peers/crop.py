@@ -1,4 +1,4 @@
-"""What all peers do to a photo: a random crop as torchvision draws it, resized to 224, mirrored half of the time."""
+"""The transform of all peers: a random crop as in torchvision, resized to 224, mirrored half of the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIDE, BATCH, THREADS = 224, 128, 2
 
 
 def draw(width: int, height: int, rng: np.random.Generator) -> tuple[tuple[int, int, int, int], bool]:
-    """Left, top, right, bottom of the crop, and whether it is mirrored."""
+    """Draw left, top, right and bottom of a crop, and whether it is mirrored."""
     for _ in range(10):
         area = width * height * rng.uniform(0.08, 1)
         ratio = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
@@ -37,7 +37,7 @@ def with_pillow(data: bytes, rng: np.random.Generator) -> Any:
 
 
 def with_cv2(data: bytes, rng: np.random.Generator) -> Any:
-    """Decode with simplejpeg and crop with OpenCV, the fastest of libraries: uint8[224, 224, 3]. No antialiasing."""
+    """Decode with simplejpeg and crop with OpenCV, the fastest libraries: uint8[224, 224, 3]. No antialiasing."""
     import cv2
     import simplejpeg
 

@@ -1,6 +1,6 @@
 """Random batches of records by FFRecord's own names: ``dropin_ffrecord.py PACKAGE FOLDER [--small]``.
 
-The package is `ffrecord`, where it could be built (it is not on PyPI), or `bushel.compat.ffrecord`. The data, 20,000
+The package is `ffrecord`, if it could be built (it is not on PyPI), or `bushel.compat.ffrecord`. The data, 20,000
 records of 10 kB in two files, is written by the first run. It prints a line of JSON: case, items, seconds and
 cpu_seconds, of all epochs but the first.
 """
@@ -19,7 +19,7 @@ RECORDS, SMALL, SIZE, BATCH, EPOCHS = 10_000, 500, 10_000, 128, 6
 
 
 def prepare(package: Any, folder: Path, records: int) -> None:
-    """Write the files that are not there."""
+    """Write the missing files."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(2):
         path = folder / f"{number}.ffr"
@@ -32,12 +32,12 @@ def prepare(package: Any, folder: Path, records: int) -> None:
 
 
 def epoch(reader: Any, order: list[int]) -> int:
-    """Read all records in this order; returns their bytes."""
+    """Read all records in this order. Return their number of bytes."""
     return sum(len(one) for at in range(0, len(order), BATCH) for one in reader.read(order[at : at + BATCH]))
 
 
 def main() -> None:
-    """Measure."""
+    """Run the benchmark."""
     package, folder = importlib.import_module(sys.argv[1]), Path(sys.argv[2])
     prepare(package, folder, SMALL if "--small" in sys.argv else RECORDS)
     reader = package.FileReader([str(path) for path in sorted(folder.glob("*.ffr"))])

@@ -1,8 +1,8 @@
 """One script for Granular 0.20.3 and for the drop-in: ``dropin_granular.py PACKAGE FOLDER [--small]``.
 
-PACKAGE is `granular` or `bushel.compat.granular`. The dataset is made in FOLDER when it is not there yet. Prints a JSON
+PACKAGE is `granular` or `bushel.compat.granular`. The dataset is written to FOLDER if it does not exist. Prints a JSON
 line for each epoch that it measures: `{"case", "items", "seconds", "cpu_seconds"}`. Random reads are of single
-datapoints, all keys, decoded and as they are stored; the loader makes shuffled batches with one function on each
+datapoints, all keys, decoded and as stored bytes; the loader makes shuffled batches with one function per
 datapoint.
 """
 
@@ -25,7 +25,7 @@ SPEC = {"image": "jpg", "label": "int", "caption": "utf8", "action": "array", "w
 
 
 def datapoints(items: int) -> Iterator[dict[str, Any]]:
-    """Small camera frames and what belongs to them, as an agent would log them."""
+    """Yield small camera frames with actions and rewards, as an agent logs them."""
     rng = np.random.default_rng(0)
     for number in range(items):
         coarse = rng.integers(0, 256, (9, 9, 3), dtype=np.uint8)
@@ -39,13 +39,13 @@ def datapoints(items: int) -> Iterator[dict[str, Any]]:
 
 
 def crop(datapoint: dict[str, Any], seed: Any) -> dict[str, Any]:
-    """What a training script does with a datapoint."""
+    """Transform a datapoint, as a training script does."""
     image = datapoint["image"][4:68, 4:68]
     return {"image": image, "label": datapoint["label"], "action": datapoint["action"]}
 
 
 def processor_seconds() -> float:
-    """Processor time of this process and of those that it has started and that are alive."""
+    """Return the CPU seconds of this process and its running children."""
     total = time.process_time()
     for child in multiprocessing.active_children():
         fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
@@ -54,12 +54,12 @@ def processor_seconds() -> float:
 
 
 def report(case: str, items: int, wall: float, cpu: float) -> None:
-    """Print one measurement."""
+    """Print a measurement."""
     print(json.dumps({"case": case, "items": items, "seconds": wall, "cpu_seconds": cpu}), flush=True)
 
 
 def measure_reads(granular: Any, folder: Path, case: str, decoders: Any) -> None:
-    """Every datapoint once, in a random order."""
+    """Read every datapoint once, in a random order."""
     with granular.DatasetReader(folder, decoders) as reader:
         for epoch in range(EPOCHS + 1):
             order = np.random.default_rng(epoch).permutation(len(reader)).tolist()
@@ -71,7 +71,7 @@ def measure_reads(granular: Any, folder: Path, case: str, decoders: Any) -> None
 
 
 def measure_loader(granular: Any, folder: Path) -> None:
-    """As many batches as an epoch has."""
+    """Load the batches of an epoch."""
     # Granular cannot hand a reader with a field of text to its workers: its decoder of text is a lambda.
     known = {name: granular.decoders[name] for name in ("jpg", "int", "array")}
     decoders = {**known, "utf8": decode_text}
@@ -90,12 +90,12 @@ def measure_loader(granular: Any, folder: Path) -> None:
 
 
 def decode_text(stored: bytes) -> str:
-    """The decoder of text."""
+    """Decode text."""
     return stored.decode("utf-8")
 
 
 def main() -> None:
-    """Make the dataset, and measure."""
+    """Write the dataset and measure."""
     package, folder = sys.argv[1], Path(sys.argv[2])
     granular = importlib.import_module(package)
     if not folder.exists():

@@ -20,7 +20,7 @@ FRAMES, CLIP, WIDTH, HEIGHT = 60, 16, 340, 256
 
 
 def video(seed: int) -> list[np.ndarray]:
-    """Frames that compress like filmed ones, to some 20 KB: soft shapes that move, with a little grain."""
+    """Return moving soft shapes with a little grain, which compress to about 20 KB per frame, like filmed ones."""
     rng = np.random.default_rng(seed)
     coarse = rng.integers(0, 256, (12, 16, 3)).astype(np.float32)
     rows, columns = (np.linspace(0, n - 1.001, size) for n, size in ((12, HEIGHT + FRAMES), (16, WIDTH + FRAMES)))
@@ -37,7 +37,7 @@ def video(seed: int) -> list[np.ndarray]:
 
 
 def prepare(gulp: Any, folder: Path, videos: int) -> None:
-    """Make the data, once."""
+    """Write the data if they do not exist."""
     if (folder / "ready").exists():
         return
     shutil.rmtree(folder, ignore_errors=True)
@@ -50,7 +50,7 @@ def prepare(gulp: Any, folder: Path, videos: int) -> None:
 
 
 def measure(case: str, items: int, work: Callable[[], object]) -> None:
-    """Print how long something took."""
+    """Print the duration of a task."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     seconds, busy = time.perf_counter() - wall, time.process_time() - cpu
@@ -58,7 +58,7 @@ def measure(case: str, items: int, work: Callable[[], object]) -> None:
 
 
 def main() -> None:
-    """Prepare and measure."""
+    """Write the data and measure."""
     package, folder, small = sys.argv[1], Path(sys.argv[2]), "--small" in sys.argv
     gulp = importlib.import_module(package)
     videos, clips, images = (8, 100, 400) if small else (40, 600, 3000)

@@ -1,8 +1,8 @@
 """One script for MXNet 1.9.1 and for the drop-in: ``dropin_mxnet.py PACKAGE FOLDER [--small]``.
 
-PACKAGE is `mxnet` or `bushel.compat.mxnet`. The record files are made in FOLDER when they are not there yet. Prints a
+PACKAGE is `mxnet` or `bushel.compat.mxnet`. The record files are written to FOLDER if they do not exist. Prints a
 JSON line for each epoch that it measures: `{"case", "items", "seconds", "cpu_seconds"}`. Records are read by key in a
-random order: small ones (1000 bytes), those of the sizes of images (2 to 100 kB), and these as a dataset with headers.
+random order: small ones (1000 bytes), image-sized ones (2 to 100 kB), and the latter as a dataset with headers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EPOCHS = 3
 
 
 def records(sizes: list[int]) -> Any:
-    """Random bytes, of each of the sizes."""
+    """Return random bytes, one value per size."""
     pool = np.random.default_rng(0).bytes(2 * max(sizes))
     for number, size in enumerate(sizes):
         start = number % max(sizes)
@@ -30,7 +30,7 @@ def records(sizes: list[int]) -> Any:
 
 
 def write(recordio: Any, path: Path, sizes: list[int]) -> None:
-    """Write a file of image records, if it is not there."""
+    """Write a file of image records if it does not exist."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def write(recordio: Any, path: Path, sizes: list[int]) -> None:
 
 
 def measure(case: str, count: int, read: Callable[[int], Any]) -> None:
-    """Read everything once, in a random order; the first epoch only warms up."""
+    """Read all records once, in a random order. The first epoch is a warm-up."""
     for epoch in range(EPOCHS + 1):
         order = list(range(count))
         random.Random(epoch).shuffle(order)
@@ -54,7 +54,7 @@ def measure(case: str, count: int, read: Callable[[int], Any]) -> None:
 
 
 def main() -> None:
-    """Make the files, and measure."""
+    """Write the files and measure."""
     package, folder = sys.argv[1], Path(sys.argv[2])
     few = 10 if "--small" in sys.argv else 1
     recordio = importlib.import_module(f"{package}.recordio")

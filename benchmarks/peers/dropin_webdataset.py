@@ -1,8 +1,8 @@
 """One script for webdataset 1.0.2 and for the drop-in: ``dropin_webdataset.py PACKAGE FOLDER [--small]``.
 
-PACKAGE is `webdataset` or `bushel.compat.webdataset`. The shards are written in FOLDER, with the package, when they are
-not there yet. Prints a JSON line for each epoch that it measures: `{"case", "items", "seconds", "cpu_seconds"}`. The
-epochs are those of a training script: shuffled samples, with images decoded and in batches, or as they are stored.
+PACKAGE is `webdataset` or `bushel.compat.webdataset`. The shards are written to FOLDER by the package if they do not
+exist. Prints a JSON line for each epoch that it measures: `{"case", "items", "seconds", "cpu_seconds"}`. Each
+epoch is like that of a training script: shuffled samples, with images decoded and batched, or as stored bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ITEMS, SMALL, SHARD, EPOCHS, BATCH = 4000, 1000, 500, 3, 64
 
 
 def samples(items: int) -> Iterator[dict[str, Any]]:
-    """JPEGs of 256x256 pixels, of about the size of photos."""
+    """Return JPEGs of 256 × 256 pixels with about the size of photos."""
     rng = np.random.default_rng(0)
     for number in range(items):
         coarse = Image.fromarray(rng.integers(0, 256, (24, 24, 3), dtype=np.uint8))
@@ -35,7 +35,7 @@ def samples(items: int) -> Iterator[dict[str, Any]]:
 
 
 def decoded(package: Any, shards: list[str]) -> Iterator[int]:
-    """Sizes of the batches of an epoch of decoded images."""
+    """Yield the sizes of the batches of an epoch of decoded images."""
     dataset = package.WebDataset(shards, shardshuffle=False).shuffle(1000).decode("rgb8").to_tuple("jpg", "cls")
     for images, classes in dataset.batched(BATCH):
         if images.shape[1:] != (256, 256, 3) or len(images) != len(classes):
@@ -44,14 +44,14 @@ def decoded(package: Any, shards: list[str]) -> Iterator[int]:
 
 
 def stored(package: Any, shards: list[str]) -> Iterator[int]:
-    """Sizes of the batches of an epoch of files as they are."""
+    """Yield the sizes of the batches of an epoch of stored bytes."""
     dataset = package.WebDataset(shards, shardshuffle=False).shuffle(1000).to_tuple("jpg", "cls")
     for images, _ in dataset.batched(BATCH):
         yield len(images)
 
 
 def main() -> None:
-    """Make the shards, and measure."""
+    """Write the shards and measure."""
     package, folder = importlib.import_module(sys.argv[1]), Path(sys.argv[2])
     items = SMALL if "--small" in sys.argv else ITEMS
     if not folder.exists():

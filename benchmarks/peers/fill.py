@@ -14,7 +14,7 @@ from records import records
 
 
 def main() -> None:
-    """Write the dataset that the command line asks for."""
+    """Write the dataset with the options of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("peer", help="granular, lmdb, array_record, bagz, mxnet, slices or gather")
     parser.add_argument("path")

@@ -1,6 +1,6 @@
 """Write photos for a peer: ``fill_photos.py FORM PATH PHOTOS COUNT``, run in the environment that holds it.
 
-The photos of a folder are repeated until there are COUNT.
+The photos of the folder are repeated to COUNT.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _photos(folder: Path, count: int) -> Iterator[tuple[str, bytes]]:
 
 
 def main() -> None:
-    """Write them."""
+    """Write the photos with the options of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("form", choices=("files", "tar", "granular", "array_record", "beton", "bag"))
     parser.add_argument("path", type=Path)

@@ -1,8 +1,7 @@
 """Pack a folder of photos, resized: `pack_resized.py PACKER FOLDER OUT`, in the environment that has PACKER.
 
-Shorter edge of 256 pixels, JPEG of quality 95, which GulpIO2 has no option for (it writes 90 without subsampling), two
-workers. Prints one JSON object: images, wall and CPU seconds, bytes. Starting Python is not part of the
-job, except im2rec's own, which is a program.
+Shorter edge of 256 pixels, JPEG quality 95 (GulpIO2 always writes 90 without subsampling), two workers. Prints one JSON object: images, wall and CPU seconds, bytes. The start of Python is not measured,
+except for im2rec, which is a program.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ EDGE, QUALITY, WORKERS = 256, 95, 2
 
 
 def bushel_into(container: str, quality: int) -> Callable[[Path, Path], None]:
-    """`bushel.pack`, two threads."""
+    """Pack with `bushel.pack`, in two threads."""
     import bushel
     from bushel.ingest import im2rec
     from bushel.sources import ImageFolder
@@ -35,7 +34,7 @@ def bushel_into(container: str, quality: int) -> Callable[[Path, Path], None]:
 
 
 def im2rec() -> Callable[[Path, Path], None]:
-    """MXNet's im2rec, two processes; the list is written before the clock starts."""
+    """Pack with MXNet's im2rec, in two processes. The list is written before the clock starts."""
     package = importlib.util.find_spec("mxnet")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("mxnet")
@@ -51,7 +50,7 @@ def im2rec() -> Callable[[Path, Path], None]:
 
 
 def gulpio2() -> Callable[[Path, Path], None]:
-    """GulpIO2's ingestor of image folders, two processes."""
+    """Pack with GulpIO2's adapter of image folders, in two processes."""
     from gulpio2.adapters import ImageFolderAdapter
     from gulpio2.fileio import GulpIngestor
 
@@ -66,13 +65,13 @@ PACKERS: dict[str, Callable[[], Callable[[Path, Path], None]]] = {"im2rec": im2r
 
 
 def _cpu() -> float:
-    """Processor time of this process and of those it has run."""
+    """Return the CPU seconds of this process and its ended children."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def main() -> None:
-    """Pack as the command line says."""
+    """Pack with the options of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("packer", help=f"{', '.join(PACKERS)}, or bushel:CONTAINER:QUALITY")
     parser.add_argument("folder", type=Path)

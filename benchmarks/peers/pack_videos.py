@@ -1,7 +1,7 @@
 """Pack a folder of videos as JPEG frames: `pack_videos.py PACKER FOLDER OUT`, in the environment that has PACKER.
 
-12 frames a second, shorter edge of 256 pixels, quality 90 (which GulpIO2 has no option for), two workers, gulp chunks.
-Prints one JSON object: frames, wall and CPU seconds, bytes. Starting Python is not part of the job.
+12 frames per second, shorter edge of 256 pixels, quality 90 (fixed in GulpIO2), two workers, gulp chunks.
+Prints one JSON object: frames, wall and CPU seconds, bytes. The start of Python is not measured.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RATE, EDGE, QUALITY, WORKERS, PER_CHUNK = 12, 256, 90, 2, 8
 
 
 def with_bushel(folder: Path, out: Path) -> None:
-    """Bushel: PyAV in two threads."""
+    """Pack with Bushel: PyAV in two threads."""
     import bushel
     from bushel.sources import Frames, VideoFolder
 
@@ -26,7 +26,7 @@ def with_bushel(folder: Path, out: Path) -> None:
 
 
 def with_gulpio2(folder: Path, out: Path) -> None:
-    """GulpIO2: its adapter of video folders, told the rate, which it takes for other lists but not for folders."""
+    """Pack with GulpIO2's adapter of video folders, extended by a frame rate, which its other adapters have."""
     from gulpio2 import adapters
     from gulpio2.fileio import GulpIngestor
 
@@ -37,13 +37,13 @@ def with_gulpio2(folder: Path, out: Path) -> None:
 
 
 def _cpu() -> float:
-    """Processor time of this process and of those it has run."""
+    """Return the CPU seconds of this process and its ended children."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def main() -> None:
-    """Pack as the command line says."""
+    """Pack with the options of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("packer", choices=["bushel", "gulpio2"])
     parser.add_argument("folder", type=Path)

@@ -1,4 +1,4 @@
-"""ArrayRecord: one record a group and no compression, as it advises for random access; batched ``read(indices)``."""
+"""ArrayRecord with one record per group, as it advises for random access, and no compression; ``read(indices)``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def write(path: str, records: Iterable[bytes]) -> None:
 
 
 def open(path: str) -> Any:
-    """A reader of the file ``path`` that reads ahead nothing and keeps its thread pool."""
+    """Open the file ``path`` without read-ahead, with a persistent thread pool."""
     return ArrayRecordReader(path, "readahead_buffer_size:0")
 
 
 def read_batch(handle: Any, indices: np.ndarray) -> list[bytes]:
-    """The records at ``indices``."""
+    """Return the records at ``indices``."""
     records: list[bytes] = handle.read(indices.tolist())
     return records

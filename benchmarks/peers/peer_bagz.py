@@ -1,7 +1,7 @@
-"""Bagz without compression, its limits cached in memory; batched ``read_indices``.
+"""Bagz without compression, with its offsets cached in memory; batched ``read_indices``.
 
-One thread: left alone it starts up to 100 for every batch, which makes it 50 times slower on records of 200 bytes that
-are in memory, and no faster on records of 8 KB that are not.
+It runs with one thread. By default it starts up to 100 per batch, which is 50 times slower for records of 200 bytes in
+memory, and not faster for records of 8 KB on disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def write(path: str, records: Iterable[bytes]) -> None:
 
 
 def open(path: str) -> Any:
-    """A reader of the file ``path``."""
+    """Open the file ``path``."""
     return bagz.Reader(
         path,
         bagz.Reader.Options(
@@ -31,6 +31,6 @@ def open(path: str) -> Any:
 
 
 def read_batch(handle: Any, indices: np.ndarray) -> list[bytes]:
-    """The records at ``indices``."""
+    """Return the records at ``indices``."""
     records: list[bytes] = handle.read_indices(indices)
     return records

@@ -35,17 +35,17 @@ def write(path: str, records: Iterable[bytes]) -> None:
 
 
 def open(path: str, *, verify: bool = False) -> Dataset:
-    """The dataset at ``path``."""
+    """Open the dataset at ``path``."""
     return open_dataset(path, verify=verify)
 
 
 def read_batch(handle: Dataset, indices: np.ndarray) -> Samples:
-    """The samples at ``indices``."""
+    """Return the samples at ``indices``."""
     return Samples(handle.read(indices, decode=False))
 
 
 class Samples:
-    """Samples as `Dataset.read` gives them, of which a check takes the one field."""
+    """Samples of `Dataset.read`, indexed by position, with their only field."""
 
     def __init__(self, samples: list[dict[str, Any]]) -> None:
         self.samples = samples

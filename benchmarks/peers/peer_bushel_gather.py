@@ -11,7 +11,7 @@ __all__ = ["open", "read_batch", "write"]
 
 
 def read_batch(handle: Dataset, indices: np.ndarray) -> np.ndarray:
-    """The records at ``indices``, which are of one length, as the rows of an array."""
+    """Return the records at ``indices``, which have one length, as the rows of an array."""
     (field,) = handle.spec
     buffer, offsets = handle.gather(indices, field)
     return buffer.reshape(len(offsets) - 1, -1)

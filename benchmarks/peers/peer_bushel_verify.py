@@ -11,5 +11,5 @@ __all__ = ["open", "read_batch", "write"]
 
 
 def open(path: str) -> Dataset:
-    """The dataset at ``path``."""
+    """Open the dataset at ``path``."""
     return peer_bushel.open(path, verify=True)

@@ -1,4 +1,4 @@
-"""The upper limit: records of one length as the rows of a memory-mapped array, a batch gathered by one NumPy call."""
+"""Upper limit: records of one length as rows of a memory-mapped array, gathered by one NumPy call per batch."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def open(path: str) -> np.ndarray:
 
 
 def read_batch(handle: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """The records at ``indices``, as the rows of a fresh array."""
+    """Return the records at ``indices`` as the rows of a new array."""
     return np.take(handle, indices, axis=0)

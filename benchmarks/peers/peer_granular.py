@@ -1,4 +1,4 @@
-"""Granular 0.24: a dataset with one ``bytes`` column, its index cached. It has no batched read: one call a record."""
+"""Granular 0.24: a dataset with one ``bytes`` column and a cached index. Each record is one call."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def write(path: str, records: Iterable[bytes]) -> None:
 
 
 def open(path: str) -> Any:
-    """A reader of the dataset at ``path``."""
+    """Open the dataset at ``path``."""
     return granular.DatasetReader(path, granular.decoders, cache_index=True)
 
 
 def read_batch(handle: Any, indices: np.ndarray) -> list[bytes]:
-    """The records at ``indices``."""
+    """Return the records at ``indices``."""
     return [handle[index]["data"] for index in indices.tolist()]

@@ -21,12 +21,12 @@ def write(path: str, records: Iterable[bytes]) -> None:
 
 
 def open(path: str) -> Any:
-    """The database at ``path``, read only and without locks, as loaders open it."""
+    """Open the database at ``path``, read-only and without locks, as loaders do."""
     return lmdb.open(path, readonly=True, lock=False, readahead=False, meminit=False)
 
 
 def read_batch(handle: Any, indices: np.ndarray) -> list[bytes]:
-    """The records at ``indices``."""
+    """Return the records at ``indices``."""
     keys = indices.astype(">u8").tobytes()
     with handle.begin() as transaction:
         get = transaction.get

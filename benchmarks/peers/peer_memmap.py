@@ -1,4 +1,4 @@
-"""A limit: rows of a ``numpy.memmap`` by a list of indices, as one would write it. The file is that of `peer_gather`.
+"""Upper limit: rows of a ``numpy.memmap`` by a list of indices. The file is the same as of `peer_gather`.
 
 `peer_gather` uses ``numpy.take``, which is several times faster on short rows.
 """
@@ -20,5 +20,5 @@ def open(path: str) -> np.memmap:
 
 
 def read_batch(handle: np.memmap, indices: np.ndarray) -> np.ndarray:
-    """The records at ``indices``, as the rows of a fresh array."""
+    """Return the records at ``indices`` as the rows of a new array."""
     return handle[indices]

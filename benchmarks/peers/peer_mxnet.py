@@ -1,4 +1,4 @@
-"""MXNet ``MXIndexedRecordIO``: a seek and a read a record. Runs in the environment ``mxnet``."""
+"""MXNet ``MXIndexedRecordIO``: a seek and a read per record. Runs in the environment ``mxnet``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def write(path: str, records: Iterable[bytes]) -> None:
 
 
 def open(path: str) -> Any:
-    """A reader of the file ``path``."""
+    """Open the file ``path``."""
     return MXIndexedRecordIO(path + ".idx", path, "r")
 
 
 def read_batch(handle: Any, indices: np.ndarray) -> list[bytes]:
-    """The records at ``indices``."""
+    """Return the records at ``indices``."""
     return [handle.read_idx(index) for index in indices.tolist()]

@@ -1,4 +1,4 @@
-"""Bushel's Loader: with its own decoding of crops, or with the libraries that the others use as a transform."""
+"""Bushel's Loader, with fused decoding of crops, or with the libraries of the other loaders as a transform."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def prepare(path: str, variant: str) -> None:
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Shuffled batches."""
+    """Yield shuffled batches."""
     own: list[Any] = [RandomResizedCrop(crop.SIDE), RandomHorizontalFlip()]
     options: dict[str, Any] = {"transforms": {"image": own}}
     if variant == "libraries":

@@ -12,7 +12,7 @@ import torch
 
 
 class Clips(torch.utils.data.Dataset):
-    """The usual map-style data set."""
+    """The usual map-style dataset."""
 
     def __init__(self, path: str, variant: str, seed: int) -> None:
         self.clips = [sorted(folder.glob("*.jpg")) for folder in sorted(Path(path).iterdir())]
@@ -28,11 +28,11 @@ class Clips(torch.utils.data.Dataset):
 
 
 def prepare(path: str, variant: str) -> None:
-    """Nothing is kept between epochs."""
+    """Do nothing: nothing is kept between epochs."""
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Shuffled batches, of as many frames as the others have photos."""
+    """Yield shuffled batches with as many frames as the batches of the others have photos."""
     torch.manual_seed(seed)
     clips = Clips(path, variant, seed)
     size = crop.BATCH // len(clips.clips[0])

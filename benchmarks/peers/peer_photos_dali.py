@@ -1,4 +1,4 @@
-"""DALI over JPEG files, on the CPU, in two threads: one has half of the rate, and four are no faster."""
+"""DALI over JPEG files, on the CPU, in two threads. One thread has half the rate, and four are not faster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AHEAD = 2
 
 
 def prepare(path: str, variant: str) -> None:
-    """Nothing is kept between epochs."""
+    """Do nothing: nothing is kept between epochs."""
 
 
 @pipeline_def(batch_size=crop.BATCH, num_threads=crop.THREADS, device_id=None, prefetch_queue_depth=AHEAD)
@@ -28,7 +28,7 @@ def _pipeline(files: list[str]) -> Any:
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """As many whole batches as there are, each a view of memory that the next but one is written to.
+    """Yield all full batches, each a view of memory that the batch after the next overwrites.
 
     Batches are asked for one by one, as otherwise DALI would decode the first of another epoch at the end.
     """

@@ -1,6 +1,6 @@
-"""FFCV's Loader over a beton, in two threads: one has half of the rate, and four are no faster.
+"""FFCV's Loader over a beton, in two threads. One thread has half the rate, and four are not faster.
 
-Its decoder resizes by area, the only way it has, and takes libjpeg-turbo's fast and less exact inverse DCT.
+Its decoder always resizes by area, and uses libjpeg-turbo's fast, less exact inverse DCT.
 """
 
 from __future__ import annotations
@@ -36,6 +36,6 @@ def prepare(path: str, variant: str) -> None:
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Shuffled batches, each a view of memory that a later one is written to. The loader counts epochs itself."""
+    """Yield shuffled batches, each a view of memory that a later one overwrites. The loader counts epochs itself."""
     for (images,) in _opened[path]:
         yield images

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def prepare(path: str, variant: str) -> None:
-    """Parse the flags that grain's processes ask for."""
+    """Parse the flags that Grain's processes need."""
     from absl import flags
 
     flags.FLAGS(["benchmark"])
@@ -21,12 +21,12 @@ class Load(grain.transforms.RandomMap):
     """Decode and crop."""
 
     def random_map(self, data: bytes, rng: np.random.Generator) -> np.ndarray:
-        """One photo."""
+        """Decode and crop one photo."""
         return crop.with_cv2(data, rng)
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Shuffled batches."""
+    """Yield shuffled batches."""
     source = grain.sources.ArrayRecordDataSource([path])
     dataset = grain.MapDataset.source(source).seed(seed).shuffle().random_map(Load())
     batches = dataset.to_iter_dataset().batch(crop.BATCH, drop_remainder=True)

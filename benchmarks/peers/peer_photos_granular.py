@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Source:
-    """From a step to a decoded sample. Each process opens a reader of its own, as readers do not pickle."""
+    """A function from a step to a decoded sample. Each process opens its own reader, since readers do not pickle."""
 
     def __init__(self, path: str, seed: int) -> None:
         self.path, self.seed, self.reader = path, seed, None
@@ -31,11 +31,11 @@ def _open(path: str) -> Any:
 
 
 def prepare(path: str, variant: str) -> None:
-    """Nothing is kept between epochs."""
+    """Do nothing: nothing is kept between epochs."""
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """As many whole batches as there are: this loader has no end."""
+    """Yield the full batches of an epoch; the loader is endless."""
     source = Source(path, seed)
     loader = granular.Loader(source, crop.BATCH, workers=crop.THREADS, recycle_after=2)
     try:

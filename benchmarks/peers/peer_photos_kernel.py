@@ -1,7 +1,7 @@
-"""The ceiling of Bushel's loader: its decoding kernel alone, in a C++ loop that `make ceiling` builds.
+"""Upper limit of Bushel's loader: the decoding kernel alone, in a C++ loop that `make ceiling` builds.
 
-Nothing is read, shuffled, drawn or handed over: two threads decode bytes and boxes that are in memory into slots that
-they use again, and Python is not asked for anything.
+Nothing is read, shuffled or passed on: two threads decode bytes and boxes in memory into buffers that they reuse, without
+Python.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _running: list[subprocess.Popen[str]] = []
 
 
 def prepare(path: str, variant: str) -> None:
-    """Hand the program all images and a crop for each; the frames of a clip have the same one."""
+    """Send all images to the program, with a crop for each. The frames of a clip share a crop."""
     if not PROGRAM.exists():
         raise FileNotFoundError("`make ceiling` builds the C++ loop")
     with tempfile.NamedTemporaryFile(suffix=".work") as work:
@@ -52,7 +52,7 @@ def _work(path: str, variant: str) -> Iterator[tuple[bytes, tuple[int, ...]]]:
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """All images as one batch that does not exist."""
+    """Yield one batch without data, which stands for all images."""
     [program] = _running
     assert program.stdin is not None
     assert program.stdout is not None

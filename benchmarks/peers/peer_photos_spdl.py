@@ -12,11 +12,11 @@ from spdl.pipeline import PipelineBuilder
 
 
 def prepare(path: str, variant: str) -> None:
-    """Nothing is kept between epochs."""
+    """Do nothing: nothing is kept between epochs."""
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Shuffled batches."""
+    """Yield shuffled batches."""
     paths = sorted(Path(path).glob("*.jpg"))
     order = np.random.default_rng(seed).permutation(len(paths)).tolist()
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 
 def prepare(path: str, variant: str) -> None:
-    """Nothing is kept between epochs."""
+    """Do nothing: nothing is kept between epochs."""
 
 
 def _load(path: Any) -> Any:
@@ -36,7 +36,7 @@ def _load(path: Any) -> Any:
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Shuffled batches."""
+    """Yield shuffled batches."""
     paths = sorted(map(str, Path(path).glob("*.jpg")))
     stream = tf.data.Dataset.from_tensor_slices(paths).shuffle(len(paths), seed=seed)
     stream = stream.map(_load, num_parallel_calls=tf.data.AUTOTUNE).batch(crop.BATCH).prefetch(tf.data.AUTOTUNE)

@@ -12,7 +12,7 @@ import torch
 
 
 class Photos(torch.utils.data.Dataset):
-    """The usual map-style data set."""
+    """The usual map-style dataset."""
 
     def __init__(self, path: str, variant: str, seed: int) -> None:
         self.paths, self.seed = sorted(map(str, Path(path).glob("*.jpg"))), seed
@@ -29,11 +29,11 @@ class Photos(torch.utils.data.Dataset):
 
 
 def prepare(path: str, variant: str) -> None:
-    """Nothing is kept between epochs."""
+    """Do nothing: nothing is kept between epochs."""
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Shuffled batches."""
+    """Yield shuffled batches."""
     torch.manual_seed(seed)
     photos = Photos(path, variant, seed)
     yield from torch.utils.data.DataLoader(photos, crop.BATCH, shuffle=True, num_workers=crop.THREADS)

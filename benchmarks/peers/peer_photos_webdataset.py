@@ -14,7 +14,7 @@ import webdataset
 
 
 def prepare(path: str, variant: str) -> None:
-    """Nothing is kept between epochs."""
+    """Do nothing: nothing is kept between epochs."""
 
 
 def _load(seed: int, sample: dict[str, Any]) -> np.ndarray:
@@ -22,7 +22,7 @@ def _load(seed: int, sample: dict[str, Any]) -> np.ndarray:
 
 
 def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Batches shuffled in a buffer."""
+    """Yield batches that a buffer shuffles."""
     tars = sorted(map(str, Path(path).glob("*.tar")))
     stream = webdataset.WebDataset(tars, shardshuffle=len(tars), seed=seed, empty_check=False)
     stream = stream.shuffle(1000, seed=seed).map(partial(_load, seed)).batched(crop.BATCH, collation_fn=np.stack)

@@ -1,4 +1,4 @@
-"""The limit for records that are not in memory: the kernel is told of the whole batch, then each record is read.
+"""Upper limit for records that are not in memory: advise the kernel of the batch, then read each record.
 
 The file and its offsets are those of `peer_slices`.
 """
@@ -15,7 +15,7 @@ __all__ = ["open", "read_batch", "write"]
 
 
 class Records(NamedTuple):
-    """An open file of records and where each begins."""
+    """An open file of records, and their offsets."""
 
     descriptor: int
     offsets: np.ndarray
@@ -29,7 +29,7 @@ def open(path: str) -> Records:
 
 
 def read_batch(handle: Records, indices: np.ndarray) -> list[bytes]:
-    """The records at ``indices``."""
+    """Return the records at ``indices``."""
     descriptor, offsets = handle
     extents = [
         (start, stop - start)

@@ -1,4 +1,4 @@
-"""A limit, not a format: records end to end in a file, read as slices of one memory map, copied out as bytes.
+"""Upper limit: records in one file, read as slices of a memory map and copied to bytes objects.
 
 The offsets (u64, one more than there are records) lie in ``path + ".offsets"``, so records may differ in length.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 
 class Slices(NamedTuple):
-    """The mapped records and where each begins."""
+    """The mapped records, and their offsets."""
 
     content: mmap.mmap
     offsets: np.ndarray
@@ -35,6 +35,6 @@ def open(path: str) -> Slices:
 
 
 def read_batch(handle: Slices, indices: np.ndarray) -> list[bytes]:
-    """The records at ``indices``."""
+    """Return the records at ``indices``."""
     content, offsets = handle
     return [content[a:b] for a, b in zip(offsets[indices].tolist(), offsets[indices + 1].tolist(), strict=True)]

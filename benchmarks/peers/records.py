@@ -1,4 +1,4 @@
-"""The records that every peer is filled with: ``length`` bytes, of which the first eight are the record's position."""
+"""The records of all peers: ``length`` bytes, of which the first eight are the record's position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BLOCK_BYTES = 1 << 24
 
 
 def records(count: int, length: int, seed: int = 0) -> Iterator[bytes]:
-    """``count`` records of ``length`` random bytes (8 or more), made block by block."""
+    """Yield ``count`` records of ``length`` random bytes (8 or more), generated in blocks."""
     if length < 8:
         raise ValueError(f"a record holds its position in 8 bytes, so length must be 8 or more, not {length}")
     generator = np.random.default_rng(seed)

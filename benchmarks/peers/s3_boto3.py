@@ -18,7 +18,7 @@ def open(bucket: str) -> tuple[Any, str, ThreadPoolExecutor]:
 
 
 def read_batch(handle: tuple[Any, str, ThreadPoolExecutor], batch: list[tuple[int, str, int, int]]) -> list[bytes]:
-    """The records of a batch."""
+    """Return the records of a batch."""
     client, bucket, pool = handle
 
     def read(record: tuple[int, str, int, int]) -> bytes:

@@ -6,10 +6,10 @@ import bushel
 
 
 def open(bucket: str) -> bushel.Dataset:
-    """Open the dataset, which has no index beside it: it is scanned."""
+    """Open the dataset, which has no stored index, so it is scanned."""
     return bushel.open(f"s3://{bucket}/set")
 
 
 def read_batch(dataset: bushel.Dataset, batch: list[tuple[int, str, int, int]]) -> list[bytes]:
-    """The records of a batch."""
+    """Return the records of a batch."""
     return [sample["bin"] for sample in dataset.read([position for position, *_ in batch], decode=False)]

@@ -1,4 +1,4 @@
-"""obstore itself: `get_ranges`, object by object, in its own threads."""
+"""obstore alone: `get_ranges` per object, in its own threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def open(bucket: str) -> S3Store:
 
 
 def read_batch(store: S3Store, batch: list[tuple[int, str, int, int]]) -> list[obstore.Bytes]:
-    """The records of a batch."""
+    """Return the records of a batch."""
     rows = defaultdict(list)
     for row, (_, key, start, stop) in enumerate(batch):
         rows[key].append((row, start, stop))

@@ -1,4 +1,4 @@
-"""s3fs: `cat_ranges`, which has all requests of a batch on their way at once."""
+"""s3fs: `cat_ranges`, which sends all requests of a batch at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def open(bucket: str) -> tuple[s3fs.S3FileSystem, str]:
 
 
 def read_batch(handle: tuple[s3fs.S3FileSystem, str], batch: list[tuple[int, str, int, int]]) -> list[bytes]:
-    """The records of a batch."""
+    """Return the records of a batch."""
     files, bucket = handle
     _, keys, starts, stops = zip(*batch, strict=True)
     return files.cat_ranges([f"{bucket}/{key}" for key in keys], list(starts), list(stops))

@@ -1,10 +1,10 @@
-"""Read a peer's dataset on demand: ``serve.py PEER PATH COUNT``, run in the environment that holds the peer.
+"""Read a peer's dataset on request: ``serve.py PEER PATH COUNT``, run in the peer's environment.
 
 The dataset is opened once, and ``{"ready": PEER, "open": seconds}`` is printed. Each line ``BATCH SEED BATCHES`` on
 standard input then reads BATCHES batches of BATCH random records, and prints one JSON object: wall and CPU seconds (of
-all threads) and the number of records. A caller that holds several of these open measures peers in turns, A B C, A B C,
-although they live in different environments. The last batch of each line is checked after the clock has stopped. An
-empty line, or the end of the input, ends it.
+all threads) and the number of records. A caller that keeps several of these open measures peers of different
+environments in turns, A B C, A B C. The last batch of each line is checked after the clock stops. An empty line or the
+end of the input stops the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from records import check
 
 
 def main() -> None:
-    """Open, then answer each line."""
+    """Open the dataset, then answer each line of input."""
     parser = argparse.ArgumentParser()
     parser.add_argument("peer", help="granular, lmdb, array_record, bagz, mxnet, slices or gather")
     parser.add_argument("path")

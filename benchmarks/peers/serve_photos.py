@@ -1,7 +1,7 @@
-"""Load epochs of photos on demand: ``serve_photos.py PEER VARIANT PATH``, run in the environment that holds the peer.
+"""Load epochs of photos on request: ``serve_photos.py PEER VARIANT PATH``, run in the peer's environment.
 
 Each line ``SEED`` on standard input loads one epoch and prints one JSON object: images, and the seconds to the first
-batch. Who asks measures time, CPU seconds and memory of this process and its children. An empty line ends it.
+batch. The caller measures time, CPU seconds and memory of this process and its children. An empty line stops it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from crop import SIDE
 
 
 def main() -> None:
-    """Import, then answer each line."""
+    """Import the peer, then answer each line of input."""
     parser = argparse.ArgumentParser()
     parser.add_argument("peer", help="torch, webdataset, granular, spdl, grain, tf, dali, ffcv or bushel")
     parser.add_argument("variant")

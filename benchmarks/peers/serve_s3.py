@@ -1,8 +1,8 @@
-"""Read ranges of S3 objects on demand: ``serve_s3.py PEER BUCKET``, run in the environment that holds the peer.
+"""Read ranges of S3 objects on request: ``serve_s3.py PEER BUCKET``, run in the peer's environment.
 
 Each line of standard input is a JSON list of batches, each a list of [position, object, start, stop]. All are read, and
 one JSON object is printed: wall and CPU seconds (of all threads), the records, and the CRC-32 of all their bytes, which
-is computed after the clock has stopped and shows that every peer has read the same. An empty line ends it.
+is computed after the clock stops and shows that all peers read the same. An empty line stops the process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import zlib
 
 
 def main() -> None:
-    """Open, then answer each line."""
+    """Open the dataset, then answer each line of input."""
     name, bucket = sys.argv[1:]
     peer = importlib.import_module(f"s3_{name}")
     handle = peer.open(bucket)

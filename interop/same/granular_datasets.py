@@ -1,4 +1,4 @@
-"""What Granular 0.20 does with files, in any package with its names: ``granular_datasets.py PACKAGE``.
+"""Files of Granular 0.20, written and read by any package with its names: ``granular_datasets.py PACKAGE``.
 
 Works in a temporary folder and prints what comes out, files by their digests, so that two packages can be compared.
 """
@@ -32,7 +32,7 @@ SPEC = {
 
 
 def datapoint(number: int) -> dict[str, Any]:
-    """Values of every type."""
+    """Return values of every type."""
     rng = np.random.default_rng(number)
     return {
         "foo": number * 5,
@@ -50,7 +50,7 @@ def datapoint(number: int) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as text that is the same for equal values."""
+    """Return a value as text that is equal for equal values."""
     if isinstance(value, np.ndarray):
         return str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()[:12]
     if isinstance(value, dict):
@@ -68,7 +68,7 @@ def show_files(folder: Path) -> None:
 
 
 def refused(what: Any) -> str:
-    """Whether a call fails as Granular's users know it."""
+    """Return whether a call fails with an error of Granular."""
     try:
         what()
     except (AssertionError, AttributeError, ValueError, KeyError, TypeError):
@@ -77,7 +77,7 @@ def refused(what: Any) -> str:
 
 
 def bags(folder: Path) -> None:
-    """Single bag files."""
+    """Test single bag files."""
     for version in (1, 2):
         path = folder / f"version{version}.bag"
         with granular.BagWriter(path, version=version) as writer:
@@ -95,7 +95,7 @@ def bags(folder: Path) -> None:
 
 
 def dataset(folder: Path) -> None:
-    """One dataset."""
+    """Test one dataset."""
     path = folder / "dataset"
     with granular.DatasetWriter(path, SPEC, granular.encoders) as writer:
         print(writer.spec)
@@ -118,7 +118,7 @@ def dataset(folder: Path) -> None:
 
 
 def reads(reader: Any) -> None:
-    """Masks and ranges of a dataset of SPEC."""
+    """Test masks and ranges of a dataset of SPEC."""
     print(reader[7, {"foo": True, "abc": False, "bar": range(1, 2)}])
     print(reader[7, {"bar": slice(0, 2), "times": range(0, 9)}], reader[4, {"bar": True, "times": range(3)}])
     print(reader[2:5, {"foo": True, "big": True}], reader[range(1, 3), {"un": True, "foo": False}], reader[0, {}])
@@ -128,7 +128,7 @@ def reads(reader: Any) -> None:
 
 
 def sharded(folder: Path) -> None:
-    """Shards, by one writer and by two."""
+    """Test shards of one writer and of two."""
     spec = {"foo": "int", "bar": "utf8[]"}
     point = [{"foo": number, "bar": ["a"] * (number % 3)} for number in range(11)]
     one = folder / "one"
@@ -153,7 +153,7 @@ def sharded(folder: Path) -> None:
 
 
 def main() -> None:
-    """Print everything."""
+    """Run all tests."""
     with tempfile.TemporaryDirectory() as folder:
         bags(Path(folder))
         dataset(Path(folder))

@@ -1,4 +1,4 @@
-"""What the loader of Granular 0.20 gives, in any package with its names: ``granular_loader.py PACKAGE``."""
+"""Batches of Granular 0.20's loader, by any package with its names: ``granular_loader.py PACKAGE``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 
 def preproc(datapoint: dict[str, Any], seed: Any) -> dict[str, Any]:
-    """Something random that hangs on the seed alone."""
+    """Return a random value that depends only on the seed."""
     noise = np.random.default_rng(seed).integers(0, 1000)
     return {"image": datapoint["abc"][:4], "label": datapoint["foo"], "noise": noise}
 
 
 def double(datapoint: dict[str, Any], seed: Any) -> dict[str, Any]:
-    """A second function."""
+    """Add a field."""
     return {**datapoint, "twice": 2 * datapoint["label"]}
 
 
@@ -34,7 +34,7 @@ def show(loader: Any, batches: int) -> None:
 
 
 def main() -> None:
-    """Print what several loaders give."""
+    """Print the batches of several loaders."""
     granular: Any = importlib.import_module(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "dataset"

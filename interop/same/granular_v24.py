@@ -1,4 +1,4 @@
-"""What Granular 0.24 does, in any package with its names: ``granular_v24.py PACKAGE``."""
+"""Bags, datasets and loaders of Granular 0.24, by any package with its names: ``granular_v24.py PACKAGE``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def show_files(folder: Path) -> None:
 
 
 def point(number: int) -> dict[str, Any]:
-    """A datapoint."""
+    """Return a datapoint."""
     return {"foo": number, "text": "" if number == 2 else f"wört {number}", "xyz": np.full((2, 2), number, np.float32)}
 
 
@@ -28,7 +28,7 @@ SPEC = {"foo": "int", "text": "utf8", "xyz": "array"}
 
 
 class Points:
-    """A sequence of datapoints."""
+    """A source with a sequence of datapoints."""
 
     def __init__(self, length: int, start: int) -> None:
         self.length, self.start = length, start
@@ -41,7 +41,7 @@ class Points:
 
 
 class Noise:
-    """A transform that hangs on its seed."""
+    """A transform that depends on its seed."""
 
     def __call__(self, datapoint: dict[str, Any], seed: Any) -> dict[str, Any]:
         """Add a random number."""
@@ -49,7 +49,7 @@ class Noise:
 
 
 def files(granular: Any, folder: Path) -> None:
-    """Bags and datasets, written in two runs."""
+    """Test bags and datasets, written in two runs."""
     for run in range(2):
         with granular.BagWriter(folder / "single.bag") as writer:
             print(len(writer), writer.append(b"hello"), writer.append(b""), writer.append(b"abc", flush=False))
@@ -78,7 +78,7 @@ def files(granular: Any, folder: Path) -> None:
 
 
 def steps(granular: Any) -> None:
-    """Sources, and loaders of them."""
+    """Test sources and loaders."""
     sources = granular.sources
     first, second = Points(10, 0), Points(4, 100)
     for source in (
@@ -103,7 +103,7 @@ def steps(granular: Any) -> None:
 
 
 def main() -> None:
-    """Print everything."""
+    """Run all tests."""
     granular: Any = importlib.import_module(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         files(granular, Path(folder))

@@ -29,7 +29,7 @@ def show(title: str, value: Any) -> None:
 
 
 def gulped(adapter: Any, name: str, workers: int) -> None:
-    """Gulp what an adapter gives, and print the chunks."""
+    """Gulp the items of an adapter, and print the chunks."""
     show(name, [type(adapter).__name__, len(adapter)])
     gulp.GulpIngestor(adapter, str(folder / name), 3, workers)()
     for path in sorted((folder / name).iterdir()):

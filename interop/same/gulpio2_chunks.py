@@ -23,7 +23,7 @@ adapters = importlib.import_module(f"{package}.adapters")
 
 
 def digest(value: Any) -> Any:
-    """An array or bytes as text that says what is in it."""
+    """Return an array or bytes as text with a digest."""
     if isinstance(value, np.ndarray):
         return [str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
     return hashlib.sha256(value).hexdigest()
@@ -35,12 +35,12 @@ def show(title: str, value: Any) -> None:
 
 
 def item(read: tuple[list[Any], dict[str, Any]]) -> Any:
-    """Frames and metadata of an item, printable."""
+    """Return frames and metadata of an item as text."""
     return [[digest(image) for image in read[0]], read[1]]
 
 
 def error_of(work: Any) -> Any:
-    """Which of Python's errors something raises."""
+    """Return the name of the Python exception that a call raises."""
     try:
         work()
     except (IndexError, KeyError, TypeError, NotImplementedError, ValueError, AssertionError) as error:
@@ -53,7 +53,7 @@ rng = np.random.default_rng(7)
 
 
 def image(height: int, width: int, grey: bool = False) -> Any:
-    """Shapes and grain."""
+    """Return a frame of shapes and grain."""
     rows, columns = np.mgrid[:height, :width]
     planes = [(rows * rng.integers(1, 5) + columns * rng.integers(1, 5)) % 256 for _ in range(1 if grey else 3)]
     pixels = (np.stack(planes, 2) + rng.integers(0, 20, (height, width, len(planes)))).clip(0, 255).astype(np.uint8)
@@ -61,7 +61,7 @@ def image(height: int, width: int, grey: bool = False) -> Any:
 
 
 class Items(adapters.AbstractDatasetAdapter):  # type: ignore[name-defined,misc]
-    """Seven items, of which two may have no frames (which workers print, over each other)."""
+    """An adapter of seven items. Two may have no frames, about which workers print in any order."""
 
     def __init__(self, least: int) -> None:
         self.least = least
@@ -70,7 +70,7 @@ class Items(adapters.AbstractDatasetAdapter):  # type: ignore[name-defined,misc]
         return 7
 
     def iter_data(self, slice_element: Any = None) -> Any:
-        """The items of a slice."""
+        """Yield the items of a slice."""
         for number in range(7)[slice_element or slice(None)]:
             pixels = np.full((9, 13, 3), 30 * number, np.uint8)
             yield {"id": number, "meta": {"n": number}, "frames": [pixels] * max(number % 4, self.least)}

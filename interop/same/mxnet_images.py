@@ -1,4 +1,4 @@
-"""What `mxnet.image` and the vision transforms do: ``mxnet_images.py PACKAGE PHOTO…``. Prints the same for both."""
+"""Results of `mxnet.image` and the vision transforms, the same for both: ``mxnet_images.py PACKAGE PHOTO…``."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 
 
 def exact(value) -> str:  # noqa: ANN001
-    """Shape, type and digest of an array."""
+    """Return shape, dtype and digest of an array."""
     array = np.ascontiguousarray(value.asnumpy())
     return f"{array.shape} {array.dtype} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
 
 
 def near(value) -> str:  # noqa: ANN001
-    """Shape, type and coarse statistics of an array: for what is only the same within a level."""
+    """Return shape, dtype and coarse statistics of an array, for pixels that agree only within a level."""
     array = value.asnumpy()
     part = array[: array.shape[0] // 2].astype(np.float64)
     return f"{array.shape} {array.dtype} {array.mean():.0f} {part.mean():.0f} {array.std():.0f}"
 
 
 def main() -> None:
-    """Print a line for each thing tried."""
+    """Print a line per test."""
     package = sys.argv[1]
     image = importlib.import_module(f"{package}.image")
     transforms = importlib.import_module(f"{package}.gluon.data.vision.transforms")

@@ -1,4 +1,4 @@
-"""What iterators and datasets give: ``mxnet_iterate.py PACKAGE REC IDX LST ROOT``. Prints the same for both."""
+"""Batches of iterators and datasets: ``mxnet_iterate.py PACKAGE REC IDX LST ROOT``. The same for both packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def exact(value) -> str:  # noqa: ANN001
-    """Shape, type and digest of an array."""
+    """Return shape, dtype and digest of an array."""
     array = np.ascontiguousarray(value.asnumpy())
     return f"{array.shape} {array.dtype} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
 

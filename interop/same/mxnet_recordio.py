@@ -1,4 +1,4 @@
-"""What `mxnet.recordio` does: ``mxnet_recordio.py PACKAGE FOLDER PHOTO…``. Prints the same for both.
+"""Results of `mxnet.recordio`: ``mxnet_recordio.py PACKAGE FOLDER PHOTO…``. The same for both packages.
 
 It also leaves files in FOLDER, whose digests it prints.
 """
@@ -16,12 +16,12 @@ import numpy as np
 
 
 def digest(data: bytes) -> str:
-    """A short digest."""
+    """Return a short digest."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 def raises(kind, call) -> str:  # noqa: ANN001
-    """Whether a call raises an exception of this kind."""
+    """Return whether a call raises an exception of this type."""
     try:
         return f"nothing: {call()!r}"
     except Exception as error:
@@ -29,7 +29,7 @@ def raises(kind, call) -> str:  # noqa: ANN001
 
 
 def main() -> None:
-    """Print one line for each thing tried."""
+    """Print a line per test."""
     recordio = importlib.import_module(f"{sys.argv[1]}.recordio")
     folder, photos = sys.argv[2], sys.argv[3:]
     rec, idx = os.path.join(folder, "a.rec"), os.path.join(folder, "a.idx")

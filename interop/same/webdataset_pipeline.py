@@ -1,4 +1,4 @@
-"""What the Python package webdataset does, in any package with its names: ``webdataset_pipeline.py PACKAGE``.
+"""Results of webdataset, by any package with its names: ``webdataset_pipeline.py PACKAGE``.
 
 Works in a temporary folder and prints what comes out, so that the output of two packages can be compared.
 """
@@ -21,19 +21,19 @@ from PIL import Image
 
 warnings.simplefilter("ignore")
 PACKED = bytes.fromhex("1f8b08000000000002032b484cce4e4d010010b4f62106000000")
-"""`packed`, by gzip. A writer that packs would put in the time."""
+"""`packed`, compressed by gzip without the time that a compressing writer adds."""
 wds: Any = importlib.import_module(sys.argv[1])
 
 
 def show(title: str, values: Any) -> None:
-    """Print values, arrays by their digest."""
+    """Print values; arrays as digests."""
     print(title)
     for value in values:
         print("   ", plain(value))
 
 
 def plain(value: Any) -> Any:
-    """A value as text that is the same for equal values."""
+    """Return a value as text that is equal for equal values."""
     if isinstance(value, dict):
         return {key: plain(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list | tuple):
@@ -49,21 +49,21 @@ def plain(value: Any) -> Any:
 
 
 def picture(seed: int, grey: bool = False) -> np.ndarray:
-    """Smooth colours, which JPEG holds well."""
+    """Return an image of smooth colours, which JPEG hardly changes."""
     rng = np.random.default_rng(seed)
     small = Image.fromarray(rng.integers(0, 256, (6, 8) if grey else (6, 8, 3), dtype=np.uint8))
     return np.asarray(small.resize((40, 30), Image.Resampling.BICUBIC))
 
 
 def file(seed: int, kind: str, **options: Any) -> bytes:
-    """An image file."""
+    """Return the bytes of an image file."""
     out = io.BytesIO()
     Image.fromarray(picture(seed, **options)).save(out, kind)
     return out.getvalue()
 
 
 def sample(i: int) -> dict[str, Any]:
-    """One with fields of many kinds."""
+    """Return a sample with fields of many types."""
     return {
         "__key__": f"dir.x/s{i:03d}",
         "__meta__": "not written",
@@ -81,7 +81,7 @@ def sample(i: int) -> dict[str, Any]:
 
 
 def write() -> None:
-    """Three shards, and digests of those without compressed fields."""
+    """Write three shards, and print the digests of those without compressed fields."""
     with wds.ShardWriter("train-%04d.tar", maxcount=10, mtime=0, verbose=1) as sink:
         for i in range(25):
             sink.write(sample(i))
@@ -106,12 +106,12 @@ def write() -> None:
 
 
 def dataset(urls: Any = "train-{0000..0002}.tar", **options: Any) -> Any:
-    """The shards in their order."""
+    """Return the shards in order."""
     return wds.WebDataset(urls, **{"shardshuffle": False, **options})
 
 
 def read() -> None:
-    """Fields, orders, stages."""
+    """Test fields, orders and stages."""
     show("raw", dataset("train-0000.tar").slice(2))
     show("decoded", dataset().decode())
     for spec in ("l8", "rgb8", "rgba8", "l", "rgb", "rgba", "pil", "pill", "pilrgb", "pilrgba"):
@@ -173,7 +173,7 @@ def read() -> None:
 
 
 def fail() -> None:
-    """What handlers see, and what is left."""
+    """Test error handlers and the remaining samples."""
     seen: list[str] = []
 
     def note(error: Exception) -> bool:
