@@ -4,8 +4,8 @@
     python examples/train_torch.py run --stop-after 13    stops there, as a job that is cut short would
     python examples/train_torch.py run                    continues from the last checkpoint
 
-The loader's state is five values in the checkpoint. After resuming, the trainer gets the same samples and the same crops
-as without the stop, so both runs print the same loss at the end.
+The loader's state is five values in the checkpoint. After resuming, the trainer gets the same samples and the same
+crops as without the stop, so both runs print the same loss at the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Pack a folder of photos, resized: `pack_resized.py PACKER FOLDER OUT`, in the environment that has PACKER.
 
-Shorter edge of 256 pixels, JPEG quality 95 (GulpIO2 always writes 90 without subsampling), two workers. Prints one JSON object: images, wall and CPU seconds, bytes. The start of Python is not measured,
-except for im2rec, which is a program.
+Shorter edge of 256 pixels, JPEG quality 95 (GulpIO2 always writes 90 without subsampling), two workers. Prints one
+JSON object: images, wall and CPU seconds, bytes. The start of Python is not measured, except for im2rec, which is a
+program.
 """
 
 from __future__ import annotations

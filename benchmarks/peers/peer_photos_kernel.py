@@ -1,7 +1,7 @@
 """Upper limit of Bushel's loader: the decoding kernel alone, in a C++ loop that `make ceiling` builds.
 
-Nothing is read, shuffled or passed on: two threads decode bytes and boxes in memory into buffers that they reuse, without
-Python.
+Nothing is read, shuffled or passed on: two threads decode bytes and boxes in memory into buffers that they reuse,
+without Python.
 """
 
 from __future__ import annotations
