@@ -16,6 +16,7 @@ from tests.compat.webdataset.shards import archive, numbered
 import bushel.compat.mxnet as mx
 import bushel.compat.webdataset as wds
 from bushel.compat import ffrecord
+from bushel.compat import granular as v20
 from bushel.compat.gulpio2 import GulpChunk
 from bushel.compat.webdataset import encoders, filters, flow, shardlists
 from bushel.compat.webdataset.wids import ShardListDataset
@@ -100,6 +101,17 @@ def test_a_chunk_raises_what_gulpio2_raises(tmp_path: Path) -> None:
         chunk["b"]
     with pytest.raises(AttributeError):
         chunk["a", 0]
+
+
+@pytest.mark.parametrize("granular", [v20, v20.v24, v20.bags])
+def test_damage_is_what_granular_raises(tmp_path: Path, granular: Any) -> None:
+    (tmp_path / "x.bag").write_bytes(b"abc")
+    (tmp_path / "empty").mkdir()
+    for error in (ValueError, AssertionError, FormatError):
+        with pytest.raises(error):
+            granular.BagReader(str(tmp_path / "x.bag"))
+    with pytest.raises(AssertionError):
+        granular.ShardedDatasetReader(tmp_path / "empty", None)
 
 
 def test_an_option_that_is_not_offered_is_an_mxnet_error(tmp_path: Path) -> None:

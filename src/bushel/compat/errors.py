@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bushel.errors import CorruptError, FormatError
+
 
 class WrongUseError(ValueError, AssertionError):
     """An argument has an invalid value."""
@@ -13,3 +19,19 @@ class WrongTypeError(TypeError, AssertionError):
 
 class NoFolderError(NotADirectoryError, AssertionError):
     """A path is not that of a folder."""
+
+
+@contextmanager
+def raised_as(kind: type[FormatError], corrupt: type[CorruptError] | None = None) -> Iterator[None]:
+    """Raise a `FormatError` of the body as `kind`, which is also the original's error, with the same details.
+
+    A `CorruptError` is raised as `corrupt`; None leaves it as it is.
+    """
+    try:
+        yield
+    except FormatError as error:
+        chosen = corrupt if isinstance(error, CorruptError) else kind
+        if chosen is None or isinstance(error, chosen):
+            raise
+        details: Any = error.details
+        raise chosen(error.message, **details) from error

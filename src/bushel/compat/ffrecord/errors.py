@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
 
 from bushel.compat.errors import NoFolderError as NoFolderError
+from bushel.compat.errors import raised_as
 from bushel.errors import CorruptError, FormatError
 
 
@@ -30,12 +29,6 @@ class NoFileError(IsADirectoryError, AssertionError):
     """A path in a packed folder is a folder."""
 
 
-@contextmanager
-def as_runtime_errors() -> Iterator[None]:
+def as_runtime_errors() -> AbstractContextManager[None]:
     """Raise Bushel's errors about damaged files as the errors of this module."""
-    try:
-        yield
-    except (CorruptError, FormatError) as error:
-        kind = DamagedRecordError if isinstance(error, CorruptError) else DamagedFileError
-        details: Any = error.details
-        raise kind(error.message, **details) from error
+    return raised_as(DamagedFileError, DamagedRecordError)

@@ -12,11 +12,18 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bushel.compat.granular.base import Closing, ExistsError, OutOfRangeError, WrongTypeError, WrongUseError
+from bushel.compat.errors import raised_as
+from bushel.compat.granular.base import (
+    Closing,
+    DamagedError,
+    ExistsError,
+    OutOfRangeError,
+    WrongTypeError,
+    WrongUseError,
+)
 from bushel.compat.granular.paths import MemoryPath, files_as_shard, folder_of, granular_path, with_suffix
 from bushel.containers import Column, ReadOptions, get_container
 from bushel.containers.bag import encode_table
-from bushel.errors import FormatError
 from bushel.storage import AnyPath, ExtentError, File, FilePool, Staging, open_file
 
 MOST_RECORDS = (1 << 32) - 1
@@ -71,7 +78,7 @@ class Records:
                 self._data = self._pool.get(self._path, self._open).read(0, self._size)
             return self._data[start : start + length]
         except ExtentError as error:
-            raise FormatError(
+            raise DamagedError(
                 f"the file has {error.found} bytes where {error.expected} are needed",
                 file=self._path,
                 offset=0 if self.held else start,
@@ -160,7 +167,8 @@ class BagReader(Closing):
             paths.append(source_path(index))
         elif isinstance(paths[0], Path):
             paths += [table] if (table := with_suffix(paths[0], ".idx")).exists() else []
-        found = get_container("bag").index(files_as_shard(*paths), ReadOptions())
+        with raised_as(DamagedError):
+            found = get_container("bag").index(files_as_shard(*paths), ReadOptions())
         [column] = found.columns.values()
         if not cache_index:
             column = replace(column, offset=mapped(column.offset), length=mapped(column.length))
@@ -172,7 +180,7 @@ class BagReader(Closing):
     def _open(self, path: AnyPath) -> File:
         file, known = open_file(path), self._stamp
         if file.size != known.size or (known.mtime_ns and file.mtime_ns != known.mtime_ns):
-            raise FormatError("the bag has changed since it was opened", file=str(path), hint="make a new reader")
+            raise DamagedError("the bag has changed since it was opened", file=str(path), hint="make a new reader")
         return file
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Self
 
 from bushel.compat.errors import WrongTypeError as WrongTypeError
 from bushel.compat.errors import WrongUseError as WrongUseError
-from bushel.errors import StateError, noted_in
+from bushel.errors import FormatError, StateError, noted_in
 
 
 class OutOfRangeError(IndexError, ValueError, AssertionError):
@@ -24,6 +24,14 @@ class ExistsError(FileExistsError, AssertionError):
 
 class MismatchError(StateError, AssertionError):
     """A dataset cannot be continued, because it was written with another spec."""
+
+
+class DamagedError(FormatError, ValueError, AssertionError):
+    """A file is damaged, or a file or a shard is missing."""
+
+
+class NoDatasetError(FileNotFoundError, AssertionError):
+    """A folder holds no dataset."""
 
 
 class Closing:

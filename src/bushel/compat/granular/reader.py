@@ -13,12 +13,20 @@ from typing import Any, Self, cast
 import numpy as np
 
 import bushel
+from bushel.compat.errors import raised_as
 from bushel.compat.granular.bag import Records, checked_index, checked_range, mapped
-from bushel.compat.granular.base import Closing, OutOfRangeError, UnknownKeyError, WrongTypeError, WrongUseError
+from bushel.compat.granular.base import (
+    Closing,
+    DamagedError,
+    NoDatasetError,
+    OutOfRangeError,
+    UnknownKeyError,
+    WrongTypeError,
+    WrongUseError,
+)
 from bushel.compat.granular.formats import Codecs, bind_codecs, of_generation
 from bushel.compat.granular.paths import granular_path
 from bushel.containers import ShardIndex
-from bushel.errors import FormatError
 from bushel.spec import KEY
 from bushel.storage import AnyPath, FilePool
 
@@ -92,7 +100,8 @@ class PointReader(Closing):
         return decoders
 
     def _open(self) -> None:
-        opened = bushel.open(self._folders, container="bag", index="memory")
+        with raised_as(DamagedError):
+            opened = bushel.open(self._folders, container="bag", index="memory")
         if not self._cache_index and not all(shard.stored for shard in opened.shards):
             tables = [(shard.shard, _off_memory(shard.index)) for shard in opened.shards]
             opened = bushel.Dataset.from_tables("bag", tables)
@@ -327,7 +336,7 @@ class DatasetReader(PointReader):
     ) -> None:
         folder = granular_path(directory)
         if not (folder / "spec.json").exists():
-            raise FileNotFoundError(f"there is no dataset in {folder}: it has no spec.json")
+            raise NoDatasetError(f"there is no dataset in {folder}: it has no spec.json")
         super().__init__([folder], decoders, cache_index, cache_keys, parallel)
 
 
@@ -365,10 +374,10 @@ def _shard_folders(directory: AnyPath, start: int, step: int) -> list[AnyPath]:
     folders = {int(entry.name): entry.name for entry in directory.iterdir() if entry.name.isdecimal()}
     own = sorted(number for number in folders if number >= start and (number - start) % step == 0)
     if not own:
-        raise FileNotFoundError(f"{directory} has no shard {start:06d}")
+        raise NoDatasetError(f"{directory} has no shard {start:06d}")
     for number, expected in zip(own, range(start, own[-1] + 1, step), strict=False):
         if number != expected:
-            raise FormatError(
+            raise DamagedError(
                 f"shard {expected:06d} is missing, although there is a shard {number:06d}",
                 file=str(directory),
                 hint="wait until its writer is done, or restore the folder",

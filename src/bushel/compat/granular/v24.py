@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bushel.compat.granular import bag, loader, sources
-from bushel.compat.granular.base import Closing, MismatchError, WrongUseError
+from bushel.compat.granular.base import Closing, DamagedError, MismatchError, WrongUseError
 from bushel.compat.granular.formats import Codecs, bind_codecs, decoders, encoders, stored_bytes
 from bushel.compat.granular.paths import LocalCopy, granular_path, make_folder, with_suffix
 from bushel.compat.granular.reader import DatasetReader, ShardedDatasetReader
@@ -23,7 +23,7 @@ from bushel.compat.granular.writer import ShardedDatasetWriter as NewShards
 from bushel.compat.granular.writer import checked_point, checked_spec
 from bushel.containers import WriteOptions
 from bushel.containers.bag import encode_table, plan_layout
-from bushel.errors import FormatError, SpecError
+from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import AnyPath, Sink, read_whole, write_whole
 
@@ -60,7 +60,7 @@ class BagWriter(Closing):
         size = self._copies[0].path.stat().st_size if self._copies[0].path.exists() else 0
         if size < offset:
             hint = "run `bushel verify` on the dataset, or delete both files"
-            raise FormatError(f"the bag has {size} bytes, where {idx} expects {offset}", file=str(path), hint=hint)
+            raise DamagedError(f"the bag has {size} bytes, where {idx} expects {offset}", file=str(path), hint=hint)
         self._length, self._ends = len(ends), list[int]()
         self._idx = Sink(self._copies[1].path, 8 * len(ends))
         self._bag = Sink(self._copies[0].path, offset)

@@ -14,11 +14,11 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bushel.compat.errors import raised_as
 from bushel.compat.gulpio2.errors import ListFileError, ListNameError, VideoNotFoundError
 from bushel.compat.gulpio2.images import Image
 from bushel.compat.gulpio2.utils import (
@@ -71,14 +71,6 @@ def _number_labels(names: Iterable[str], folder: str) -> dict[str, int]:
 def _write_labels(labels: Mapping[str, int], folder: str) -> None:
     """Write `label2idx.json` with GulpIO2's bytes."""
     write_whole(Path(folder, "label2idx.json"), json.dumps(labels).encode())
-
-
-@contextmanager
-def _list_errors() -> Iterator[None]:
-    try:
-        yield
-    except FormatError as error:
-        raise ListFileError(error.message, file=error.file, offset=error.offset, hint=error.hint) from error
 
 
 class Custom20BNAdapterMixin:
@@ -175,7 +167,7 @@ class Custom20BNJsonVideoAdapter(_Listed):
         super().__init__(data, folder, output_folder, label_name, shuffle, remove_duplicate_ids)
 
     def read_json(self, json_file: str) -> Any:
-        with _list_errors():
+        with raised_as(ListFileError):
             return read_twentybn(json_file)
 
     read_gz_json = read_json
@@ -254,7 +246,7 @@ class _Videos(AbstractDatasetAdapter):
 
     def read_json(self, json_file: str) -> dict[str, Any]:
         """Return the entries by video id."""
-        with _list_errors():
+        with raised_as(ListFileError):
             return read_annotations(json_file, self.member)
 
     def video_id(self, vid_file: str) -> str:

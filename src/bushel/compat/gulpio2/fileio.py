@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel.compat.errors import WrongUseError
+from bushel.compat.errors import WrongUseError, raised_as
 from bushel.compat.gulpio2.chunk import (
     AbstractSerializer,
     Element,
@@ -28,7 +28,6 @@ from bushel.compat.gulpio2.chunk import (
 from bushel.compat.gulpio2.errors import GulpWarning, UnpairedChunkError
 from bushel.compat.gulpio2.images import ColorSpace, decoder_of, img_to_jpeg_bytes, jpeg_bytes_to_img
 from bushel.containers.gulp import chunk_names, chunk_number, pair_chunks
-from bushel.errors import FormatError
 from bushel.storage import FilePool
 
 __all__ = [
@@ -118,10 +117,8 @@ class GulpDirectory:
         return chunk_names(folder) if folder.is_dir() else ([], [])
 
     def _pairs(self) -> Iterator[tuple[int, str, str]]:
-        try:
+        with raised_as(UnpairedChunkError):
             shards = pair_chunks(Path(self.output_dir), *self._names())
-        except FormatError as error:
-            raise UnpairedChunkError(error.message, file=error.file, hint=error.hint) from error
         return ((chunk_number(one.root, one.name), str(one.path(0)), str(one.path(1))) for one in shards)
 
     def _load_label_dict(self) -> dict[str, int]:

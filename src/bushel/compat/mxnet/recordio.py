@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
+from bushel.compat.errors import raised_as
 from bushel.compat.mxnet.base import Array, DamagedError, ImageError, MXNetError, RecordTooLargeError, WrongModeError
 from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
 from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
@@ -58,10 +59,8 @@ class MXRecordIO:
         self.is_open = True
 
     def _make_sink(self, known: int = 0) -> RecordSink:
-        try:
+        with raised_as(DamagedError):
             return RecordSink(as_path(self.uri), append=self.flag == "a", known=known)
-        except FormatError as error:
-            raise _damaged(error) from error
 
     def close(self) -> None:
         if self._sink is not None:
@@ -164,10 +163,8 @@ class MXIndexedRecordIO(MXRecordIO):
         if self.flag == "a" and text and not text.endswith(b"\n"):
             hint = f"run `bushel rec2idx {self.uri} {path}`"
             raise DamagedError("the last line is cut off", file=str(path), hint=hint)
-        try:
+        with raised_as(DamagedError):
             table = parse_idx(text, str(path))
-        except FormatError as error:
-            raise _damaged(error) from error
         count = len(table.offset)
         names = map(str, range(count)) if table.keys is None else table.keys.take(np.arange(count, dtype=np.int64))
         self.keys = list(map(self.key_type, names))

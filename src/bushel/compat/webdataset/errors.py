@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from bushel.errors import CorruptError, FormatError, UnsupportedError
+from bushel.errors import FormatError, UnsupportedError
 
 
 class DamagedArchiveError(FormatError, tarfile.ReadError):
@@ -27,14 +25,3 @@ class UnsetVariableError(KeyError, AssertionError):
 
 class NoShardsError(ValueError, IndexError):
     """A list of shards is empty."""
-
-
-@contextmanager
-def as_read_errors() -> Iterator[None]:
-    """Raise Bushel's errors about damaged archives as `DamagedArchiveError`."""
-    try:
-        yield
-    except FormatError as error:
-        if isinstance(error, CorruptError | tarfile.ReadError | ValueError):
-            raise
-        raise DamagedArchiveError(error.message, file=error.file, offset=error.offset, hint=error.hint) from error

@@ -211,7 +211,8 @@ class DirectoryShardList(IterableDataset):
     ) -> None:
         mode = "resample" if mode in (None, "resampled") else mode
         if not path.endswith("/") or mode not in ("resample", "keep", "unlink") or select not in ("random", "oldest"):
-            raise WrongUseError(f"invalid DirectoryShardList({path!r}, mode={mode!r}, select={select!r})")
+            given = f"{path!r}, mode={mode!r}, select={select!r}"
+            raise WrongUseError(f"invalid DirectoryShardList({given}): see its documentation")
         if not os.path.isdir(path):
             raise NoFolderError(f"there is no folder {path}")
         self.path, self.pattern, self.poll, self.timeout = path, pattern, poll, timeout

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-from bushel.compat.webdataset.errors import as_read_errors
+from bushel.compat.errors import raised_as
+from bushel.compat.webdataset.errors import DamagedArchiveError
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.stages import handled, pipelinefilter
@@ -89,7 +90,7 @@ def member_contents(stream: Any) -> Iterator[tuple[str, bytes]]:
 
 
 def _contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, bytes]]:
-    with as_read_errors():
+    with raised_as(DamagedArchiveError):
         yield from tar.member_contents(stream, name, keep)
 
 

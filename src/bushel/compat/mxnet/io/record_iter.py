@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import bushel
+from bushel.compat.errors import raised_as
 from bushel.compat.mxnet.base import Array, DamagedError, DataBatch, DataIter, NDArray, UnsupportedOptionError
 from bushel.loader import Loader
 from bushel.sources import parse_line
@@ -192,7 +193,8 @@ class ImageRecordIter(DataIter):
 
 
 def _images(path: Any) -> bushel.Dataset:
-    dataset = bushel.open(path, container="recordio", index="memory")
+    with raised_as(DamagedError):
+        dataset = bushel.open(path, container="recordio", index="memory")
     if not {"image", "label"} <= set(dataset.spec):
         raise DamagedError("the file holds no image records", file=str(path))
     return dataset.fields([name for name in ("image", "label", "id") if name in dataset.spec])
