@@ -19,6 +19,7 @@ NAMES = [
     "CorruptError",
     "Dataset",
     "FormatError",
+    "IncompleteWarning",
     "Info",
     "Loader",
     "LoaderStats",

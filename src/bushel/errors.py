@@ -16,6 +16,7 @@ __all__ = [
     "CodecError",
     "CorruptError",
     "FormatError",
+    "IncompleteWarning",
     "SpecError",
     "StateError",
     "TooManyErrors",
@@ -44,6 +45,10 @@ class BushelError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+class IncompleteWarning(UserWarning):
+    """The dataset that is opened is incomplete: its writer was stopped, or is still writing."""
 
 
 @contextmanager

@@ -22,5 +22,5 @@ CASES: list[tuple[str, Literal["B", "C"] | None]] = [
 each = pytest.mark.parametrize(("container", "generation"), CASES, ids=[f"{c}{g or ''}" for c, g in CASES])
 
 
-def opened(path: Path | str) -> bushel.Dataset:
-    return bushel.open(path, verify=True)
+def opened(path: Path | str, *, partial: bool = False) -> bushel.Dataset:
+    return bushel.open(path, verify=True, partial=partial)

@@ -231,7 +231,7 @@ def test_resume_goes_on_where_it_stopped(
     with pytest.raises(KeyboardInterrupt):
         convert("out", progress=stop)
     assert set(threading.enumerate()) <= threads
-    assert len(reading(tmp_path / "out")) in (1800, 900)
+    assert len(reading(tmp_path / "out", partial=True)) in (1800, 900)
     with pytest.raises(FileExistsError):
         convert("out")
     done = convert("out", mode="resume")

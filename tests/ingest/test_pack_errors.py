@@ -75,7 +75,13 @@ class TestErrors:
             )
         assert "photos/30.jpg" in str(caught.value)
         assert isinstance(caught.value.__cause__, FileNotFoundError)
-        dataset = opened(tmp_path / "out")
+        with pytest.warns(bushel.IncompleteWarning, match="28 of 60 samples .*mode='resume'.*mode='overwrite'"):
+            dataset = opened(tmp_path / "out")
+        assert (dataset.info.complete, dataset.info.expected) == (False, 60)
+        assert "incomplete: 60 samples expected" in repr(dataset[:2])
+        assert [p.kind for p in bushel.verify(tmp_path / "out").problems] == ["incomplete"]
+        with pytest.raises(FileExistsError, match="is incomplete: .* mode='resume'"):
+            bushel.pack(source, tmp_path / "out", container=container, generation=generation, mode="append")
         assert [sample["label"] for sample in dataset] == [n for n in range(30) if n not in (5, 17)]
         assert [line["position"] for line in noted(tmp_path / "out.errors.jsonl")] == [5, 17, 30]
 
@@ -122,7 +128,7 @@ class TestErrors:
             bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", container="bag", shard_samples=10)
         call = f"bushel.pack(Dying(40, 17), {str(tmp_path / 'out')!r}, container='bag', shard_samples=10, mode='resume'"
         killed(f"{call}, max_errors=1, workers=1)")
-        assert [sample["label"] for sample in opened(tmp_path / "out")] == list(range(13))
+        assert [sample["label"] for sample in opened(tmp_path / "out", partial=True)] == list(range(13))
         options: dict[str, Any] = {"container": "bag", "shard_samples": 10, "max_errors": 1}
         bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", mode="resume", **options)
         bushel.pack(Numbered(40, bad=(13,)), tmp_path / "whole", **options)
@@ -131,7 +137,11 @@ class TestErrors:
     def test_none_is_allowed_unless_said(self, tmp_path: Path) -> None:
         with pytest.raises(TooManyErrors, match="1 of the first 3 items cannot be packed, but max_errors allows 0"):
             bushel.pack(Numbered(9, bad=(2,)), tmp_path / "x.tar")
-        assert len(opened(tmp_path / "x.tar")) == 2
+        assert len(opened(tmp_path / "x.tar", partial=True)) == 2
+        assert (tmp_path / ".bushel/x.tar.manifest.json").exists()
+        done = bushel.pack(Numbered(9, bad=(2,)), tmp_path / "x.tar", mode="resume", max_errors=1)
+        assert (done.samples, opened(tmp_path / "x.tar").info.complete) == (6, True)
+        assert not (tmp_path / ".bushel/x.tar.manifest.json").exists()
 
     def test_a_transform_that_fails_is_an_error_of_its_item(self, tmp_path: Path) -> None:
         def picky(image: Any) -> Any:

@@ -169,14 +169,14 @@ def test_a_shard_that_only_the_manifest_knows(tmp_path: Path) -> None:
     assert {problem.kind for problem in report.problems[2:]} == {"key"}
 
 
-def test_an_interrupted_write_is_a_warning(tmp_path: Path) -> None:
+def test_an_interrupted_write_is_incomplete(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "tar")
     writer = bushel.Writer(folder, SPEC, container="tar", mode="append", sync=False)
     writer.append(sample(9), key="nine")
     writer.suspend()
     report = bushel.verify(folder)
-    assert kinds(report) == ["unfinished"]
-    assert report.ok
+    assert kinds(report) == ["incomplete", "unfinished"]
+    assert not report.ok
 
 
 def test_broken_shards_do_not_hide_others(tmp_path: Path) -> None:

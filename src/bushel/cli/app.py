@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -16,7 +17,7 @@ import click
 from bushel.cli.command import command_from
 from bushel.cli.originals import ORIGINALS, Original
 from bushel.cli.output import STDOUT
-from bushel.errors import BushelError, CodecError, FormatError, TooManyErrors, naming
+from bushel.errors import BushelError, CodecError, FormatError, IncompleteWarning, TooManyErrors, naming
 
 __all__ = ["app", "exit_code_of", "guarded"]
 
@@ -53,7 +54,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     def run(**arguments: Any) -> None:
         try:
             try:
-                command(**arguments)
+                with warnings.catch_warnings():
+                    warnings.showwarning = _show_warning
+                    warnings.simplefilter("always", IncompleteWarning)
+                    command(**arguments)
             finally:
                 with naming(STDOUT):  # an error here is reported more clearly than one at exit
                     sys.stdout.flush()
@@ -77,6 +81,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise click.exceptions.Exit(_FOUND if found else _WRONG_USE if expected else _FAULT) from None
 
     return run
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    if isinstance(message, IncompleteWarning):
+        text = str(message).replace("; open it with partial=True to use it as it is", "")
+        _say("warning: " + _ARGUMENT.sub(_as_option, text))
+    else:
+        _say(f"warning: {message}")
 
 
 def exit_code_of(command: Callable[[], None]) -> int:

@@ -35,6 +35,8 @@ def command(
                 "keyed": info.keyed,
                 "checksums": info.checksums,
                 "indexed": info.indexed,
+                "complete": info.complete,
+                "expected": info.expected,
                 "fingerprint": dataset.fingerprint,
                 "fields": [asdict(field) for field in fields],
             }
@@ -51,6 +53,7 @@ def command(
             "of every field" if info.checksums else "missing for some or all fields: `bushel index` records them",
         ),
         ("index", "beside the data" if info.indexed else "not stored, made at every opening: `bushel index` stores it"),
+        *(() if info.complete else (("complete", f"no{_expected(info.expected)}"),)),
     ):
         print_text(f"{name:<11}{value}")
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
@@ -71,3 +74,7 @@ def command(
     print_text("")
     for line in columns([header, *rows]):
         print_text(line)
+
+
+def _expected(samples: int | None) -> str:
+    return "" if samples is None else f": {samples:,} samples expected"

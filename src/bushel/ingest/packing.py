@@ -150,7 +150,7 @@ def pack(
         A summary: samples, errors, bytes, and the spec that was written.
 
     Raises:
-        TooManyErrors: More than `max_errors` items failed. The samples before are a complete dataset.
+        TooManyErrors: More than `max_errors` items failed. The samples before are a dataset that is marked incomplete.
         SpecError: The container cannot hold these samples; the message says why and which containers can.
         StateError: The run to resume had other arguments, or the labels differ from those of the dataset.
         FileExistsError, FileNotFoundError: See `bushel.Writer`.
@@ -214,6 +214,7 @@ def pack(
                 shard_bytes=shard_bytes,
                 generation=generation,
                 expected=length if mode in ("create", "overwrite") else None,
+                total=length,
                 folders=folders and (folders if number == 0 else ()),
                 sync=sync,
                 before_publish=log.publish,

@@ -165,7 +165,7 @@ def write_part(
         config: Workers and progress callback.
 
     Raises:
-        TooManyErrors: More items failed than are allowed. The samples before are a complete dataset.
+        TooManyErrors: More items failed than are allowed. The samples before are an incomplete dataset.
         StateError: `resume` found something else than the beginning of this part.
     """
     state = PackState(part.root, part.name, part.plan)
@@ -204,7 +204,7 @@ def write_part(
                         log.publish()
                         writer.discard()
                     else:
-                        writer.close()
+                        writer.close_incomplete()
                         log.publish()
                     raise _too_many(part.target, mode, bad, limit, errors, done, log) from bad.error
             sizes.observe(size, written)
@@ -261,7 +261,12 @@ def _too_many(
     return TooManyErrors(
         f"{count} of the first {limit.items + done} items cannot be packed, but max_errors allows {limit.allowed}. "
         f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}; {target} "
-        f"{'is unchanged' if mode == 'overwrite' else 'contains the samples before'}",
+        + (
+            "is unchanged"
+            if mode == "overwrite"
+            else "is incomplete: it contains the samples before. mode='resume' with a larger max_errors continues, "
+            "mode='overwrite' starts again"
+        ),
         errors=count,
     )
 

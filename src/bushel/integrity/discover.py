@@ -8,6 +8,7 @@ from typing import Any
 
 from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Shard
+from bushel.core.dataset.completeness import HOW_TO_COMPLETE, find_incomplete
 from bushel.core.dataset.discovery import expand_paths, find
 from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.sidecar import load_manifest
@@ -47,9 +48,15 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
         if not found.problems:
             raise
         return places
+    incomplete = find_incomplete(paths, whole.shards)
+    if incomplete is not None:
+        expected = "" if incomplete.expected is None else f" {incomplete.expected:,} samples;"
+        message = f"its writer should have written{expected or ' more samples;'} {HOW_TO_COMPLETE}"
+        found.add(Problem(incomplete.path, None, None, None, "incomplete", message))
     for path in paths:
         if path.is_dir():
-            _check_manifest(path, [shard for shard in whole.shards if shard.root == path], found)
+            own = [shard for shard in whole.shards if shard.root == path]
+            _check_manifest(path, own, found, growing=incomplete is not None)
     return [Place(get_container(whole.container), shard) for shard in whole.shards]
 
 
@@ -95,7 +102,7 @@ def _report(error: FormatError, reported: set[str], found: Findings) -> None:
         found.add_error(error)
 
 
-def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings) -> None:
+def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings, *, growing: bool) -> None:
     """Compare the existing shards with those that the manifest lists, and look for an unfinished write."""
     place = manifest_path(shards)
     if place is None:
@@ -110,9 +117,9 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings) -> 
         for name in sorted(listed - there):
             message = f"{place.name} lists this shard, but it does not exist"
             found.add(Problem(str(path / name), None, None, None, "missing", message))
-        for name in sorted(there - listed):
+        for name in () if growing else sorted(there - listed):
             message = "the shard was added after the dataset was indexed: run `bushel index`"
             found.add(Problem(str(path / name), None, None, None, "stale", message))
     for folder in ShardInProgress.staged(path, None):
-        message = "an interrupted write left this: continue it with mode='resume', or delete it"
+        message = "an interrupted write left this: continue it with mode='resume'"
         found.add(Problem(str(folder), None, None, None, "unfinished", message))

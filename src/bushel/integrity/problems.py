@@ -10,11 +10,12 @@ from bushel.errors import CorruptError, FormatError
 __all__ = ["Findings", "Kind", "Problem", "VerifyResult", "Warning"]
 
 Warning = Literal["stale", "unfinished"]
-Kind = Literal["format", "missing", "read", "checksum", "index", "key", "decode", Warning]
+Kind = Literal["format", "missing", "incomplete", "read", "checksum", "index", "key", "decode", Warning]
 """The kind of a problem:
 
 - `format`: the structure of a file contradicts itself, or that of another file;
 - `missing`: a file or a shard does not exist;
+- `incomplete`: the writer of the dataset has not finished;
 - `read`: the operating system could not read a file;
 - `checksum`: stored bytes do not match their checksum;
 - `index`: Bushel's index is damaged, or the files contradict it;

@@ -20,8 +20,8 @@ SPEC = {"text": "utf8", "label": "int"}
 CONTAINERS = ["bag", "tar", "ffrecord", "recordio"]
 
 
-def opened(path: Path) -> Dataset:
-    return bushel.open(path, index="memory", verify=True)
+def opened(path: Path, **options: Any) -> Dataset:
+    return bushel.open(path, index="memory", verify=True, **options)
 
 
 def sample(number: int) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def write(path: Path, first: int, last: int, **options: Any) -> None:
         assert len(writer) == last
 
 
-def contents(path: Path) -> list[tuple[str, str, int]]:
-    return [(s["__key__"], s["text"], s["label"]) for s in opened(path)]
+def contents(path: Path, **options: Any) -> list[tuple[str, str, int]]:
+    return [(s["__key__"], s["text"], s["label"]) for s in opened(path, **options)]
 
 
 def expected(count: int) -> list[tuple[str, str, int]]:
@@ -231,7 +231,7 @@ def test_an_exception_leaves_a_write_that_can_be_resumed(tmp_path: Path, contain
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert contents(path) == expected(4)
+    assert contents(path, partial=True) == expected(4)
     with pytest.raises(FileExistsError, match="unfinished"):
         bushel.Writer(path, SPEC, container=container, mode="append")
     with bushel.Writer(path, SPEC, container=container, mode="resume", shard_samples=4) as writer:
@@ -338,7 +338,7 @@ def test_an_unfinished_shard_is_thrown_away(tmp_path: Path) -> None:
         writer.append(sample(number), key=f"k{number}")
     writer.discard()
     writer.close()
-    assert len(opened(tmp_path / "out")) == 2
+    assert len(opened(tmp_path / "out", partial=True)) == 2
     assert not (tmp_path / "out/.bushel/staging").exists()
     with pytest.raises(ValueError, match="closed"):
         writer.append(sample(3), key="k3")

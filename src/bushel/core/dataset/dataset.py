@@ -98,8 +98,8 @@ class Dataset:
         total = "" if len(self) == info.samples else f" of {info.samples:,}"
         shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {readable_size(info.bytes)}"
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
-        keys = "" if info.keyed else "; no keys"
-        return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{keys}>"
+        notes = ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
+        return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{notes}>"
 
     @property
     def spec(self) -> dict[str, str]:
@@ -119,7 +119,7 @@ class Dataset:
     @property
     def info(self) -> Info:
         """Container, counts and sizes of the whole dataset."""
-        return info_of(self._reader.shards, self.spec)
+        return info_of(self._reader.shards, self.spec, self._reader.incomplete)
 
     @property
     def shards(self) -> tuple[OpenShard, ...]:
@@ -488,6 +488,7 @@ def concat(datasets: Iterable[Dataset]) -> Dataset:
         raise ValueError("concat needs at least one dataset")
     shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
     whole = Dataset(shards, verify=any(dataset._reader.verify for dataset in datasets))
+    whole._reader.incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
     names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
     sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
     if all(dataset._whole for dataset in datasets):

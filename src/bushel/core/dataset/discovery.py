@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bushel.containers import FILE_NAMES, Container, get_container
 from bushel.containers.base import Shard
+from bushel.core.dataset.completeness import interrupted_write
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_object
 
@@ -74,7 +75,8 @@ def expand_paths(source: object) -> list[AnyPath]:
             return list(expand_url(str(path)))
     elif path.exists():
         return [path]
-    raise FileNotFoundError(f"there is no file or folder {path}")
+    advice = interrupted_write(path)
+    raise FileNotFoundError(f"there is no file or folder {path}" + (f", but {advice}" if advice else ""))
 
 
 def _expand_local(pattern: str) -> Iterator[Path]:
@@ -165,7 +167,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             f"this {'folder' if path.is_dir() else 'file'} does not belong to any of the five containers (bag, tar, "
             "ffrecord, gulp, recordio)",
             file=str(path),
-            hint="`bushel pack` makes a dataset of a folder of plain files",
+            hint=interrupted_write(path) or "`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bushel.core.dataset.completeness import Incomplete
 from bushel.core.dataset.shards import OpenShard
 
 __all__ = ["Info", "info_of", "readable_size"]
@@ -24,6 +25,8 @@ class Info:
         keyed: Whether samples have keys of their own rather than positions.
         indexed: Whether the index of every shard is stored beside it.
         spec: Field names to types.
+        complete: Whether the writer of the dataset has finished, as far as is known.
+        expected: Number of samples that an incomplete dataset should have, if known.
     """
 
     container: str
@@ -35,6 +38,13 @@ class Info:
     keyed: bool
     indexed: bool
     spec: dict[str, str]
+    complete: bool = True
+    expected: int | None = None
+
+    @property
+    def shortfall(self) -> str:
+        """What an incomplete dataset lacks, in words."""
+        return "incomplete" if self.expected is None else f"incomplete: {self.expected:,} samples expected"
 
     def __repr__(self) -> str:
         counts = ", ".join(
@@ -46,11 +56,13 @@ class Info:
             "checksums" if self.checksums else "no checksums",
             "index stored" if self.indexed else "index not stored",
         ]
+        if not self.complete:
+            notes.append(self.shortfall)
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         return f"<bushel.Info: {self.container}, {counts}, {readable_size(self.bytes)}; {fields}; {', '.join(notes)}>"
 
 
-def info_of(shards: Sequence[OpenShard], spec: dict[str, str]) -> Info:
+def info_of(shards: Sequence[OpenShard], spec: dict[str, str], incomplete: Incomplete | None = None) -> Info:
     """Return the info of a dataset with these shards and fields."""
     return Info(
         container="+".join(dict.fromkeys(shard.container for shard in shards)),
@@ -62,6 +74,8 @@ def info_of(shards: Sequence[OpenShard], spec: dict[str, str]) -> Info:
         keyed=any(shard.keyed for shard in shards),
         indexed=all(shard.stored for shard in shards),
         spec=spec,
+        complete=incomplete is None,
+        expected=None if incomplete is None else incomplete.expected,
     )
 
 

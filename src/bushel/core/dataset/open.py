@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions
+from bushel.core.dataset.completeness import (
+    find_incomplete,
+    incomplete_finder,
+    load_state,
+    marker_path,
+    warn_incomplete,
+)
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.discovery import expand_paths, find, is_stream
 from bushel.core.dataset.shards import IndexPolicy, each_shard, open_shards, rebuild_index, write_manifest
@@ -28,8 +35,11 @@ def open(
     index: IndexPolicy = "auto",
     verify: bool = False,
     pickle: bool = False,
+    partial: bool = False,
 ) -> Dataset:
     """Open a dataset for reading.
+
+    If the dataset is incomplete, because its writer was stopped or is still writing, an `IncompleteWarning` says so.
 
     Args:
         source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of these; text,
@@ -42,6 +52,7 @@ def open(
             a dataset without a fresh index.
         verify: Compare bytes with their CRC-32 on every read, where it is known.
         pickle: Allow pickled gulp metadata. Only the two classes that GulpIO pickles are accepted in it.
+        partial: Open an incomplete dataset without a warning.
 
     Raises:
         FileNotFoundError: `source` does not exist.
@@ -56,9 +67,16 @@ def open(
             "or unpack it into a file and open that for random access"
         )
     fields = None if spec is None else _checked(spec)
-    found = find(expand_paths(source), container)
+    paths = expand_paths(source)
+    found = find(paths, container)
+    look = incomplete_finder(paths, found.shards)
     options = ReadOptions(spec=fields, pickle=pickle)
-    return Dataset(open_shards(found.container, found.shards, options, index), verify=verify)
+    dataset = Dataset(open_shards(found.container, found.shards, options, index), verify=verify)
+    if (incomplete := look()) is not None:
+        dataset._reader.incomplete = incomplete
+        if not partial:
+            warn_incomplete(incomplete, len(dataset))
+    return dataset
 
 
 def open_stream(
@@ -141,16 +159,24 @@ def index(
         OSError: The index cannot be written.
     """
     options = ReadOptions(spec=_checked(spec), pickle=pickle, checksums=checksums)
-    found = find(expand_paths(source), container)
-
+    paths = expand_paths(source)
+    found = find(paths, container)
+    incomplete = find_incomplete(paths, found.shards)
     shards = each_shard(
         found.shards,
         lambda shard: rebuild_index(found.container, shard, options, force=force, segments=segments),
         workers=workers,
         progress=progress,
     )
-    write_manifest(shards)
-    return Dataset(shards)
+    root = found.shards[0].root
+    state = None if incomplete is None else load_state(root, "")
+    if state is None or state.complete:
+        write_manifest(shards)
+    else:
+        write_manifest(shards, marker_path(root, ""), expected=state.expected)
+    dataset = Dataset(shards)
+    dataset._reader.incomplete = incomplete
+    return dataset
 
 
 def _checked(spec: Mapping[str, str] | None) -> Spec | None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import codec_error
+from bushel.core.dataset.completeness import Incomplete
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
 from bushel.core.index.table import INLINE, MISSING, Column, Keys
@@ -42,6 +43,7 @@ class Reader:
         shards: The shards in order.
         starts: int64[shards + 1], position of each shard's first sample, followed by the number of samples.
         verify: Whether bytes are compared with their checksum where that is known.
+        incomplete: The state of the dataset if its writer has not finished.
     """
 
     def __init__(self, shards: Sequence[OpenShard], *, verify: bool = False) -> None:
@@ -50,6 +52,7 @@ class Reader:
         self.starts = np.zeros(len(self.shards) + 1, np.int64)
         np.cumsum([shard.samples for shard in self.shards], out=self.starts[1:])
         self._pool = FilePool()
+        self.incomplete: Incomplete | None = None
 
     def close(self) -> None:
         """Close all files. The next read opens them again."""

@@ -436,9 +436,19 @@ def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: 
     return OpenShard.of(container, shard, index, stored=True)
 
 
-def write_manifest(shards: Sequence[OpenShard], *, sync: bool = True) -> AnyPath | None:
-    """Write the manifest of a dataset and return its path; None if the shards share no folder."""
-    path = manifest_path([opened.shard for opened in shards])
+def write_manifest(
+    shards: Sequence[OpenShard], path: AnyPath | None = None, *, expected: int | None = None, sync: bool = True
+) -> AnyPath | None:
+    """Write the manifest of a dataset and return its path; None if the shards share no folder.
+
+    Args:
+        shards: The shards.
+        path: Path for the manifest of an incomplete dataset. By default the dataset is complete.
+        expected: Number of samples that an incomplete dataset should have, if known.
+        sync: Whether to wait until it is on disk.
+    """
+    complete = path is None
+    path = path or manifest_path([opened.shard for opened in shards])
     if path is None:
         return None
     spec: dict[str, str] = {}
@@ -448,5 +458,6 @@ def write_manifest(shards: Sequence[OpenShard], *, sync: bool = True) -> AnyPath
             spec.setdefault(name, column.field.type)
             codecs.setdefault(name, column.codec)
     entries = [ManifestShard.of(opened.shard.name, opened.index) for opened in shards]
-    save_manifest(Manifest(shards[0].container, spec, codecs, entries), path, sync=sync)
+    manifest = Manifest(shards[0].container, spec, codecs, entries, complete=complete, expected=expected)
+    save_manifest(manifest, path, sync=sync)
     return path

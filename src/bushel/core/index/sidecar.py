@@ -24,7 +24,17 @@ from bushel.kernels import map_array
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, read_whole, write_whole
 
-__all__ = ["FOLDER", "Manifest", "ManifestShard", "load_index", "load_manifest", "save_index", "save_manifest"]
+__all__ = [
+    "FOLDER",
+    "Completeness",
+    "Manifest",
+    "ManifestShard",
+    "load_completeness",
+    "load_index",
+    "load_manifest",
+    "save_index",
+    "save_manifest",
+]
 
 FOLDER = ".bushel"
 """The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
@@ -92,6 +102,8 @@ class Manifest(msgspec.Struct, frozen=True):
         codecs: Field names to the codecs of the stored bytes.
         shards: The shards in the dataset's order.
         version: Version of this file's layout.
+        complete: Whether the writer of the dataset has finished. Older manifests do not say it and count as complete.
+        expected: Number of samples of the complete dataset, if it was known while it was written.
     """
 
     container: str
@@ -99,10 +111,20 @@ class Manifest(msgspec.Struct, frozen=True):
     codecs: dict[str, str]
     shards: list[ManifestShard]
     version: int = _VERSION
+    complete: bool = True
+    expected: int | None = None
+
+
+class Completeness(msgspec.Struct, frozen=True):
+    """The members of a manifest that tell whether the dataset is complete: see `Manifest`."""
+
+    complete: bool = True
+    expected: int | None = None
 
 
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
 _MANIFEST = msgspec.json.Decoder(Manifest)
+_COMPLETENESS = msgspec.json.Decoder(Completeness)
 _HEADER = msgspec.json.Decoder(_Header)
 
 
@@ -237,6 +259,20 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     if manifest.version != _VERSION:
         raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {_VERSION}", file=str(path))
     return manifest
+
+
+def load_completeness(path: AnyPath) -> Completeness | None:
+    """Return whether a manifest says that its dataset is complete, or None if the file does not exist.
+
+    Raises:
+        FormatError: The manifest is damaged.
+    """
+    try:
+        return _COMPLETENESS.decode(read_whole(path))
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
 
 
 def _bytes_of(path: AnyPath) -> memoryview:

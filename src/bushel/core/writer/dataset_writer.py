@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,8 @@ from typing import Any, Literal, Self
 
 from bushel.codecs import get_codec
 from bushel.containers.base import Layout, WriteOptions
-from bushel.core.dataset.shards import OpenShard, write_manifest
+from bushel.core.dataset.shards import OpenShard
+from bushel.core.writer.marker import Marker
 from bushel.core.writer.overwrite import Overwrite, recover_overwrite
 from bushel.core.writer.sample_values import KeyCheck, encode_sample
 from bushel.core.writer.shard_writer import ShardInProgress, Uploads
@@ -49,7 +51,8 @@ class DatasetWriter:
         shard_samples: Number of samples in a shard.
         shard_bytes: Number of bytes in a shard.
         generation: Generation of a bag.
-        expected: Number of samples that will be appended.
+        expected: Number of samples that will be appended, which some containers use.
+        total: Number of samples that will be appended, for the manifest; by default `expected`.
         folders: Paths of empty folders.
         sync: Whether to wait for the disk.
         before_publish: Called when a shard is complete and about to get its final name, or, with `overwrite`, when the
@@ -67,6 +70,7 @@ class DatasetWriter:
         shard_bytes: int | str | None = None,
         generation: str | None = None,
         expected: int | None = None,
+        total: int | None = None,
         folders: Iterable[str] | None = None,
         sync: bool = True,
         before_publish: Callable[[], None] | None = None,
@@ -91,6 +95,7 @@ class DatasetWriter:
         self._sharded = bool(shard_samples or shard_bytes)
         self._generation = generation
         self._expected = expected
+        self._appended = False
         self._folders = None if folders is None else tuple(folders)
         if self._folders is not None and not self._container.keeps_folders:
             raise SpecError(f"{self._container.name} cannot store empty folders: use ffrecord")
@@ -114,8 +119,9 @@ class DatasetWriter:
                 self._overwrite = Overwrite(self._target, sync=sync)
                 self._target = self._overwrite.staged
         self._root = self._target.parent if self._single else self._target
+        self._marker = Marker(self._root, self._target.name if self._single else "", sync=sync)
         try:
-            self._open("create" if self._overwrite is not None else mode)
+            self._open("create" if self._overwrite is not None else mode, expected if total is None else total)
         except BaseException as error:
             with noted_in(error):
                 self.suspend()
@@ -196,6 +202,7 @@ class DatasetWriter:
             if self._keys is not None and key is not None:
                 self._keys.add(key)
             self._samples += 1
+            self._appended = True
             if self._is_full(shard):
                 self._finish_shard()
             elif time.monotonic() - self._checkpointed > _CHECKPOINT_SECONDS:
@@ -235,6 +242,9 @@ class DatasetWriter:
                 self._stop()
             finally:
                 self._settle(end=True)
+                if isinstance(self._root, Path) and self._shards and (self._appended or self._marker.written):
+                    with suppress(OSError):  # it exists already if a shard was written
+                        self._marker.update(self._shards)
 
     def discard(self) -> None:
         """Stop writing, and remove the unfinished shard. With `overwrite`, remove the new dataset."""
@@ -251,12 +261,11 @@ class DatasetWriter:
         if self._current is None and (self._folders or not self._shards):
             self._start_shard(self._layout or self._decide_layout(keyed=False))
         if self._current is not None:
-            self._finish_shard()
+            self._finish_shard(last=True)
         self._closed = True
         self._settle(end=True)
         leave_workplace(self._root)
-        if not self._single:
-            write_manifest(self._shards, sync=self._sync)
+        self._marker.finish(self._shards)
 
     def _add_advice(self, error: BaseException) -> None:
         advice = _FREE_SPACE if self._overwrite is None else _FREE_SPACE_OVERWRITE
@@ -265,7 +274,7 @@ class DatasetWriter:
 
     # Before the first sample
 
-    def _open(self, mode: Mode) -> None:
+    def _open(self, mode: Mode, total: int | None) -> None:
         if workplace(self._root) is None and (mode != "create" or is_object(self._root)):
             raise UnsupportedError(f"mode={mode!r} needs a local path or an object store: {self._root} is neither")
         if mode == "overwrite" and not self._single:  # an object store has no atomic swap of folders
@@ -281,6 +290,11 @@ class DatasetWriter:
         )
         if mode == "resume" and (self._current or self._shards):
             self._folders = self._folders and ()  # the first shard has them
+        if self._shards and self._marker.load() and mode in ("create", "append"):
+            raise FileExistsError(
+                f"{self._target} is incomplete: continue the run that wrote it with mode='resume', or start it again "
+                "with mode='overwrite'"
+            )
         if mode == "create" and self._shards:
             raise FileExistsError(
                 f"{self._target} is a dataset already: use mode='append' to add to it, mode='overwrite' to replace it, "
@@ -296,6 +310,8 @@ class DatasetWriter:
                 f"{self._target} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
             )
         self._samples = sum(shard.samples for shard in self._shards) + (self._current.samples if self._current else 0)
+        if total is not None and self._marker.expected is None:
+            self._marker.expected = total + (self._samples if mode == "append" else 0)
         if self._current is not None and self._is_full(self._current):  # killed just before it was finished
             self._finish_shard()
 
@@ -403,7 +419,7 @@ class DatasetWriter:
         shard.checkpoint()
         self._checkpointed = time.monotonic()
 
-    def _finish_shard(self) -> None:
+    def _finish_shard(self, *, last: bool = False) -> None:
         if self._current is not None:
             shard, self._current = self._current, None
             self._closed = True  # if this fails, the shard stays staged for mode="resume", and nothing may replace it
@@ -411,6 +427,8 @@ class DatasetWriter:
             self._settle()
             if self._before_publish is not None and self._overwrite is None:
                 self._before_publish()
+            if not last and self._overwrite is None:
+                self._marker.begin(self._container.name)
             if isinstance(self._root, Path):
                 self._shards.append(finished.publish())
             else:
@@ -442,6 +460,18 @@ class DatasetWriter:
 
 class PackWriter(DatasetWriter):
     """The writer of `pack`, which can continue the last shard of a dataset."""
+
+    def close_incomplete(self) -> None:
+        """Finish the last shard, and leave an incomplete dataset, which `mode="resume"` continues."""
+        with self._lock:
+            if self._current is None and not self._shards:
+                self._start_shard(self._layout or self._decide_layout(keyed=False))
+            if self._current is not None:
+                self._finish_shard()
+            self._closed = True
+            self._settle(end=True)
+            leave_workplace(self._root)
+            self._marker.update(self._shards)
 
     def fill_last(self, since: int = 0) -> None:
         """Let the next samples go into the last shard if it is not full.

@@ -89,7 +89,7 @@ class Overwrite:
         if staging.is_dir():
             Claim(staging).release()
             self._old_files.append(f"{FOLDER}/staging/{real.name}")
-        self._old_files.append(f"{FOLDER}/{real.name}.pack.json")
+        self._old_files += [f"{FOLDER}/{real.name}.pack.json", f"{FOLDER}/{real.name}.manifest.json"]
         self._claim = Claim(self.folder)
         self._ended = False
 

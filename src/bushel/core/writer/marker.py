@@ -1,0 +1,63 @@
+"""The manifest that says that a dataset is incomplete, from its first shard until its writer has finished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from bushel.core.dataset.completeness import load_state, marker_path
+from bushel.core.dataset.shards import OpenShard, manifest_path, write_manifest
+from bushel.core.index.sidecar import Manifest, save_manifest
+from bushel.storage import AnyPath, remove
+
+__all__ = ["Marker"]
+
+
+class Marker:
+    """Writes and removes the manifest of an incomplete dataset.
+
+    Args:
+        root: Folder that is or contains the dataset.
+        name: Name of the dataset's one file, or empty.
+        sync: Whether to wait for the disk.
+
+    Attributes:
+        written: Whether the manifest exists.
+        expected: Number of samples of the complete dataset, if known.
+    """
+
+    def __init__(self, root: AnyPath, name: str, *, sync: bool) -> None:
+        self._root, self._name, self._sync = root, name, sync
+        self._path = marker_path(root, name)
+        self.written = False
+        self.expected: int | None = None
+
+    def load(self) -> bool:
+        """Look for the manifest that an earlier writer has left. Return whether there is one."""
+        state = load_state(self._root, self._name)
+        if state is not None and not state.complete:
+            self.written, self.expected = True, state.expected
+        return self.written
+
+    def begin(self, container: str) -> None:
+        """Write the manifest, without shards, unless it exists: before a shard is published that is not the last."""
+        if not self.written:
+            self.written = True
+            manifest = Manifest(container, {}, {}, [], complete=False, expected=self.expected)
+            save_manifest(manifest, self._path, sync=self._sync)
+
+    def update(self, shards: Sequence[OpenShard]) -> None:
+        """Write the manifest with the shards so far."""
+        self.written = True
+        write_manifest(shards, self._path, expected=self.expected, sync=self._sync)
+
+    def finish(self, shards: Sequence[OpenShard]) -> None:
+        """Replace the manifest by that of the complete dataset; a dataset of one file has none."""
+        if not self._name:
+            write_manifest(shards, sync=self._sync)
+        if self.written and (self._name or self._path != manifest_path([opened.shard for opened in shards])):
+            remove(self._path)
+            if isinstance(self._path, Path):
+                with suppress(OSError):  # the folder contains other files
+                    self._path.parent.rmdir()
