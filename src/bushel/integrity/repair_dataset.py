@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from bushel.containers import container_by_suffix
 from bushel.containers.base import ReadOptions
+from bushel.containers.recovery import Recovered
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard, stamps_of, unchanged
 from bushel.core.index.sidecar import load_index
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.progress import OnProgress
 from bushel.core.writer.target import holds_dataset
-from bushel.errors import BushelError, CorruptError, FormatError, SpecError
+from bushel.errors import BushelError, CorruptError, FormatError
 from bushel.ingest import convert
 from bushel.integrity.check_shard import ReportsFaults
 from bushel.integrity.compare import differences
@@ -117,41 +119,47 @@ def repair(
             f"{target} already holds a dataset, but a repair writes a new one: use another path (mode='resume' "
             "continues an interrupted repair)"
         )
-    beside = as_path(target).parent
-    with tempfile.TemporaryDirectory(prefix=".bushel-repair-", dir=beside if isinstance(beside, Path) else None) as tmp:
-        tried = [_open(place, Path(tmp) / f"{number:06d}", found) for number, place in enumerate(places)]
-        shards = [opened for opened, _ in tried if opened is not None]
-        dataset = Dataset(shards, verify=True)
-        whole = list(_whole_samples(dataset, decode, found))
-        if not whole:
-            problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
-            raise FormatError(f"no sample is whole: {problems}", file=str(source))
-        if named is None and shard_samples is None and shard_bytes is None and len(shards) > 1:
-            shard_samples = max(opened.samples for opened in shards)
-        done = convert(
-            dataset[whole],
-            target,
-            container=places[0].container.name,
-            keys=_unique_names(found) if any(opened.keyed for opened in shards) else None,
-            shard_samples=shard_samples,
-            shard_bytes=shard_bytes,
-            generation=_generation(places),
-            mode=mode,
-            progress=progress,
-        )
-        dataset.close()
+    shards: list[OpenShard] = []
+    masks: list[npt.NDArray[np.bool_]] = []
+    lost = 0
+    for place in places:
+        opened, recovered = _open(place, found)
+        if opened is not None:
+            shards.append(opened)
+            masks.append(np.ones(opened.samples, np.bool_) if recovered is None else recovered.whole)
+        lost += 0 if recovered is None else recovered.lost
+    dataset = Dataset(shards, verify=True)
+    located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *masks])).tolist()
+    whole = list(_whole_samples(dataset, located, decode, found))
+    if not whole:
+        problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
+        raise FormatError(f"no sample is whole: {problems}", file=str(source))
+    if named is None and shard_samples is None and shard_bytes is None and len(shards) > 1:
+        shard_samples = max(opened.samples for opened in shards)
+    done = convert(
+        dataset[whole],
+        target,
+        container=places[0].container.name,
+        keys=_unique_names(found) if any(opened.keyed for opened in shards) else None,
+        shard_samples=shard_samples,
+        shard_bytes=shard_bytes,
+        generation=_generation(places),
+        mode=mode,
+        progress=progress,
+    )
+    dataset.close()
     return RepairResult(
         done.container,
         done.kept + done.samples,
-        len(dataset) - len(whole) + sum(lost for _, lost in tried),
+        len(dataset) - len(whole) + lost,
         all(opened.checksums for opened in shards),
         tuple(problem for problem, _ in found.problems),
         found.more,
     )
 
 
-def _open(place: Place, scratch: Path, found: Findings) -> tuple[OpenShard | None, int]:
-    """Return the shard with its best available table, and the number of samples known to be missing from it."""
+def _open(place: Place, found: Findings) -> tuple[OpenShard | None, Recovered | None]:
+    """Return the shard with its best available table, and what was recovered if it has no undamaged table."""
     name, shard = place.container.name, place.shard
     built, faults = _table_from_files(place)
     kept, fresh = _stored_table(place)
@@ -160,20 +168,14 @@ def _open(place: Place, scratch: Path, found: Findings) -> tuple[OpenShard | Non
         if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
             found.add_error(fault)
     if proven and kept is not None:
-        return OpenShard.of(name, shard, kept, stored=False), 0
-    if built is not None and not faults:
-        return OpenShard.of(name, shard, built, stored=False), 0
-    scratch.mkdir()
-    left = recover_shard(name, shard, scratch, found.add_error)
-    if left.shard is None:
-        return None, left.lost
-    try:
-        index = place.container.index(left.shard, ReadOptions())
-        return OpenShard.of(name, left.shard, index, stored=False), left.lost
-    except (FormatError, SpecError) as error:
-        message = f"the recovered part cannot be read: {error}"
-        found.add(Problem(str(shard.path(0)), None, None, None, "format", message))
-        return None, left.lost
+        return OpenShard.of(name, shard, kept, stored=False), None
+    repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
+    if built is not None and not faults and not repeated:
+        return OpenShard.of(name, shard, built, stored=False), None
+    recovered = recover_shard(name, shard, found.add_error)
+    if recovered is None:
+        return None, None
+    return OpenShard.of(name, shard, recovered.index, stored=False), recovered
 
 
 def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError]]:
@@ -201,10 +203,10 @@ def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
     return replace(index, files=stamps or index.files), fresh
 
 
-def _whole_samples(dataset: Dataset, decode: bool, found: Findings) -> Iterator[int]:
-    """Yield the samples whose fields can all be read, match their checksums and, if requested, can be decoded."""
-    for first in range(0, len(dataset), _CHUNK):
-        positions = range(first, min(first + _CHUNK, len(dataset)))
+def _whole_samples(dataset: Dataset, located: list[int], decode: bool, found: Findings) -> Iterator[int]:
+    """Yield the located samples whose fields can all be read, match their checksums and, on request, be decoded."""
+    for first in range(0, len(located), _CHUNK):
+        positions = located[first : first + _CHUNK]
         try:
             dataset.read(positions, decode=decode)
         except (BushelError, OSError):

@@ -10,6 +10,7 @@ from typing import Self
 from bushel.codecs import get_codec
 from bushel.containers.ffrecord import empty_folders
 from bushel.core.dataset.dataset import Dataset
+from bushel.errors import FormatError
 from bushel.sources.base import Sample
 from bushel.spec import KEY, parse_spec
 from bushel.storage import is_local
@@ -24,8 +25,12 @@ def empty_folders_in(dataset: Dataset) -> list[str] | None:
     """Return the empty folders of the packed folders of a dataset; None if there are none, or if it is a view."""
     if len(dataset) < dataset.info.samples:
         return None
-    packed = [shard.shard.path(0) for shard in dataset.shards if shard.container == "ffrecord" and shard.keyed]
-    return [folder for path in packed for folder in empty_folders(path)] or None
+    folders: list[str] = []
+    for shard in dataset.shards:
+        if shard.container == "ffrecord" and shard.keyed:
+            with suppress(FormatError):  # a damaged file, of which samples are recovered
+                folders += empty_folders(shard.shard.path(0))
+    return folders or None
 
 
 class Stored:

@@ -36,7 +36,17 @@ from bushel.storage import AnyPath, Extents, File, gather, open_file
 if TYPE_CHECKING:
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER"]
+__all__ = [
+    "CONTAINER",
+    "column_of_records",
+    "extents",
+    "file_column",
+    "known_codec",
+    "open_member",
+    "read_spec",
+    "sample_keys",
+    "stamps",
+]
 
 _SHARD = re.compile(r"[0-9]+")
 _SPEC = msgspec.json.Decoder(dict[str, str])
@@ -79,11 +89,11 @@ class _Bag:
         if any(name.endswith(".idx") for name in shard.files):
             return "C"
         # the last but one is refs.bag, which has no empty record, so its table always shows the generation
-        return inline_table(_open(shard.path(max(0, len(shard.files) - 2)))).generation
+        return inline_table(open_member(shard.path(max(0, len(shard.files) - 2)))).generation
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one shard, from the tables of its bags."""
-        files = [_open(path) for path in map(shard.path, range(len(shard.files)))]
+        files = [open_member(path) for path in map(shard.path, range(len(shard.files)))]
         if shard.files[-1].endswith("spec.json"):
             index = _index_dataset(shard, files)
         else:
@@ -166,12 +176,17 @@ def _is_dataset(folder: AnyPath) -> bool:
 
 def _files(folder: AnyPath, prefix: str) -> tuple[str, ...]:
     """Return the files that a dataset's folder should have. Indexing finds out whether they exist."""
-    spec = _read_spec(_open(folder / "spec.json"))
+    spec = read_spec(open_member(folder / "spec.json"))
     tables = [(folder / f"{name}.idx").is_file() for name in spec]
     return file_names(spec, prefix, split=any(tables) and not (folder / "refs.bag").is_file())
 
 
-def _open(path: AnyPath) -> File:
+def open_member(path: AnyPath) -> File:
+    """Open a file of a dataset.
+
+    Raises:
+        FormatError: It does not exist.
+    """
     try:
         return open_file(path)
     except FileNotFoundError as error:
@@ -180,7 +195,7 @@ def _open(path: AnyPath) -> File:
         ) from error
 
 
-def _read_spec(file: File) -> dict[str, Field]:
+def read_spec(file: File) -> dict[str, Field]:
     """Parse `spec.json`. Any text is a type there, so this accepts more than `parse_spec`."""
     if file.size > _LARGEST_SPEC:
         raise FormatError(f"spec.json has {file.size} bytes, which is too large for a spec", file=file.path)
@@ -202,7 +217,7 @@ def _read_spec(file: File) -> dict[str, Field]:
     return fields
 
 
-def _known(codec: str) -> str:
+def known_codec(codec: str) -> str:
     """Return the codec, or `bytes` for a type that only its author can decode."""
     try:
         get_codec(codec)
@@ -211,21 +226,27 @@ def _known(codec: str) -> str:
     return codec
 
 
-def _stamps(shard: Shard, files: list[File]) -> tuple[FileStamp, ...]:
+def stamps(shard: Shard, files: list[File]) -> tuple[FileStamp, ...]:
+    """Return the stamps of open files."""
     return tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
 
 
 def _index_file(shard: Shard, files: list[File], options: ReadOptions) -> ShardIndex:
     table = separate_table(files[1], files[0]) if len(files) == 2 else inline_table(files[0])
+    column = file_column(table, options.spec)
+    return ShardIndex(table.records, stamps(shard, files), {column.field.name: column}, "bag")
+
+
+def file_column(table: Table, spec: Spec | None) -> Column:
+    """Return the column of a bag that is opened on its own, with the field that the user declared, if any."""
     field = Field(_RECORD, "bytes")
-    if options.spec and len(options.spec) == 1:
-        [field] = options.spec.values()
-    column = Column(field, stored_codec(_known(field.codec), table.generation), 0, *_extents(table))
-    return ShardIndex(table.records, _stamps(shard, files), {field.name: column}, "bag")
+    if spec and len(spec) == 1:
+        [field] = spec.values()
+    return Column(field, stored_codec(known_codec(field.codec), table.generation), 0, *extents(table))
 
 
 def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
-    spec = _read_spec(files[-1])
+    spec = read_spec(files[-1])
     prefix = shard.files[-1].removesuffix("spec.json")
     split = any(name.endswith(".idx") for name in shard.files)
     if shard.files != file_names(spec, prefix, split=split):
@@ -234,11 +255,12 @@ def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
     columns, samples = (_columns_split if split else _columns_with_refs)(spec, files, number)
     keys = None
     if (column := columns.pop(KEY, None)) is not None:
-        keys = _keys(column, files[column.file])
-    return ShardIndex(samples, _stamps(shard, files), columns, "bag", keys)
+        keys = sample_keys(column, files[column.file])
+    return ShardIndex(samples, stamps(shard, files), columns, "bag", keys)
 
 
-def _keys(column: Column, file: File) -> Keys:
+def sample_keys(column: Column, file: File) -> Keys:
+    """Return the keys that a field of type `utf8` holds."""
     if not gapless(column.offset, column.length):
         return Keys.build(*gather([file], Extents(0, column.offset, column.length)))
     offsets = np.zeros(column.rows + 1, np.int64)
@@ -246,7 +268,8 @@ def _keys(column: Column, file: File) -> Keys:
     return Keys.build(np.frombuffer(file.read(0, int(offsets[-1])), np.uint8), offsets)
 
 
-def _extents(table: Table) -> tuple[I64, I64]:
+def extents(table: Table) -> tuple[I64, I64]:
+    """Return offset and length of every record."""
     return table.offsets[:-1], np.diff(table.offsets)
 
 
@@ -261,7 +284,7 @@ def _columns_split(
                 f"field {name!r} is a sequence, but datasets with .idx files cannot have sequences", file=files[-1].path
             )
         table = separate_table(files[len(number) + number[name]], files[number[name]])
-        columns[name] = Column(field, stored_codec(_known(field.codec), "C"), number[name], *_extents(table))
+        columns[name] = Column(field, stored_codec(known_codec(field.codec), "C"), number[name], *extents(table))
     longest = max(columns.values(), key=lambda column: column.rows)
     for name, column in columns.items():
         if column.rows != longest.rows:
@@ -292,12 +315,12 @@ def _columns_with_refs(
                 file=path,
                 hint="the file was emptied, or the writer failed at its first sample",
             )
-        codec = stored_codec(_known(field.codec), entries.generation)
-        columns[name] = _column(field, codec, number[name], table, ref, path)
+        codec = stored_codec(known_codec(field.codec), entries.generation)
+        columns[name] = column_of_records(field, codec, number[name], table, ref, path)
     return columns, entries.records
 
 
-def _column(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> Column:
+def column_of_records(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> Column:
     """Return one column, gathered through its refs unless they name all records in order (which is the usual case)."""
     records = np.uint64(table.records)
     count = np.ones(len(ref.first), np.uint64) if ref.count is None else ref.count
@@ -317,7 +340,7 @@ def _column(field: Field, codec: str, number: int, table: Table, ref: Refs, path
         raise FormatError(f"samples share records of {field.name}.bag, which sequence fields never do", file=path)
     first = ref.first.astype(np.int64)
     used = count > 0
-    offset, length = _extents(table)
+    offset, length = extents(table)
     if total != table.records or not np.array_equal(first[used], starts[:-1][used]):
         rows = np.repeat(first - starts[:-1], count.astype(np.int64)) + np.arange(total)
         offset, length = offset[rows], length[rows]

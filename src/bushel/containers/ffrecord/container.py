@@ -28,9 +28,10 @@ from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open
 if TYPE_CHECKING:
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER", "empty_folders", "index_all_records"]
+__all__ = ["CONTAINER", "DATA", "empty_folders", "folder_keys", "index_all_records"]
 
-_DATA = Field("data", "bytes")
+DATA = Field("data", "bytes")
+"""The field of records that are stored as they are, unless the user declares another one."""
 _BATCH = 1 << 24
 I64 = npt.NDArray[np.int64]
 
@@ -77,7 +78,7 @@ class _FFRecord:
             return ShardIndex(len(header.offset), (stamp,), columns, self.name, keys).check(file.path)
         keys = None
         if header.form == "folder":
-            keys = _keys(_folder(file, header)[0], file)
+            keys = folder_keys(_folder(file, header)[0], file)
             header = _without_last(header)
         if options.report is not None:
             options.report(file.size)
@@ -150,8 +151,8 @@ def index_all_records(shard: Shard) -> ShardIndex:
     file = open_file(shard.path(0))
     header = _read_header(file)
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-    column = Column(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
-    return ShardIndex(len(header.offset), (stamp,), {_DATA.name: column}, CONTAINER.name).check(file.path)
+    column = Column(DATA, DATA.codec, 0, header.offset, header.length, header.crc32)
+    return ShardIndex(len(header.offset), (stamp,), {DATA.name: column}, CONTAINER.name).check(file.path)
 
 
 def empty_folders(path: AnyPath) -> list[str]:
@@ -234,7 +235,12 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
     return paths, empty
 
 
-def _keys(paths: list[str], file: File) -> Keys:
+def folder_keys(paths: list[str], file: File) -> Keys:
+    """Return the keys of a packed folder.
+
+    Raises:
+        FormatError: A path is not valid text.
+    """
     try:
         return Keys.of(paths)
     except UnicodeEncodeError as error:
@@ -242,7 +248,7 @@ def _keys(paths: list[str], file: File) -> Keys:
 
 
 def _only_field(spec: Spec | None, file: File) -> Field:
-    fields = list((spec or {"data": _DATA}).values())
+    fields = list((spec or {"data": DATA}).values())
     if len(fields) != 1 or fields[0].sequence:
         raise SpecError(f"{file.path} holds records of one field: pass a spec of one field to open, not {len(fields)}")
     return fields[0]

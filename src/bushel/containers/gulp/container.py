@@ -22,8 +22,16 @@ from bushel.codecs import get_codec
 from bushel.containers.base import Column as StoredColumn
 from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WriteOptions
 from bushel.containers.checksums import with_checksums
-from bushel.containers.gulp.gmeta import frames_field, meta_columns, parse_gmeta
-from bushel.containers.gulp.naming import chunk_names, chunk_number, is_data, number_width, padding, pair_chunks
+from bushel.containers.gulp.gmeta import Gmeta, frames_field, meta_columns, parse_gmeta
+from bushel.containers.gulp.naming import (
+    chunk_names,
+    chunk_number,
+    is_data,
+    number_width,
+    padding,
+    pair_chunk,
+    pair_chunks,
+)
 from bushel.core.index.builders import IndexBuilder
 from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError, UnsupportedError
@@ -33,10 +41,11 @@ from bushel.storage import AnyPath, File, copy_whole, open_file
 if TYPE_CHECKING:
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER"]
+__all__ = ["CONTAINER", "frames_of", "index_items"]
 
 _FRAMES, _META = Field("frames", "jpg", sequence=True), Field("meta", "json")
 _DATA, _TABLE = 0, 1
+I64 = npt.NDArray[np.int64]
 _JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"})
 """The codecs whose values JSON can represent."""
 
@@ -52,10 +61,7 @@ class _Gulp:
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""
         if not path.is_dir():
-            if not is_data(path.name):
-                return None
-            found = pair_chunks(path.parent, *chunk_names(path.parent))
-            return [shard for shard in found if shard.name == path.name]
+            return pair_chunk(path) if is_data(path.name) else None
         data, tables = chunk_names(path)
         return pair_chunks(path, data, tables) if data or tables else None
 
@@ -66,41 +72,9 @@ class _Gulp:
         parsed = parse_gmeta(text, table.path, unpickle=options.pickle)
         if options.report is not None:
             options.report(len(text))
-        counts = np.fromiter((len(item.frame_info) for item in parsed.items.values()), np.int64, len(parsed.items))
-        starts = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
-        rows = np.fromiter(
-            chain.from_iterable(chain.from_iterable(item.frame_info for item in parsed.items.values())),
-            np.int64,
-            3 * int(starts[-1]),
-        )
-        frames = rows.reshape(-1, 3)
-        offset = np.ascontiguousarray(frames[:, 0])
+        frames, starts = frames_of(parsed)
         _check_frames(frames, starts, list(parsed.items), data, table)
-        try:
-            keys = Keys.of(parsed.items)
-        except UnicodeEncodeError as error:
-            raise FormatError(f"the id {error.object!r} is invalid text", file=table.path, hint=_hint(table)) from error
-        spec = {"frames": _FRAMES, "meta": _META} if options.spec is None else options.spec
-        field = frames_field(spec)
-        where = (text, _TABLE) if parsed.inline is None else (parsed.inline, INLINE)
-        others = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
-        index = ShardIndex(
-            samples=len(parsed.items),
-            files=tuple(
-                FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, (data, table), strict=True)
-            ),
-            columns={
-                name: _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
-                if name == field.name
-                else others[name]
-                for name in spec
-            },
-            container=self.name,
-            keys=keys,
-            inline=None if parsed.inline is None else np.frombuffer(parsed.inline, np.uint8),
-        ).check(table.path)
-        return with_checksums(index, [data, table], report=options.report) if options.checksums else index
+        return index_items(shard, [data, table], text, parsed, frames, starts, options)
 
     def generation(self, shard: Shard) -> str | None:
         """Return None: the format has only one generation."""
@@ -239,9 +213,56 @@ class _ChunkWriter:
         self._builder.columns[name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
 
 
-def _frames_column(
-    field: Field, offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]
-) -> Column:
+def frames_of(parsed: Gmeta) -> tuple[I64, I64]:
+    """Return offset, padding and length of all frames, int64[frames, 3], and int64[items + 1], where items start."""
+    counts = np.fromiter((len(item.frame_info) for item in parsed.items.values()), np.int64, len(parsed.items))
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    numbers = chain.from_iterable(chain.from_iterable(item.frame_info for item in parsed.items.values()))
+    return np.fromiter(numbers, np.int64, 3 * int(starts[-1])).reshape(-1, 3), starts
+
+
+def index_items(
+    shard: Shard, files: list[File], text: bytes, parsed: Gmeta, frames: I64, starts: I64, options: ReadOptions
+) -> ShardIndex:
+    """Return the table of checked items.
+
+    Args:
+        shard: The chunk.
+        files: Its two open files.
+        text: The content of the second one.
+        parsed: The items.
+        frames: Their frames, as `frames_of` returns them.
+        starts: Where the frames of each item start.
+        options: What the user declares about them.
+    """
+    table = files[_TABLE]
+    offset = np.ascontiguousarray(frames[:, 0])
+    try:
+        keys = Keys.of(parsed.items)
+    except UnicodeEncodeError as error:
+        raise FormatError(f"the id {error.object!r} is invalid text", file=table.path, hint=_hint(table)) from error
+    spec = {"frames": _FRAMES, "meta": _META} if options.spec is None else options.spec
+    field = frames_field(spec)
+    where = (text, _TABLE) if parsed.inline is None else (parsed.inline, INLINE)
+    others = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
+    index = ShardIndex(
+        samples=len(parsed.items),
+        files=tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)),
+        columns={
+            name: _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
+            if name == field.name
+            else others[name]
+            for name in spec
+        },
+        container=CONTAINER.name,
+        keys=keys,
+        inline=None if parsed.inline is None else np.frombuffer(parsed.inline, np.uint8),
+    ).check(table.path)
+    return with_checksums(index, files, report=options.report) if options.checksums else index
+
+
+def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> Column:
     """Return the frames as a sequence, or, for a dataset of images, the first frame of each item."""
     if field.sequence:
         return Column(field, field.codec, _DATA, offset, length, starts=starts)
@@ -274,9 +295,7 @@ def _hint(file: File) -> str:
     return f"run `bushel verify` on {file.path.rpartition('/')[0] or '.'}"
 
 
-def _check_frames(
-    frames: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], keys: list[str], data: File, table: File
-) -> None:
+def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: File) -> None:
     """Refuse frames that reach beyond the data file or overlap, and bytes at its end that belong to no frame."""
 
     def refuse(row: int, what: str) -> None:

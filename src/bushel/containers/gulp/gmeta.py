@@ -9,8 +9,10 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple, cast
 
@@ -23,7 +25,7 @@ from bushel.core.index.table import MISSING, Column
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 
-__all__ = ["Gmeta", "frames_field", "meta_columns", "parse_gmeta"]
+__all__ = ["Gmeta", "frames_field", "meta_columns", "parse_entries", "parse_gmeta"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
@@ -43,6 +45,13 @@ class _LooseItem(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(dict[str, _Item])
+_ENTRY = msgspec.json.Decoder(_Item)
+_RAW_ENTRIES = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_SCANNER = json.JSONDecoder()
+_HEAD = re.compile(
+    rb'(?:\A.?\s*|\}[^"]{0,3})("(?:[^"\\]|\\.)*")\s*:\s*(?=\{\s*"(?:frame_info|meta_data)"\s*:)', re.DOTALL
+)
+"""The id of an entry, after the end of the one before it."""
 msgspec.json.Decoder(_LooseItem)  # registers the type before threads convert to it: see `sidecar`
 
 
@@ -66,7 +75,7 @@ class Gmeta:
 def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
     """Parse a table. If an id appears twice, its last entry counts, as in the original.
 
-    path: Path for error messages.
+    Args:
         text: The whole file.
         path: Name for error messages.
         unpickle: Whether the table may be a pickle.
@@ -84,6 +93,55 @@ def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
         raise FormatError(f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)) from error
     except (ValueError, RecursionError):  # GulpIO2 may have written NaN or lone surrogates, which strict JSON forbids
         return _inline(_lenient(text, path), path)
+    return _located(text, items)
+
+
+def parse_entries(text: bytes, path: str, fault: Callable[[FormatError], None]) -> Gmeta:
+    """Parse the valid entries of a damaged table.
+
+    Args:
+        text: The whole file, which is not a pickle.
+        path: Name for error messages.
+        fault: Called with an error for everything that is not a valid entry.
+    """
+    items: dict[str, _Item] = {}
+    for key, start, end in _entries(text, path, fault):
+        try:
+            items[key] = _ENTRY.decode(memoryview(text)[start:end])
+        except ValueError as error:
+            fault(FormatError(f"item {key!r} is lost: {error}", file=path, offset=start))
+    return _located(text, items)
+
+
+def _entries(text: bytes, path: str, fault: Callable[[FormatError], None]) -> Iterator[tuple[str, int, int]]:
+    """Yield the id of each entry and where its value starts and ends. After invalid JSON, look for the next entry."""
+    with suppress(ValueError, RecursionError):
+        base = _address(text)
+        for key, raw in _RAW_ENTRIES.decode(text).items():
+            start = _address(raw) - base
+            yield key, start, start + len(memoryview(raw))
+        return
+    characters = text.decode("latin-1")  # one for each byte
+    at = 0
+    while (found := _HEAD.search(text, max(at - 1, 0))) is not None:
+        start = found.end()
+        try:
+            key, (_, at) = json.loads(found[1]), _SCANNER.raw_decode(characters, start)
+        except (ValueError, RecursionError) as error:
+            fault(
+                FormatError(
+                    f"invalid JSON in the entry {found[1][:60].decode('utf-8', 'replace')}: {error}",
+                    file=path,
+                    offset=start,
+                )
+            )
+            at = start
+        else:
+            yield key, start, at
+
+
+def _located(text: bytes, items: Mapping[str, _Item]) -> Gmeta:
+    """Return a table whose metadata are views of its text."""
     base = _address(text)
     offset, length = np.zeros(len(items), np.int64), np.full(len(items), MISSING, np.int64)
     for number, item in enumerate(items.values()):

@@ -9,7 +9,7 @@ from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
 
-__all__ = ["chunk_names", "chunk_number", "is_data", "number_width", "padding", "pair_chunks"]
+__all__ = ["chunk_names", "chunk_number", "is_data", "number_width", "padding", "pair_chunk", "pair_chunks"]
 
 
 def padding(length: int) -> int:
@@ -76,3 +76,18 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
             hint="rename them as data_<number>.gulp and meta_<number>.gmeta",
         )
     return [Shard(folder, one, (one, other)) for one, other in zip(data, tables, strict=True)]
+
+
+def pair_chunk(path: AnyPath) -> list[Shard]:
+    """Return the chunk of one data file, whatever the other files of its folder are.
+
+    Raises:
+        FormatError: No meta file has its number, or several have.
+    """
+    number = chunk_number(path.parent, path.name)
+    tables = [
+        name
+        for name in chunk_names(path.parent)[1]
+        if (digits := re.search(r"\d+", name)) is not None and int(digits[0]) == number
+    ]
+    return pair_chunks(path.parent, [path.name], tables)

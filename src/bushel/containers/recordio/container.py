@@ -31,7 +31,7 @@ from bushel.storage import AnyPath, Extents, File, copy_whole, open_file, read_m
 if TYPE_CHECKING:
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER"]
+__all__ = ["CONTAINER", "columns_of", "holds_maps"]
 
 _DATA = Field("data", "bytes")
 _NAME = re.compile(r".+\.rec(\.part[0-9]+)?")  # im2rec names parts x.rec.part000
@@ -63,7 +63,7 @@ class _RecordIO:
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         data = files[0]
         records, keys = _find(files, options)
-        columns, own_keys = _columns(data, records, options)
+        columns, own_keys = columns_of(data, records, options)
         stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)]
         index = ShardIndex(len(records.offset), tuple(stamps), columns, self.name, own_keys or keys).check(data.path)
         return with_checksums(index, files, join=self.join, report=options.report) if options.checksums else index
@@ -175,10 +175,10 @@ def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None
     return follow(data, table.offset, options.report), table.keys
 
 
-def _columns(file: File, records: Records, options: ReadOptions) -> tuple[dict[str, Column], Keys | None]:
+def columns_of(file: File, records: Records, options: ReadOptions) -> tuple[dict[str, Column], Keys | None]:
     """Return the fields of the records, as their headers or the user's spec declare them."""
     spec = options.spec
-    if _holds_maps(file, records):
+    if holds_maps(file, records):
         return index_records(_read(file, records, options), spec, file=file.path, checksums=options.checksums)
     if spec is None or form_of(spec) == "image":
         images = find_images(file, records, any_image=spec is not None and len(spec) > 1)
@@ -194,7 +194,8 @@ def _columns(file: File, records: Records, options: ReadOptions) -> tuple[dict[s
     return {field.name: _column(field, field.codec, records, zero, length)}, None
 
 
-def _holds_maps(file: File, records: Records) -> bool:
+def holds_maps(file: File, records: Records) -> bool:
+    """Return whether the records are packed maps, as the first one shows."""
     if not len(records.offset):
         return False
     if len(records.split) and records.split[0] == 0:
@@ -257,7 +258,7 @@ def _existing_form(file: File, index: ShardIndex) -> str:
     if "image" in index.columns and len(index.columns) == 1:
         return form_of({"image": index.columns["image"].field})
     records, _, _ = scan_records(file)
-    return "maps" if _holds_maps(file, records) else "raw"
+    return "maps" if holds_maps(file, records) else "raw"
 
 
 CONTAINER = _RecordIO()

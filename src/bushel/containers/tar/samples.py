@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import chain, compress
 from operator import ne
 
@@ -16,6 +16,8 @@ from bushel.errors import FormatError
 from bushel.spec import KEY, Spec
 
 __all__ = ["Members", "Table", "tabulate"]
+
+Repeated = Callable[[FormatError, int], None]
 
 _CHUNK = 1 << 18
 _MOST_CELLS = 1 << 24
@@ -70,19 +72,25 @@ class _Groups:
     keys: list[bytes]  # one per sample
 
 
-def tabulate(members: Members, spec: Spec | None, path: str) -> Table:
+def tabulate(
+    members: Members, spec: Spec | None, path: str, repeated: Callable[[FormatError, int], None] | None = None
+) -> Table:
     """Group adjacent members with the same key into samples.
 
     Args:
         members: The files of the archive.
         spec: Fields that the user declared, or None.
         path: The archive's path for error messages.
+        repeated: Called for a field that a sample has twice, with the error and the number of the sample. By default,
+            the error is raised. With it, samples of the same key that share no field are joined, too.
 
     Raises:
         FormatError: A sample has two members with the same extension, or the names have too many different
             extensions for a table.
     """
     groups = _group(members)
+    if repeated is not None:
+        groups = _joined(groups)
     naming = Naming(spec)
     places = [naming(extension) for extension in groups.extensions]
     if any(place.field.name == KEY for place in places):
@@ -100,7 +108,9 @@ def tabulate(members: Members, spec: Spec | None, path: str) -> Table:
     text = np.frombuffer(b"".join(groups.keys), np.uint8)
     offsets = np.zeros(samples + 1, np.int64)
     np.cumsum([len(key) for key in groups.keys], out=offsets[1:])
-    return Table(samples, Keys.build(text, offsets), dict(_columns(members, groups, places, list(fields), spec, path)))
+    return Table(
+        samples, Keys.build(text, offsets), dict(_columns(members, groups, places, list(fields), spec, path, repeated))
+    )
 
 
 def _group(members: Members) -> _Groups:
@@ -126,8 +136,30 @@ def _group(members: Members) -> _Groups:
     return _Groups(rows, np.cumsum(begins) - 1, extension, [field_name(each) for each in numbers], keys)
 
 
+def _joined(groups: _Groups) -> _Groups:
+    """Join groups of the same key that share no extension: a sample whose members are not adjacent."""
+    numbers = {key: number for number, key in reversed(list(enumerate(groups.keys)))}
+    if len(numbers) == len(groups.keys):
+        return groups
+    first = np.array([numbers[key] for key in groups.keys], np.int64)  # the first group of the same key
+    pairs = np.stack([first[groups.sample], groups.extension], 1)
+    unique, counts = np.unique(pairs, axis=0, return_counts=True)
+    shared = np.isin(first, unique[counts > 1, 0])
+    own = np.arange(len(first))
+    target = np.where(shared, own, first)
+    kept = np.flatnonzero(target == own)
+    renumbered = np.searchsorted(kept, target)
+    return replace(groups, sample=renumbered[groups.sample], keys=[groups.keys[number] for number in kept.tolist()])
+
+
 def _columns(
-    members: Members, groups: _Groups, places: list[Place], names: list[str], spec: Spec | None, path: str
+    members: Members,
+    groups: _Groups,
+    places: list[Place],
+    names: list[str],
+    spec: Spec | None,
+    path: str,
+    repeated: Repeated | None,
 ) -> Iterable[tuple[str, Column]]:
     known = {place.field.name: (place.field, place.codec) for place in places}
     known |= {name: (field, extension_of(field)[1]) for name, field in (spec or {}).items()}
@@ -142,8 +174,11 @@ def _columns(
         rows = order[borders[at] : borders[at + 1]]
         sample, member = groups.sample[rows], groups.member[rows]
         twice = np.flatnonzero((sample[1:] == sample[:-1]) & (element[rows[1:]] == element[rows[:-1]]))
-        if len(twice):
-            raise _duplicate(members, int(member[twice[0] + 1]), name, path)
+        for row in twice.tolist():
+            error = _duplicate(members, int(member[row + 1]), name, path)
+            if repeated is None:
+                raise error
+            repeated(error, int(sample[row]))
         declared, codec = known[name]
         if declared.sequence:
             starts = np.searchsorted(sample, np.arange(len(groups.keys) + 1))

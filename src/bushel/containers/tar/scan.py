@@ -10,7 +10,7 @@ from bushel.errors import FormatError
 from bushel.kernels import MappedFile, TarMembers
 from bushel.storage import ExtentError, File
 
-__all__ = ["damage", "regular", "scan"]
+__all__ = ["damage", "only_regular", "regular", "scan", "sparse_file"]
 
 _REGULAR = (0, ord("0"), ord("7"))
 _SPARSE = ord("S")
@@ -72,21 +72,33 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
     return None
 
 
+def sparse_file(found: TarMembers, path: str) -> FormatError | None:
+    """Return the error of the first sparse file among the members, or None."""
+    sparse = np.flatnonzero(found.type == _SPARSE)
+    if not len(sparse):
+        return None
+    row = int(sparse[0])
+    name = Members(found.names, found.name_offsets, found.offset, found.size, found.header).name(row)
+    message = f"{name!r} is stored as a sparse file"
+    return FormatError(message, file=path, offset=int(found.header[row]), hint="make the archive without --sparse")
+
+
 def regular(found: TarMembers, path: str) -> Members:
     """Return the regular files among the members.
 
     Raises:
         FormatError: A member is a sparse file, whose data are stored in a packed form.
     """
+    if (error := sparse_file(found, path)) is not None:
+        raise error
+    return only_regular(found)
+
+
+def only_regular(found: TarMembers) -> Members:
+    """Return the regular files among the members; sparse files are left out."""
     rows = np.flatnonzero(np.isin(found.type, _REGULAR))
-    names = Members(found.names, found.name_offsets, found.offset, found.size, found.header)
-    sparse = np.flatnonzero(found.type == _SPARSE)
-    if len(sparse):
-        row = int(sparse[0])
-        message = f"{names.name(row)!r} is stored as a sparse file"
-        raise FormatError(message, file=path, offset=int(found.header[row]), hint="make the archive without --sparse")
     if len(rows) == len(found):
-        return names
+        return Members(found.names, found.name_offsets, found.offset, found.size, found.header)
     length = np.diff(found.name_offsets)
     kept = np.zeros(len(found), np.bool_)
     kept[rows] = True

@@ -1,0 +1,300 @@
+"""Recovering a damaged bag: the samples whose entries in all tables can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.containers.bag.container import (
+    column_of_records,
+    extents,
+    file_column,
+    known_codec,
+    open_member,
+    read_spec,
+    sample_keys,
+    stamps,
+)
+from bushel.containers.bag.tables import Refs, Table, decode_refs, inline_table
+from bushel.containers.bag.writer import stored_codec
+from bushel.containers.base import Shard
+from bushel.containers.recovery import Bools, Fault, Recovered, looks_complete, sound_ranges, trusted
+from bushel.core.index.table import I64, Column, ShardIndex
+from bushel.errors import FormatError
+from bushel.spec import KEY, Field
+from bushel.storage import File
+
+__all__ = ["recover"]
+
+_GARBAGE = 1 << 16
+"""Number of bytes after a table, at the end of a file, in which the end of the table is looked for."""
+_LOST_BYTES = 7
+"""Number of missing bytes at the end of a table. The high bytes of its last entry are zeros, so they can be added."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loose:
+    """A table that may have wrong entries.
+
+    Attributes:
+        table: The table, with valid extents for all records.
+        whole: bool[records], whether both ends of a record can be trusted.
+    """
+
+    table: Table
+    whole: Bools
+
+
+def recover(shard: Shard, fault: Fault) -> Recovered:
+    """Return the samples that no wrong entry touches.
+
+    Raises:
+        FormatError: Nothing can be recovered.
+    """
+    files = [open_member(path) for path in map(shard.path, range(len(shard.files)))]
+    if not shard.files[-1].endswith("spec.json"):
+        return _one_file(shard, files, fault)
+    spec = read_spec(files[-1])
+    prefix = shard.files[-1].removesuffix("spec.json")
+    number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
+    if any(name.endswith(".idx") for name in shard.files):
+        return _split(shard, files, spec, number, fault)
+    return _with_refs(shard, files, spec, number, fault)
+
+
+def _one_file(shard: Shard, files: list[File], fault: Fault) -> Recovered:
+    loose = _separate(files[1], files[0], "", fault) if len(files) == 2 else _inline(files[0], None, "", fault)
+    column = file_column(loose.table, None)
+    index = ShardIndex(loose.table.records, stamps(shard, files), {column.field.name: column}, "bag")
+    return Recovered(index, loose.whole)
+
+
+def _split(
+    shard: Shard, files: list[File], spec: Mapping[str, Field], number: Mapping[str, int], fault: Fault
+) -> Recovered:
+    """Recover generation C: record `i` of every bag belongs to sample `i`."""
+    tables = {
+        name: _separate(files[len(number) + number[name]], files[number[name]], field.codec, fault)
+        for name, field in spec.items()
+    }
+    samples = min(loose.table.records for loose in tables.values())
+    seen = max(int(np.flatnonzero(loose.whole).max(initial=-1)) + 1 for loose in tables.values())
+    whole = np.ones(samples, np.bool_)
+    columns = {}
+    for name, loose in tables.items():
+        whole &= loose.whole[:samples]
+        offset, length = extents(loose.table)
+        codec = stored_codec(known_codec(spec[name].codec), "C")
+        columns[name] = Column(spec[name], codec, number[name], offset[:samples], length[:samples])
+    return _recovered(shard, files, columns, whole, max(seen - samples, 0), fault)
+
+
+def _with_refs(
+    shard: Shard, files: list[File], spec: Mapping[str, Field], number: Mapping[str, int], fault: Fault
+) -> Recovered:
+    """Recover generations A and B: `refs.bag` says which records belong to a sample."""
+    samples = _records_of_plain_fields(spec, files, number)
+    entries = _inline(files[-2], samples, "", fault)
+    sequences = [field.sequence for field in spec.values()]
+    data, offsets = files[-2].read(0, int(entries.table.offsets[-1])), entries.table.offsets
+    whole = entries.whole.copy()
+    refs = _refs(data, offsets, whole, sequences, files[-2].path, fault)
+    columns: dict[str, Column] = {}
+    for (name, field), ref in zip(spec.items(), refs, strict=True):
+        file = files[number[name]]
+        loose = _inline(file, _records_of(ref, whole), field.codec, fault)
+        usable = _refers_to_whole_records(ref, loose, whole)
+        for row in np.flatnonzero(whole & ~usable)[:10].tolist():
+            message = f"sample {row} is lost: its {name!r} cannot be located"
+            fault(FormatError(message, file=file.path))
+        whole &= usable
+        first = np.where(whole, ref.first, np.uint64(0))
+        placeholder = Refs(first) if ref.count is None else Refs(first, np.where(whole, ref.count, np.uint64(0)))
+        if not loose.table.records and not whole.all() and ref.count is None:
+            raise FormatError("the bag has no record, so its dataset has no whole sample", file=file.path)
+        codec = stored_codec(known_codec(field.codec), entries.table.generation)
+        columns[name] = column_of_records(field, codec, number[name], loose.table, placeholder, files[-2].path)
+    return _recovered(shard, files, columns, whole, 0, fault)
+
+
+def _recovered(
+    shard: Shard, files: list[File], columns: dict[str, Column], whole: Bools, lost: int, fault: Fault
+) -> Recovered:
+    if lost:
+        message = f"{lost} samples after sample {len(whole) - 1} are lost: some of their fields are missing"
+        fault(FormatError(message, file=str(shard.root / shard.name)))
+    keys = None
+    if (column := columns.pop(KEY, None)) is not None:
+        keys = sample_keys(column, files[column.file])
+    return Recovered(ShardIndex(len(whole), stamps(shard, files), columns, "bag", keys), whole, lost)
+
+
+# Tables of records
+
+
+def _separate(table: File, data: File, codec: str, fault: Fault) -> _Loose:
+    """Read an `.idx` without the entries that cannot be right."""
+    entries = np.frombuffer(table.read(0, table.size // 8 * 8), "<u8")
+    loose = _loosen(np.concatenate([np.zeros(1, np.uint64), entries]), data, data.size, codec, "C")
+    _report(loose, table, fault)
+    return loose
+
+
+def _inline(file: File, records: int | None, codec: str, fault: Fault) -> _Loose:
+    """Read the table at the end of a bag without the entries that cannot be right.
+
+    Args:
+        file: The bag.
+        records: Number of its records, if it is known from elsewhere: this locates a table whose last entry is wrong,
+            or that does not end with the file.
+        codec: Codec of its records.
+        fault: As for `recover`.
+
+    Raises:
+        FormatError: The table cannot be located.
+    """
+    try:
+        table = inline_table(file)
+    except FormatError as error:
+        fault(error)
+        damage = error
+    else:
+        return _Loose(table, np.ones(table.records, np.bool_))
+    for start, end in _places(file, records):
+        raw = file.read(start, min(end, file.size) - start)
+        entries = np.frombuffer(raw.ljust(end - start, b"\0"), "<u8").astype(np.uint64)
+        starts = bool(entries[0] == 0)
+        if records is not None and len(entries) - starts != records:
+            continue
+        boundaries = entries if starts else np.concatenate([np.zeros(1, np.uint64), entries])
+        boundaries[-1] = start
+        loose = _loosen(boundaries, file, start, codec, "A" if starts else "B")
+        if 2 * int(loose.whole.sum()) >= len(loose.whole) - 1:
+            _report(loose, file, fault)
+            return loose
+    raise damage
+
+
+def _places(file: File, records: int | None) -> Iterator[tuple[int, int]]:
+    """Yield the offsets where the table of a bag may start and end, the most certain ones first."""
+    size = file.size
+    if size >= 8:
+        stated = int.from_bytes(file.read(size - 8, 8), "little")
+        if stated <= size - 8 and (size - stated) % 8 == 0:
+            yield stated, size
+    if not records:
+        return
+    first = max(0, size - _GARBAGE)
+    tail = np.frombuffer(file.read(first, size - first) + bytes(_LOST_BYTES), np.uint8)
+    if len(tail) >= 8:
+        windows = np.lib.stride_tricks.sliding_window_view(tail, 8)
+        last = np.ascontiguousarray(windows).view("<u8")[:, 0]  # the entry that ends at each possible end of a table
+        ends = first + 8 + np.arange(len(last), dtype=np.int64)
+        for entries in (records, records + 1):
+            starts = ends - 8 * entries
+            for row in np.flatnonzero((starts >= 0) & (last == starts.astype(np.uint64)))[::-1].tolist():
+                yield int(starts[row]), int(ends[row])
+    for entries in (records, records + 1):
+        if size >= 8 * entries:
+            yield size - 8 * entries, size
+
+
+def _loosen(boundaries: npt.NDArray[np.uint64], file: File, limit: int, codec: str, generation: str) -> _Loose:
+    """Return a table of valid extents, and which of its records can be trusted."""
+    sure, possible = trusted(boundaries, limit)
+    whole = sure[:-1] & sure[1:]
+    chosen = sure.copy()
+    for row in np.flatnonzero(possible[:-1] & possible[1:] & ~whole).tolist():
+        start, end = int(boundaries[row]), int(boundaries[row + 1])
+        if start <= end and looks_complete(codec, file.read(start, end - start)):
+            whole[row] = chosen[row] = chosen[row + 1] = True
+    kept = boundaries[chosen].astype(np.int64)
+    if (kept[1:] < kept[:-1]).any():  # the contents do not decide either
+        whole, chosen = sure[:-1] & sure[1:], sure
+    offsets = np.maximum.accumulate(np.where(chosen, boundaries, np.uint64(0)).astype(np.int64))
+    return _Loose(Table(offsets, generation), whole)
+
+
+def _report(loose: _Loose, file: File, fault: Fault) -> None:
+    for row in np.flatnonzero(~loose.whole)[:10].tolist():
+        fault(FormatError(f"record {row} is lost: the table has a wrong start or end for it", file=file.path))
+
+
+# References to records
+
+
+def _records_of_plain_fields(spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]) -> int | None:
+    """Return the number of samples, if the bags of the plain fields agree about it."""
+    found = set()
+    for name, field in spec.items():
+        if not field.sequence:
+            try:
+                found.add(inline_table(files[number[name]]).records)
+            except FormatError:
+                continue
+    return found.pop() if len(found) == 1 else None
+
+
+def _records_of(ref: Refs, whole: Bools) -> int | None:
+    """Return the number of records of a bag, as those samples show it that refer to records one after another."""
+    rows = np.flatnonzero(whole)
+    first = ref.first[rows]
+    if ref.count is None:
+        same = first == rows.astype(np.uint64)
+        return len(whole) if 2 * int(same.sum()) > len(rows) else None
+    count = ref.count[rows]
+    first, count = first[count > 0], count[count > 0]
+    ends = first + count
+    meets = ends[:-1] == first[1:]
+    chained = np.append(meets, False) | np.insert(meets, 0, False)
+    return int(ends[chained].max()) if chained.any() else None
+
+
+def _refs(data: bytes, offsets: I64, whole: Bools, sequences: Sequence[bool], path: str, fault: Fault) -> list[Refs]:
+    """Decode `refs.bag` without the records that have another form; their samples are marked as not whole."""
+    samples = len(offsets) - 1
+    refs = [
+        Refs(np.zeros(samples, np.uint64), np.zeros(samples, np.uint64) if sequence else None) for sequence in sequences
+    ]
+    waiting = [(0, samples)] if samples else []
+    while waiting:
+        low, high = waiting.pop()
+        begin, end = int(offsets[low]), int(offsets[high])
+        try:
+            part = decode_refs(data[begin:end], offsets[low : high + 1] - begin, sequences, path)
+        except FormatError as error:
+            if high - low > 1:
+                middle = (low + high) // 2
+                waiting += [(middle, high), (low, middle)]
+                continue
+            if whole[low]:
+                message = f"sample {low} is lost{error.message.removeprefix('sample 0')}"
+                fault(FormatError(message, file=path, offset=begin + (error.offset or 0)))
+            whole[low] = False
+            continue
+        for ref, found in zip(refs, part, strict=True):
+            ref.first[low:high] = found.first
+            if ref.count is not None and found.count is not None:
+                ref.count[low:high] = found.count
+    return refs
+
+
+def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
+    """Return for each whole sample whether its records exist, can be located, and belong to no other sample."""
+    records, first = loose.table.records, ref.first
+    count = np.ones(len(first), np.uint64) if ref.count is None else ref.count
+    inside = (count <= records) & (first <= np.uint64(records) - np.minimum(count, np.uint64(records))) & whole
+    rows = np.flatnonzero(inside)
+    start = first[rows].astype(np.int64)
+    end = start + count[rows].astype(np.int64)
+    if ref.count is not None and int((end - start).sum()) > records:
+        sound = sound_ranges(start, end, records)
+        rows, start, end = rows[sound], start[sound], end[sound]
+    wrong = np.zeros(records + 1, np.int64)
+    np.cumsum(~loose.whole, out=wrong[1:])
+    usable = np.zeros(len(whole), np.bool_)
+    usable[rows[wrong[end] == wrong[start]]] = True
+    return usable

@@ -1,0 +1,97 @@
+"""Recovering a damaged FFRecord file: the records that match their CRC-32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel.containers.base import Shard
+from bushel.containers.ffrecord.container import DATA, folder_keys
+from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
+from bushel.containers.packed_map import Record, index_records, is_packed_map
+from bushel.containers.recovery import Fault, Recovered
+from bushel.core.index.table import I64, Column, FileStamp, ShardIndex
+from bushel.errors import FormatError
+from bushel.storage import File, open_file
+
+__all__ = ["recover"]
+
+_LARGEST_TABLE = 1 << 26
+_Tables = tuple[npt.NDArray[np.uint32], I64, I64]
+
+
+def recover(shard: Shard, fault: Fault) -> Recovered:
+    """Return the records that match their CRC-32.
+
+    Raises:
+        FormatError: The tables of the file cannot be located.
+    """
+    file = open_file(shard.path(0))
+    for tables in _possible_tables(file):
+        good = np.fromiter(
+            (_matches(file, *row) for row in zip(*(one.tolist() for one in tables), strict=True)), np.bool_
+        )
+        if good.any():
+            break
+    else:
+        raise FormatError("the tables in its header are damaged, so its records cannot be located", file=file.path)
+    crc32, offset, length = tables
+    last = len(offset) - 1
+    lost = 0
+    for row in np.flatnonzero(~good).tolist():
+        at = min(int(offset[row]), file.size)
+        lost += file.read(at, min(len(MAGIC), file.size - at)) != MAGIC  # the table of a packed folder is not a sample
+        fault(FormatError(f"record {row} is lost: it does not match its CRC-32", file=file.path, offset=at))
+    paths: list[str] | None = None
+    if good[last] and (record := file.read(int(offset[last]), int(length[last]))).startswith(MAGIC):
+        good[last] = False
+        with suppress(FormatError):
+            paths = parse_folder(record)[0]
+        if paths is None or len(paths) != last:
+            fault(FormatError("the keys are lost: samples get their positions as keys", file=file.path))
+            paths = None
+    kept = np.flatnonzero(good)
+    crc32, offset, length = crc32[kept], offset[kept], length[kept]
+    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+    if len(kept) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
+        columns, keys = index_records(_records(file, offset, length), None, file=file.path, checksums=True)
+    else:
+        columns = {DATA.name: Column(DATA, DATA.codec, 0, offset, length, crc32)}
+        keys = None if paths is None else folder_keys([paths[row] for row in kept.tolist()], file)
+    index = ShardIndex(len(kept), (stamp,), columns, "ffrecord", keys).check(file.path)
+    return Recovered(index, np.ones(len(kept), np.bool_), lost)
+
+
+def _possible_tables(file: File) -> Iterator[_Tables]:
+    """Yield CRC-32, offset and length of the records: for the stated number of records, then for others that fit."""
+    if file.size < 12:
+        return
+    stated = int.from_bytes(file.read(4, 8), "little", signed=True)
+    words = np.frombuffer(file.read(12, min(file.size - 12, _LARGEST_TABLE) // 4 * 4), "<u4").astype(np.int64)
+    # N checksums are followed by the offset of the first record, which is the end of the tables: 12 + 12 * N
+    first = words[:-1] | words[1:] << 32
+    fitting = np.flatnonzero(first == 12 + 12 * np.arange(len(first), dtype=np.int64))
+    for records in dict.fromkeys([stated, *fitting.tolist()]):
+        if 0 < records <= (file.size - 12) // 12:
+            raw = file.read(12, 12 * records)
+            offset = np.frombuffer(raw, "<i8", records, 4 * records).astype(np.int64)
+            ends = np.append(offset[1:], file.size)
+            inside = (offset >= 12 + 12 * records) & (ends >= offset) & (ends <= file.size)
+            yield (
+                np.frombuffer(raw, "<u4", records).astype(np.uint32),
+                np.where(inside, offset, np.clip(offset, 0, file.size)),
+                np.where(inside, ends - offset, -1),
+            )
+
+
+def _matches(file: File, crc32: int, offset: int, length: int) -> bool:
+    return length >= 0 and kernels.crc32(file.read(offset, length)) == crc32
+
+
+def _records(file: File, offset: I64, length: I64) -> Iterator[Record]:
+    for start, size in zip(offset.tolist(), length.tolist(), strict=True):
+        yield Record(file.read(start, size), start)

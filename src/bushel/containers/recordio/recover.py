@@ -1,0 +1,159 @@
+"""Recovering a damaged RecordIO file: the records whose header and length can be trusted."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from bushel import kernels
+from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.packed_map import locate
+from bushel.containers.recordio.container import columns_of, holds_maps
+from bushel.containers.recordio.idx import parse_idx
+from bushel.containers.recordio.scan import MAGIC, Records
+from bushel.containers.recovery import Fault, Recovered
+from bushel.core.index.table import I64, FileStamp, Keys, ShardIndex
+from bushel.errors import FormatError
+from bushel.storage import File, open_file
+
+__all__ = ["recover"]
+
+_WINDOW = 1 << 20
+_FIRST_PARTS, _LATER_PARTS = (0, 1), (2, 3)
+_LENGTH = (1 << 29) - 1
+_FEW_BITS = 8
+_LINE = re.compile(rb"([^\t]+)\t([0-9]{1,18})")
+
+
+def recover(shard: Shard, fault: Fault) -> Recovered:
+    """Return the records whose header and length can be trusted, with their keys from the `.idx`."""
+    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    lines = _lines(files[1], fault) if len(files) > 1 else None
+    listed = None if lines is None else np.unique(np.array([offset for _, offset in lines], np.int64))
+    records = _records(files[0], listed, fault)
+    if holds_maps(files[0], records):
+        records = _packed_maps(files[0], records, fault)
+    keys, lost = None, 0
+    if lines is not None:
+        named = _keys(lines, records.offset, files[0], fault)
+        lost = len(np.setdiff1d(listed, records.offset)) if listed is not None else 0
+        if named != [str(number) for number in range(len(named))]:
+            keys = Keys.of(named)
+    columns, own_keys = columns_of(files[0], records, ReadOptions())
+    stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)]
+    index = ShardIndex(len(records.offset), tuple(stamps), columns, "recordio", own_keys or keys)
+    return Recovered(index.check(files[0].path), np.ones(index.samples, np.bool_), lost)
+
+
+# Records
+
+
+def _records(file: File, listed: I64 | None, fault: Fault) -> Records:
+    """Return all records, and report where the framing is damaged."""
+    data = file if isinstance(file, kernels.MappedFile) else file.read(0, file.size)
+    offsets: list[I64] = []
+    spans: list[I64] = []
+    parts: list[I64] = []
+    start: int | None = 0
+    while start is not None:
+        found = kernels.scan_recordio(data, start)
+        kept = len(found)
+        resume = max(int(found.end), start)
+        if found.problem is not None:
+            fault(FormatError(found.problem, file=file.path, offset=found.problem_offset))
+            if kept and found.problem_offset == found.end:
+                at, span = int(found.offset[-1]), int(found.span[-1])
+                if not _ends_right(file, int(found.end), span, listed, at):
+                    fault(FormatError("the length of the record here is wrong", file=file.path, offset=at))
+                    kept, resume = kept - 1, at
+        for all_of, own in ((offsets, found.offset), (spans, found.span), (parts, found.parts)):
+            all_of.append(own[:kept].astype(np.int64))
+        start = None if found.problem is None else _next_record(file, resume + 4)
+    return Records(np.concatenate(offsets), np.concatenate(spans), np.flatnonzero(np.concatenate(parts) > 1))
+
+
+def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int) -> bool:
+    """Return whether a record ends where it says, although no valid record follows there.
+
+    Either its length is wrong, or the header after it. The `.idx` decides, or bytes that still look like a header.
+    """
+    if listed is not None and end in listed:
+        return True
+    if file.size - end < 8:
+        return True
+    head = file.read(end, 8)
+    magic, word = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
+    if magic == MAGIC:  # a later part, if the first one says that it is whole; those are multiples of four
+        return word >> 29 not in _LATER_PARTS or span % 4 != 0
+    if listed is not None and (listed > offset).any():
+        return False
+    following = _next_record(file, end + 4)
+    if following is None or (magic ^ MAGIC).bit_count() <= _FEW_BITS:
+        return True
+    return end + 8 + ((word & _LENGTH) + 3) // 4 * 4 == following
+
+
+def _next_record(file: File, start: int) -> int | None:
+    """Return the offset of the first record from `start` on. Payloads never hold its magic at a multiple of four."""
+    start += -start % 4
+    for first in range(start, file.size - 7, _WINDOW):
+        size = min(_WINDOW + 4, (file.size - first) // 4 * 4)
+        words = np.frombuffer(file.read(first, size), "<u4")
+        for number in np.flatnonzero(words[:-1] == MAGIC).tolist():
+            if int(words[number + 1]) >> 29 in _FIRST_PARTS:
+                return int(first + 4 * number)
+    return None
+
+
+def _packed_maps(file: File, records: Records, fault: Fault) -> Records:
+    """Return the records that are valid packed maps."""
+    split = set(records.split.tolist())
+    good = np.ones(len(records.offset), np.bool_)
+    for row, (offset, span) in enumerate(zip(records.offset.tolist(), records.span.tolist(), strict=True)):
+        try:
+            locate(records.payload(file, row) if row in split else file.read(offset + 8, span))
+        except FormatError as error:
+            good[row] = False
+            fault(FormatError(f"record {row} is lost: {error.message}", file=file.path, offset=offset))
+    is_split = np.zeros(len(good), np.bool_)
+    is_split[records.split] = True
+    return Records(records.offset[good], records.span[good], np.flatnonzero(is_split[good]))
+
+
+# Keys
+
+
+def _lines(table: File, fault: Fault) -> list[tuple[str, int]]:
+    """Return key and offset of every valid line of the `.idx`."""
+    text = table.read(0, table.size)
+    try:
+        parsed = parse_idx(text, table.path)
+    except FormatError as error:
+        fault(error)
+    else:
+        rows = np.arange(len(parsed.offset), dtype=np.int64)
+        keys = list(map(str, rows.tolist())) if parsed.keys is None else parsed.keys.take(rows)
+        return list(zip(keys, parsed.offset.tolist(), strict=True))
+    matches = (_LINE.fullmatch(line.removesuffix(b"\r")) for line in text.split(b"\n"))
+    return [(match[1].decode("utf-8", "surrogateescape"), int(match[2])) for match in matches if match]
+
+
+def _keys(lines: list[tuple[str, int]], offsets: I64, file: File, fault: Fault) -> list[str]:
+    """Return the key of each record: that of its line, or `at-OFFSET`."""
+    listed: dict[int, list[int]] = {}
+    for number, (_, offset) in enumerate(lines):
+        listed.setdefault(offset, []).append(number)
+    keys = []
+    for row, offset in enumerate(offsets.tolist()):
+        numbers = listed.get(offset, [])
+        if len(numbers) > 1 and row in numbers:  # a wrong line has the offset of another one
+            numbers = [row]
+        if len(numbers) == 1:
+            keys.append(lines[numbers[0]][0])
+            continue
+        keys.append(f"at-{offset}")
+        what = "several keys" if numbers else "no key"
+        message = f"the .idx has {what} for the record here: its sample gets the key {keys[-1]!r}"
+        fault(FormatError(message, file=file.path, offset=offset))
+    return keys

@@ -1,0 +1,122 @@
+"""What remains of a damaged shard, and which numbers of a damaged table can be trusted. Pure: no I/O.
+
+Each container's `recover` reads the tables that its `index` reads. `index` raises at the first contradiction; `recover`
+reports it and drops the samples that it touches.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.index.table import I64, ShardIndex
+from bushel.errors import FormatError
+
+__all__ = ["Fault", "Recovered", "looks_complete", "sound_ranges", "trusted"]
+
+Bools = npt.NDArray[np.bool_]
+Fault = Callable[[FormatError], None]
+"""Called with an error for everything that is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The recovered part of a damaged shard.
+
+    Attributes:
+        index: A table whose extents are valid for all samples.
+        whole: bool[samples], whether the extents of a sample are known for certain. The others have placeholders.
+        lost: Number of samples that are known to have existed, but have no row in the table.
+    """
+
+    index: ShardIndex
+    whole: Bools
+    lost: int = 0
+
+
+def trusted(values: npt.NDArray[np.uint64], limit: int) -> tuple[Bools, Bools]:
+    """Find the wrong entries of a table that should ascend.
+
+    The entries to distrust are the fewest whose removal makes the rest ascend. If there are several ways to choose
+    them, all of these are distrusted.
+
+    Args:
+        values: The entries.
+        limit: The largest possible entry.
+
+    Returns:
+        sure: bool[entries], the entries that every such choice keeps.
+        possible: bool[entries], the entries that some choice keeps.
+    """
+    inside = values <= np.uint64(limit)
+    rows = np.flatnonzero(inside)
+    kept = values[rows].astype(np.int64)
+    if (kept[1:] >= kept[:-1]).all():
+        return inside, inside
+    before = _longest(kept.tolist())
+    after = _longest((-kept[::-1]).tolist())[::-1]
+    best = before + after == (before + after).max()
+    alone = np.bincount(before[best], minlength=int(before.max()) + 1)[before] == 1
+    sure, possible = np.zeros(len(values), np.bool_), np.zeros(len(values), np.bool_)
+    sure[rows[best & alone]] = True
+    possible[rows[best]] = True
+    return sure, possible
+
+
+def _longest(values: Sequence[int]) -> I64:
+    """Return for each value the length of the longest ascending subsequence that ends with it."""
+    tails: list[int] = []
+    lengths = np.empty(len(values), np.int64)
+    for row, value in enumerate(values):
+        at = bisect_right(tails, value)
+        tails[at : at + 1] = [value]
+        lengths[row] = at + 1
+    return lengths
+
+
+def sound_ranges(start: I64, end: I64, size: int) -> Bools:
+    """Return which ranges can be trusted, where some of them overlap although none should.
+
+    Writers place ranges one after another. Of two ranges that overlap, the one that fits its neighbours in the table
+    worse is wrong; if there is no difference, neither can be trusted. Where one number is wrong, a range with a wrong
+    start meets neither neighbour, and a range with a wrong length meets only the one before it.
+
+    Args:
+        start: int64[ranges], in the order of the table.
+        end: int64[ranges], none before its start.
+        size: Where the last range should end.
+    """
+    sound = np.ones(len(start), np.bool_)
+    used = np.flatnonzero(end > start)
+    if not len(used):
+        return sound
+    first, last = start[used], end[used]
+    meets = np.concatenate([first[:1] == 0, last[:-1] == first[1:], last[-1:] == size]).astype(np.int64)
+    fits = (meets[:-1] + 2 * meets[1:]).tolist()
+    firsts, lasts = first.tolist(), last.tolist()
+    current: int | None = None
+    for row in np.lexsort((last, first)).tolist():
+        if current is None or firsts[row] >= lasts[current]:
+            current = row
+            continue
+        one, other = fits[current], fits[row]
+        if one <= other:
+            sound[used[current]] = False
+        if other <= one:
+            sound[used[row]] = False
+        current = row if other > one else current if one > other else None
+    return sound
+
+
+def looks_complete(codec: str, data: bytes) -> bool:
+    """Return whether stored bytes are certainly one whole value: they start and end as its codec demands."""
+    kind = codec.partition("(")[0]
+    if kind in ("jpg", "jpeg"):
+        return data[:2] == b"\xff\xd8" and data[-2:] == b"\xff\xd9"
+    if kind == "png":
+        return data[:8] == b"\x89PNG\r\n\x1a\n" and data[-8:-4] == b"IEND"
+    return False

@@ -1,0 +1,126 @@
+"""Recovering a damaged tar archive: members with valid headers, as long as all members of their sample have one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from bushel import kernels
+from bushel.containers.base import Shard
+from bushel.containers.recovery import Bools, Fault, Recovered
+from bushel.containers.tar.samples import Members, Table, tabulate
+from bushel.containers.tar.scan import only_regular, sparse_file
+from bushel.core.index.table import I64, MISSING, Column, FileStamp, ShardIndex
+from bushel.errors import FormatError
+from bushel.storage import File, open_file
+
+__all__ = ["recover"]
+
+_BLOCK = 512
+_WINDOW = 1 << 20
+
+
+def recover(shard: Shard, fault: Fault) -> Recovered:
+    """Return the samples whose members can all be found.
+
+    Raises:
+        FormatError: Nothing can be recovered.
+    """
+    file = open_file(shard.path(0))
+    members, gaps = _members(file, fault)
+    repeated: list[int] = []
+
+    def report(error: FormatError, sample: int) -> None:
+        fault(error)
+        repeated.append(sample)
+
+    table = tabulate(members, None, file.path, report)
+    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+    index = ShardIndex(table.samples, (stamp,), table.columns, "tar", table.keys)
+    whole = np.ones(table.samples, np.bool_)
+    whole[repeated] = False
+    for sample in _incomplete(table, gaps):
+        whole[sample] = False
+        what = "it lacks a field that most samples have, and lies beside damage"
+        message = f"sample {table.keys[sample]!r} is lost: {what}"
+        fault(FormatError(message, file=file.path, offset=int(_first_offset(table)[sample]) - _BLOCK))
+    return Recovered(index.check(file.path), whole)
+
+
+def _members(file: File, fault: Fault) -> tuple[Members, list[int]]:
+    """Return the regular files of an archive, and the offsets at which others may be missing."""
+    data = file if isinstance(file, kernels.MappedFile) else file.read(0, file.size)
+    parts: list[Members] = []
+    gaps: list[int] = []
+    start: int | None = 0
+    while start is not None and start + _BLOCK <= file.size:
+        found = kernels.scan_tar(data, start)
+        if (error := sparse_file(found, file.path)) is not None:
+            fault(error)
+            gaps.append(error.offset or 0)
+        parts.append(only_regular(found))
+        after = found.end if found.problem is None else found.problem_offset
+        if found.problem is not None:
+            fault(FormatError(found.problem, file=file.path, offset=after))
+            gaps.append(after)
+        elif not found.terminated:
+            fault(FormatError("the archive ends without its two empty blocks", file=file.path, offset=after))
+            gaps.append(after)
+        elif not found.trailing_bytes:
+            break
+        start = _next_header(file, max(after, start) + _BLOCK)
+    lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in parts)])
+    return Members(
+        np.concatenate([np.zeros(0, np.uint8), *(part.names for part in parts)]),
+        np.cumsum(lengths),
+        *(
+            np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)])
+            for name in ("offset", "size", "header")
+        ),
+    ), gaps
+
+
+def _next_header(file: File, start: int) -> int | None:
+    """Return the offset of the first block from `start` on that is a POSIX or GNU tar header, by magic and checksum."""
+    weights = np.ones(_BLOCK, np.int64)
+    weights[148:156] = 0  # the checksum itself counts as spaces
+    for first in range(start, file.size - _BLOCK + 1, _WINDOW):
+        size = min(_WINDOW, (file.size - first) // _BLOCK * _BLOCK)
+        blocks = np.frombuffer(file.read(first, size), np.uint8).reshape(-1, _BLOCK)
+        for number in np.flatnonzero((blocks[:, 257:262] == np.frombuffer(b"ustar", np.uint8)).all(1)).tolist():
+            block = blocks[number]
+            stated = block[148:156].tobytes().strip(b" \0")
+            if not stated.strip(b"01234567") and stated and int(stated, 8) == int(block @ weights) + 8 * 32:
+                return int(first + number * _BLOCK)
+    return None
+
+
+def _incomplete(table: Table, gaps: list[int]) -> list[int]:
+    """Return the samples beside a gap that lack a field which most samples have."""
+    if not gaps or not table.samples:
+        return []
+    beside = np.unique(np.searchsorted(_first_offset(table), gaps)[:, None] + [-1, 0])
+    beside = beside[(beside >= 0) & (beside < table.samples)]
+    lacking = np.zeros(table.samples, np.bool_)
+    for column in table.columns.values():
+        there = _has(column)
+        if 2 * int(there.sum()) > table.samples:
+            lacking |= ~there
+    return [sample for sample in beside.tolist() if lacking[sample]]
+
+
+def _has(column: Column) -> Bools:
+    return column.length != MISSING if column.starts is None else np.diff(column.starts) > 0
+
+
+def _first_offset(table: Table) -> I64:
+    """Return the offset of the first member of each sample."""
+    first = np.full(table.samples, np.iinfo(np.int64).max)
+    for column in table.columns.values():
+        if column.starts is None:
+            first = np.where(column.length != MISSING, np.minimum(first, column.offset), first)
+            continue
+        for sample, (start, end) in enumerate(pairwise(column.starts.tolist())):
+            first[sample] = min([first[sample], *column.offset[start:end].tolist()])
+    return first
