@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import struct
@@ -38,7 +39,6 @@ from tests.containers.writing import Sample, stored_samples, write_shard
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Shard, WriteOptions
 from bushel.containers.recordio import CONTAINER
-from bushel.containers.recordio import scan as recordio_scan
 from bushel.containers.recordio.idx import parse_idx
 from bushel.errors import BushelError, FormatError, SpecError
 from bushel.spec import parse_spec
@@ -147,7 +147,8 @@ class TestReading:
     def test_a_file_that_is_not_local(self, golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from upath import UPath
 
-        monkeypatch.setattr(recordio_scan, "_WINDOW", 1 << 8)
+        module = importlib.import_module("bushel.containers.recordio.scan")  # the package has a function of this name
+        monkeypatch.setattr(module, "_WINDOW", 1 << 8)
         remote = UPath("memory://bushel-recordio")
         for name in ("magic", "images-no-index"):
             source = golden / "recordio-mxnet-1.9.1" / name / "data" / "x.rec"

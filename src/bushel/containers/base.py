@@ -48,12 +48,15 @@ class ReadOptions:
         pickle: Whether pickled gulp metadata may be unpickled, which runs code that its author chose.
         checksums: Whether to compute the CRC-32 of every field for which the container stores none.
         report: Called with the bytes scanned since the last call.
+        damaged: Whether a record that does not match the container's own checksum becomes a sample that cannot be
+            read, where the default is an error.
     """
 
     spec: Spec | None = None
     pickle: bool = False
     checksums: bool = False
     report: Report | None = None
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from typing_extensions import Buffer
 from bushel import kernels
 from bushel.containers.base import Stored
 from bushel.core.index.table import MISSING, Column, Fragments, Keys
-from bushel.errors import FormatError, SpecError
+from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 
 __all__ = ["Packed", "Record", "encode", "index_records", "is_packed_map", "locate"]
@@ -206,11 +206,13 @@ class Record:
         payload: Its bytes.
         offset: Offset of its bytes in the file; for a record in pieces, of its raw bytes.
         raw: Length of the raw bytes of a record in pieces, else None.
+        damage: The error of a record that does not match its checksum: its fields cannot be read. Else None.
     """
 
     payload: bytes
     offset: int
     raw: int | None = None
+    damage: CorruptError | None = None
 
 
 class _Rows:
@@ -269,9 +271,15 @@ def index_records(
 
     Raises:
         FormatError: A record is not a packed sample, or does not agree with the others.
+        CorruptError: All records are damaged.
     """
     table = _Table(spec or {}, checksums=checksums)
+    damaged: list[tuple[int, Record]] = []
     for record in records:
+        if record.damage is not None:
+            damaged.append((table.samples, record))
+            table.add_placeholder(f"at-{record.offset}")
+            continue
         try:
             table.add(record)
         except FormatError as error:
@@ -281,7 +289,55 @@ def index_records(
                 offset=record.offset + (error.offset or 0),
                 hint=f"every record should be a map as Bushel packs it; run `bushel verify {file}`",
             ) from error
-    return table.columns(), Keys.of(table.keys) if table.keys else None
+    columns = table.columns()
+    if damaged and not columns:
+        [(_, first), *_] = damaged
+        raise first.damage or FormatError("all records are damaged", file=file)
+    columns = {name: _with_damage(column, damaged) for name, column in columns.items()} if damaged else columns
+    return columns, Keys.of(table.keys) if table.keyed else None
+
+
+def _with_damage(column: Column, damaged: list[tuple[int, Record]]) -> Column:
+    """Return a column in which the value of these samples is a slice beyond the record, which no reader returns."""
+    samples = np.array([sample for sample, _ in damaged], np.int64)
+    offset = np.array([record.offset for _, record in damaged], np.int64)
+    length = np.array([record.raw or 0 for _, record in damaged], np.int64)
+    crc32 = np.array([record.damage.expected or 0 if record.damage else 0 for _, record in damaged], np.uint32)
+    old, rows = np.arange(column.rows), samples
+    starts, absent = column.starts, column.absent
+    if starts is None:
+        old = np.setdiff1d(old, samples)
+    else:
+        added = np.searchsorted(samples, np.arange(len(starts)))
+        rows = starts[samples] + np.arange(len(samples))
+        old += np.searchsorted(starts[samples], old, side="right")
+        starts = starts + added
+    if absent is not None:
+        absent = absent.copy()
+        absent[samples] = False
+    total = len(old) + len(rows)
+
+    def merged(values: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        both = np.empty(total, values.dtype)
+        both[old] = values if column.starts is not None else values[old]
+        both[rows] = others
+        return both
+
+    pieces = [(int(row), int(size), 1) for row, size in zip(rows, length, strict=True)]
+    if column.fragments is not None:
+        known = column.fragments
+        own = known.rows if column.starts is None else old[known.rows]
+        pieces += zip(own.tolist(), known.start.tolist(), known.length.tolist(), strict=True)
+    table = np.array(sorted(pieces), np.int64)
+    return replace(
+        column,
+        offset=merged(column.offset, offset),
+        length=merged(column.length, length),
+        crc32=None if column.crc32 is None else merged(column.crc32, crc32),
+        starts=starts,
+        absent=absent,
+        fragments=_fragments(table[:, 0], table),
+    )
 
 
 class _Table:
@@ -291,7 +347,13 @@ class _Table:
         self.spec, self.checksums = spec, checksums
         self.fields = {name: _Rows(field.sequence) for name, field in spec.items()}
         self.keys: list[str] = []
+        self.keyed: bool | None = None
         self.samples = 0
+
+    def add_placeholder(self, key: str) -> None:
+        """Add a sample of which nothing is known."""
+        self.keys.append(key)
+        self.samples += 1
 
     def add(self, record: Record) -> None:
         """Add the values of one sample.
@@ -300,7 +362,9 @@ class _Table:
             FormatError: The record is not a packed sample, or contradicts those before it.
         """
         key, found = locate(record.payload)
-        if (key is None) != (len(self.keys) == 0) and self.samples:
+        if self.keyed is None:
+            self.keyed = key is not None
+        if self.keyed != (key is not None):
             raise FormatError("some samples have a key and others do not", offset=0)
         if key is not None:
             self.keys.append(key)

@@ -6,6 +6,7 @@ samples of several fields are maps (`packed_map`). docs/format-ffrecord.md has t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ __all__ = ["CONTAINER", "DATA", "empty_folders", "folder_keys", "index_all_recor
 DATA = Field("data", "bytes")
 """The field of records that are stored as they are, unless the user declares another one."""
 _BATCH = 1 << 24
+_log = logging.getLogger("bushel")
 I64 = npt.NDArray[np.int64]
 
 
@@ -255,7 +257,11 @@ def _only_field(spec: Spec | None, file: File) -> Field:
 
 
 def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Record]:
-    """Yield all records, checked against their CRCs; a few MiB are read at a time."""
+    """Yield all records, checked against their CRCs; a few MiB are read at a time.
+
+    Raises:
+        CorruptError: A record does not match its CRC, and `options.damaged` is False.
+    """
     batch = np.cumsum(header.length) // _BATCH
     borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
     for first, last in zip(borders[:-1], borders[1:], strict=True):
@@ -266,12 +272,28 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
         except ExtentError as error:
             if error.reason != "checksum":
                 raise
-            row = first + error.row
-            raise _corrupt(file, int(header.offset[row]), f"record {row}", error.expected, error.found) from error
+            if not options.damaged:
+                row = first + error.row
+                raise _corrupt(file, int(header.offset[row]), f"record {row}", error.expected, error.found) from error
+            yield from _with_damage(file, header, range(first, last))
+            continue
         for payload, offset in zip(payloads, header.offset[rows].tolist(), strict=True):
             yield Record(payload or b"", offset)
         if options.report is not None:
             options.report(int(header.length[rows].sum()))
+
+
+def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
+    """Yield records of which some do not match their CRC."""
+    for row in rows:
+        offset, length, expected = int(header.offset[row]), int(header.length[row]), int(header.crc32[row])
+        payload = file.read(offset, length)
+        if (found := kernels.crc32(payload)) == expected:
+            yield Record(payload, offset)
+            continue
+        error = _corrupt(file, offset, f"record {row}", expected, found)
+        _log.warning("%s; reading its sample fails", error)
+        yield Record(b"", offset, length, error)
 
 
 def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> CorruptError:

@@ -70,7 +70,7 @@ def open(
     paths = expand_paths(source)
     found = find(paths, container)
     look = incomplete_finder(paths, found.shards)
-    options = ReadOptions(spec=fields, pickle=pickle)
+    options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
     dataset = Dataset(open_shards(found.container, found.shards, options, index), verify=verify)
     if (incomplete := look()) is not None:
         dataset._reader.incomplete = incomplete
