@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from bushel.containers.bag.recover import recover as recover_bag
-from bushel.containers.base import Shard
+from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.ffrecord.recover import recover as recover_ffrecord
 from bushel.containers.gulp.recover import recover as recover_gulp
 from bushel.containers.recordio.recover import recover as recover_recordio
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.tar.recover import recover as recover_tar
 from bushel.errors import FormatError, SpecError
+from bushel.spec import Spec
 
 __all__ = ["recover_shard"]
 
 
-def recover_shard(container: str, shard: Shard, fault: Fault) -> Recovered | None:
+def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault) -> Recovered | None:
     """Return a table of the whole samples of a shard; None if there are none, or none can be located.
 
     Args:
         container: Name of the container.
         shard: The files of the shard.
+        spec: Its fields if they are known, or None.
         fault: Called with an error for everything that is left out.
 
     Raises:
@@ -36,13 +38,16 @@ def recover_shard(container: str, shard: Shard, fault: Fault) -> Recovered | Non
         fault(FormatError("without this file, its shard has no whole sample", file=str(shard.root / missing[0])))
         return None
     try:
-        return recover(shard, fault)
+        try:
+            return recover(shard, ReadOptions(spec=spec), fault)
+        except SpecError:
+            return recover(shard, ReadOptions(), fault)
     except (FormatError, SpecError) as error:
         fault(error if isinstance(error, FormatError) else FormatError(str(error), file=str(shard.path(0))))
         return None
 
 
-_CONTAINERS: Mapping[str, Callable[[Shard, Fault], Recovered]] = {
+_CONTAINERS: Mapping[str, Callable[[Shard, ReadOptions, Fault], Recovered]] = {
     "bag": recover_bag,
     "ffrecord": recover_ffrecord,
     "gulp": recover_gulp,

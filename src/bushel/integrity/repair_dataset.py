@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel.containers import container_by_suffix
 from bushel.containers.base import ReadOptions
-from bushel.containers.recovery import Recovered
+from bushel.containers.checksums import with_checksums
+from bushel.containers.recovery import Bools
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard, stamps_of, unchanged
 from bushel.core.index.sidecar import load_index
-from bushel.core.index.table import FileStamp, ShardIndex
+from bushel.core.index.table import FileStamp, Keys, ShardIndex
 from bushel.core.progress import OnProgress
 from bushel.core.writer.target import holds_dataset
 from bushel.errors import BushelError, CorruptError, FormatError
@@ -28,7 +28,8 @@ from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem
 from bushel.integrity.recover_shard import recover_shard
-from bushel.storage import as_path
+from bushel.spec import Spec
+from bushel.storage import as_path, open_file
 
 __all__ = ["RepairResult", "repair"]
 
@@ -120,17 +121,16 @@ def repair(
             "continues an interrupted repair)"
         )
     shards: list[OpenShard] = []
-    masks: list[npt.NDArray[np.bool_]] = []
-    lost = 0
+    masks: list[Bools] = []
+    listed = 0
     for place in places:
-        opened, recovered = _open(place, found)
-        if opened is not None:
-            shards.append(opened)
-            masks.append(np.ones(opened.samples, np.bool_) if recovered is None else recovered.whole)
-        lost += 0 if recovered is None else recovered.lost
+        parts, missing = _open(place, found)
+        shards += [opened for opened, _ in parts]
+        masks += [whole for _, whole in parts]
+        listed += missing + (parts[0][0].samples if parts else 0)
     dataset = Dataset(shards, verify=True)
-    located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *masks])).tolist()
-    whole = list(_whole_samples(dataset, located, decode, found))
+    located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *masks]))
+    whole = list(_whole_samples(dataset, located.tolist(), decode, found))
     if not whole:
         problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
         raise FormatError(f"no sample is whole: {problems}", file=str(source))
@@ -151,15 +151,19 @@ def repair(
     return RepairResult(
         done.container,
         done.kept + done.samples,
-        len(dataset) - len(whole) + lost,
+        listed - len(whole),
         all(opened.checksums for opened in shards),
         tuple(problem for problem, _ in found.problems),
         found.more,
     )
 
 
-def _open(place: Place, found: Findings) -> tuple[OpenShard | None, Recovered | None]:
-    """Return the shard with its best available table, and what was recovered if it has no undamaged table."""
+def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int]:
+    """Return the shard with its best available table, and the number of samples known to be missing from it.
+
+    The table comes with bool[samples]: whether the extents of a sample are known. If the index does not locate all
+    samples, there is a second table, for those that are found elsewhere in the damaged files.
+    """
     name, shard = place.container.name, place.shard
     built, faults = _table_from_files(place)
     kept, fresh = _stored_table(place)
@@ -168,14 +172,58 @@ def _open(place: Place, found: Findings) -> tuple[OpenShard | None, Recovered | 
         if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
             found.add_error(fault)
     if proven and kept is not None:
-        return OpenShard.of(name, shard, kept, stored=False), None
+        opened = OpenShard.of(name, shard, kept, stored=False)
+        everything = np.ones(kept.samples, np.bool_)
+        if built is not None or kept.keys is None:
+            return [(opened, everything)], 0
+        return _with_moved_samples(place, opened, kept, kept.keys), 0
     repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
     if built is not None and not faults and not repeated:
-        return OpenShard.of(name, shard, built, stored=False), None
-    recovered = recover_shard(name, shard, found.add_error)
+        return [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))], 0
+    recovered = recover_shard(name, shard, None if kept is None else _spec(kept), found.add_error)
     if recovered is None:
-        return None, None
-    return OpenShard.of(name, shard, recovered.index, stored=False), recovered
+        return [], 0
+    return [(OpenShard.of(name, shard, recovered.index, stored=False), recovered.whole)], recovered.lost
+
+
+def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys: Keys) -> list[tuple[OpenShard, Bools]]:
+    """Return the table of the index, and one for samples that moved in the file and still match their checksums."""
+    name, shard = place.container.name, place.shard
+    everything = np.ones(kept.samples, np.bool_)
+    own = list(_whole_samples(Dataset([opened], verify=True), list(range(kept.samples)), False, Findings(0)))
+    if len(own) == kept.samples:
+        return [(opened, everything)]
+    recovered = recover_shard(name, shard, _spec(kept), lambda _: None)
+    if recovered is None or recovered.index.keys is None:
+        return [(opened, everything)]
+    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    index = with_checksums(recovered.index, files, join=place.container.join)
+    missing = np.setdiff1d(np.arange(kept.samples), own)
+    wanted = {keys[sample]: _checksums(kept, sample) for sample in missing.tolist()}
+    names = recovered.index.keys.take(np.arange(index.samples, dtype=np.int64))
+    moved = np.array(
+        [key in wanted and _checksums(index, row) == wanted[key] for row, key in enumerate(names)], np.bool_
+    )
+    moved &= recovered.whole
+    if not moved.any():
+        return [(opened, everything)]
+    again = {names[row] for row in np.flatnonzero(moved).tolist()}
+    everything[[sample for sample in missing.tolist() if keys[sample] in again]] = False
+    return [(opened, everything), (OpenShard.of(name, shard, index, stored=False), moved)]
+
+
+def _checksums(index: ShardIndex, sample: int) -> dict[str, list[tuple[int, int]]]:
+    """Return size and CRC-32 of the values of a sample."""
+    found = {}
+    for name, column in index.columns.items():
+        rows = column.rows_of(np.array([sample], np.int64))[0]
+        crc32 = column.crc32 if column.crc32 is not None else np.zeros(column.rows, np.uint32)
+        found[name] = list(zip(column.length[rows].tolist(), crc32[rows].tolist(), strict=True))
+    return found
+
+
+def _spec(index: ShardIndex) -> Spec:
+    return {name: column.field for name, column in index.columns.items()}
 
 
 def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError]]:

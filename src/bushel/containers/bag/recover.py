@@ -20,7 +20,7 @@ from bushel.containers.bag.container import (
 )
 from bushel.containers.bag.tables import Refs, Table, decode_refs, inline_table
 from bushel.containers.bag.writer import stored_codec
-from bushel.containers.base import Shard
+from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Bools, Fault, Recovered, looks_complete, sound_ranges, trusted
 from bushel.core.index.table import I64, Column, ShardIndex
 from bushel.errors import FormatError
@@ -48,7 +48,7 @@ class _Loose:
     whole: Bools
 
 
-def recover(shard: Shard, fault: Fault) -> Recovered:
+def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the samples that no wrong entry touches.
 
     Raises:
@@ -56,7 +56,7 @@ def recover(shard: Shard, fault: Fault) -> Recovered:
     """
     files = [open_member(path) for path in map(shard.path, range(len(shard.files)))]
     if not shard.files[-1].endswith("spec.json"):
-        return _one_file(shard, files, fault)
+        return _one_file(shard, files, options, fault)
     spec = read_spec(files[-1])
     prefix = shard.files[-1].removesuffix("spec.json")
     number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
@@ -65,9 +65,9 @@ def recover(shard: Shard, fault: Fault) -> Recovered:
     return _with_refs(shard, files, spec, number, fault)
 
 
-def _one_file(shard: Shard, files: list[File], fault: Fault) -> Recovered:
+def _one_file(shard: Shard, files: list[File], options: ReadOptions, fault: Fault) -> Recovered:
     loose = _separate(files[1], files[0], "", fault) if len(files) == 2 else _inline(files[0], None, "", fault)
-    column = file_column(loose.table, None)
+    column = file_column(loose.table, options.spec)
     index = ShardIndex(loose.table.records, stamps(shard, files), {column.field.name: column}, "bag")
     return Recovered(index, loose.whole)
 

@@ -29,11 +29,12 @@ from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open
 if TYPE_CHECKING:
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER", "DATA", "empty_folders", "folder_keys", "index_all_records"]
+__all__ = ["CONTAINER", "empty_folders", "folder_keys", "index_all_records", "only_field"]
 
-DATA = Field("data", "bytes")
-"""The field of records that are stored as they are, unless the user declares another one."""
+_DATA = Field("data", "bytes")
 _BATCH = 1 << 24
+_LOOKS = 3
+"""Number of records that are looked at, since the first one may be damaged."""
 _log = logging.getLogger("bushel")
 I64 = npt.NDArray[np.int64]
 
@@ -84,7 +85,7 @@ class _FFRecord:
             header = _without_last(header)
         if options.report is not None:
             options.report(file.size)
-        field = _only_field(options.spec, file)
+        field = only_field(options.spec, file)
         column = Column(field, field.codec, 0, header.offset, header.length, header.crc32)
         return ShardIndex(len(header.offset), (stamp,), {field.name: column}, self.name, keys).check(file.path)
 
@@ -153,8 +154,8 @@ def index_all_records(shard: Shard) -> ShardIndex:
     file = open_file(shard.path(0))
     header = _read_header(file)
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-    column = Column(DATA, DATA.codec, 0, header.offset, header.length, header.crc32)
-    return ShardIndex(len(header.offset), (stamp,), {DATA.name: column}, CONTAINER.name).check(file.path)
+    column = Column(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
+    return ShardIndex(len(header.offset), (stamp,), {_DATA.name: column}, CONTAINER.name).check(file.path)
 
 
 def empty_folders(path: AnyPath) -> list[str]:
@@ -208,7 +209,8 @@ def _form(file: File, offset: I64, length: I64) -> Form:
         return "plain"
     if file.read(int(offset[-1]), min(len(MAGIC), int(length[-1]))) == MAGIC:
         return "folder"
-    return "maps" if is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))) else "plain"
+    heads = (file.read(int(offset[row]), min(16, int(length[row]))) for row in range(min(_LOOKS, len(offset))))
+    return "maps" if any(map(is_packed_map, heads)) else "plain"
 
 
 def _without_last(header: _Header) -> _Header:
@@ -249,8 +251,13 @@ def folder_keys(paths: list[str], file: File) -> Keys:
         raise FormatError(f"the path {error.object!r} is not valid text", file=file.path, hint=_hint(file)) from error
 
 
-def _only_field(spec: Spec | None, file: File) -> Field:
-    fields = list((spec or {"data": DATA}).values())
+def only_field(spec: Spec | None, file: File) -> Field:
+    """Return the field of records that are stored as they are: `data`, unless the user declares another one.
+
+    Raises:
+        SpecError: The user declares several.
+    """
+    fields = list((spec or {"data": _DATA}).values())
     if len(fields) != 1 or fields[0].sequence:
         raise SpecError(f"{file.path} holds records of one field: pass a spec of one field to open, not {len(fields)}")
     return fields[0]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel.containers.base import Shard
-from bushel.containers.ffrecord.container import DATA, folder_keys
+from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.ffrecord.container import folder_keys, only_field
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
 from bushel.containers.packed_map import Record, index_records, is_packed_map
 from bushel.containers.recovery import Fault, Recovered
@@ -24,7 +24,7 @@ _LARGEST_TABLE = 1 << 26
 _Tables = tuple[npt.NDArray[np.uint32], I64, I64]
 
 
-def recover(shard: Shard, fault: Fault) -> Recovered:
+def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the records that match their CRC-32.
 
     Raises:
@@ -58,9 +58,10 @@ def recover(shard: Shard, fault: Fault) -> Recovered:
     crc32, offset, length = crc32[kept], offset[kept], length[kept]
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     if len(kept) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
-        columns, keys = index_records(_records(file, offset, length), None, file=file.path, checksums=True)
+        columns, keys = index_records(_records(file, offset, length), options.spec, file=file.path, checksums=True)
     else:
-        columns = {DATA.name: Column(DATA, DATA.codec, 0, offset, length, crc32)}
+        field = only_field(options.spec, file)
+        columns = {field.name: Column(field, field.codec, 0, offset, length, crc32)}
         keys = None if paths is None else folder_keys([paths[row] for row in kept.tolist()], file)
     index = ShardIndex(len(kept), (stamp,), columns, "ffrecord", keys).check(file.path)
     return Recovered(index, np.ones(len(kept), np.bool_), lost)

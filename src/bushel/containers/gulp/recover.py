@@ -16,7 +16,7 @@ from bushel.storage import File, open_file
 __all__ = ["recover"]
 
 
-def recover(shard: Shard, fault: Fault) -> Recovered:
+def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the items that no wrong entry touches.
 
     Raises:
@@ -40,7 +40,7 @@ def recover(shard: Shard, fault: Fault) -> Recovered:
     whole = _whole_items(parsed, data, fault)
     kept = {name: item for (name, item), good in zip(parsed.items.items(), whole.tolist(), strict=True) if good}
     left = replace(parsed, items=kept, offset=parsed.offset[whole], length=parsed.length[whole])
-    index = index_items(shard, [data, table], text, left, *frames_of(left), ReadOptions())
+    index = index_items(shard, [data, table], text, left, *frames_of(left), options)
     return Recovered(index, np.ones(index.samples, np.bool_), lost + len(parsed.items) - len(kept))
 
 

@@ -26,7 +26,7 @@ _FEW_BITS = 8
 _LINE = re.compile(rb"([^\t]+)\t([0-9]{1,18})")
 
 
-def recover(shard: Shard, fault: Fault) -> Recovered:
+def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the records whose header and length can be trusted, with their keys from the `.idx`."""
     files = [open_file(shard.path(number)) for number in range(len(shard.files))]
     lines = _lines(files[1], fault) if len(files) > 1 else None
@@ -40,7 +40,7 @@ def recover(shard: Shard, fault: Fault) -> Recovered:
         lost = len(np.setdiff1d(listed, records.offset)) if listed is not None else 0
         if named != [str(number) for number in range(len(named))]:
             keys = Keys.of(named)
-    columns, own_keys = columns_of(files[0], records, ReadOptions())
+    columns, own_keys = columns_of(files[0], records, options)
     stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)]
     index = ShardIndex(len(records.offset), tuple(stamps), columns, "recordio", own_keys or keys)
     return Recovered(index.check(files[0].path), np.ones(index.samples, np.bool_), lost)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from bushel import kernels
-from bushel.containers.base import Shard
+from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Bools, Fault, Recovered
 from bushel.containers.tar.samples import Members, Table, tabulate
 from bushel.containers.tar.scan import only_regular, sparse_file
@@ -21,7 +21,7 @@ _BLOCK = 512
 _WINDOW = 1 << 20
 
 
-def recover(shard: Shard, fault: Fault) -> Recovered:
+def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the samples whose members can all be found.
 
     Raises:
@@ -35,7 +35,7 @@ def recover(shard: Shard, fault: Fault) -> Recovered:
         fault(error)
         repeated.append(sample)
 
-    table = tabulate(members, None, file.path, report)
+    table = tabulate(members, options.spec, file.path, report)
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     index = ShardIndex(table.samples, (stamp,), table.columns, "tar", table.keys)
     whole = np.ones(table.samples, np.bool_)
