@@ -155,12 +155,42 @@ class TestErrors:
         assert done.errors == 2
         assert [line["error"] for line in noted(Path(done.error_logs[0]))] == ["ArithmeticError: too bright"] * 2
 
-    def test_the_log_is_of_the_last_run(self, tmp_path: Path) -> None:
-        bushel.pack(Numbered(3, bad=(1,)), tmp_path / "x.rec", keys=False, max_errors=1)
-        assert (tmp_path / "x.rec.errors.jsonl").exists()
-        bushel.pack(Numbered(3), tmp_path / "x.rec", keys=False, mode="append")
-        assert not (tmp_path / "x.rec.errors.jsonl").exists()
+    def test_a_later_run_adds_to_the_log(self, tmp_path: Path) -> None:
+        log = tmp_path / "x.rec.errors.jsonl"
+
+        def entries() -> list[tuple[int, int | str | None]]:
+            return [(line["run"], line.get("position", line.get("mode"))) for line in noted(log)]
+
+        options: dict[str, Any] = {"keys": False, "max_errors": 1}
+        bushel.pack(Numbered(3, bad=(1,)), tmp_path / "x.rec", **options)
+        assert entries() == [(1, 1)]
+        done = bushel.pack(Numbered(3), tmp_path / "x.rec", mode="append", **options)
+        assert (done.errors, done.error_logs) == (0, ())
         assert len(opened(tmp_path / "x.rec")) == 5
+        assert entries() == [(1, 1), (2, "append")]
+        done = bushel.pack(Numbered(4, bad=(2,)), tmp_path / "x.rec", mode="overwrite", **options)
+        assert done.error_logs == (str(log),)
+        assert entries() == [(1, 1), (2, "append"), (3, "overwrite"), (3, 2)]
+        again = bushel.pack(Numbered(4, bad=(2,)), tmp_path / "x.rec", mode="resume", **options)
+        assert (again.kept, again.samples, again.errors) == (3, 0, 1)
+        assert entries() == [(1, 1), (2, "append"), (3, "overwrite"), (3, 2)]
+        with pytest.raises(TooManyErrors):
+            bushel.pack(Numbered(6, bad=(0, 3, 4)), tmp_path / "x.rec", mode="append", **options)
+        assert entries()[4:] == [(4, "append"), (4, 0), (4, 3)]
+        done = bushel.pack(Numbered(6, bad=(0, 3, 4)), tmp_path / "x.rec", mode="resume", keys=False, max_errors=3)
+        assert (done.kept, done.samples, done.errors) == (5, 1, 3)
+        assert entries()[4:] == [(4, "append"), (4, 0), (4, 3), (4, 4)]
+
+    def test_files_that_are_passed_over(self, tmp_path: Path) -> None:
+        photos = image_folder(tmp_path / "photos", 3)
+        for name in ("a.heic", "class0/b.avif", "class1/c.avif"):
+            (photos / name).write_bytes(b"")
+        done = bushel.pack(photos, tmp_path / "x.tar")
+        assert (done.samples, done.errors, done.skipped) == (3, 0, {".avif": 2, ".heic": 1})
+        assert "skipped 2 .avif, 1 .heic" in repr(done)
+        with pytest.raises(bushel.FormatError, match=r"a\.heic: .*passes over files: 2 \.avif, 1 \.heic"):
+            bushel.pack(photos, tmp_path / "y.tar", strict_files=True)
+        assert not (tmp_path / "y.tar").exists()
 
 
 class TestStrict:

@@ -6,7 +6,7 @@ import pytest
 from tests.sources.folders import image_folder, jpeg, png
 
 from bushel.errors import FormatError
-from bushel.sources import Files, Foldered, ImageFolder
+from bushel.sources import Files, Foldered, ImageFolder, Selective
 from bushel.sources.base import Names, extend_labels
 from bushel.sources.files import walk
 from bushel.testing import check_source
@@ -48,9 +48,21 @@ class TestImageFolder:
         assert source.spec == {"image": "image"}
         assert len(source) == 2
 
-    def test_an_image_beside_the_classes_is_refused(self, tmp_path: Path) -> None:
-        (image_folder(tmp_path, 3) / "stray.jpg").write_bytes(jpeg(9))
-        with pytest.raises(FormatError, match=r"stray\.jpg: this file lies beside the folders of the classes"):
+    def test_other_files_are_counted_by_kind(self, tmp_path: Path) -> None:
+        image_folder(tmp_path, 3)
+        assert ImageFolder(tmp_path).skipped == {}
+        for name in ("stray.jpg", "README", "class0/a.avif", "class1/b.AVIF", "class0/c.mp4"):
+            (tmp_path / name).write_bytes(b"")
+        source = ImageFolder(tmp_path)
+        assert len(source) == 3
+        assert source.skipped == {".avif": 2, ".jpg outside the class folders": 1, ".mp4": 1, "without suffix": 1}
+        assert source.first_skipped == str(tmp_path / "README")
+        assert isinstance(source, Selective)
+
+    def test_most_images_beside_the_classes_are_refused(self, tmp_path: Path) -> None:
+        for number in range(4):
+            (image_folder(tmp_path, 3) / f"stray{number}.jpg").write_bytes(jpeg(9))
+        with pytest.raises(FormatError, match=r"stray0\.jpg: this file and 3 others lie beside the folders"):
             ImageFolder(tmp_path)
 
     def test_two_files_of_one_key_are_refused(self, tmp_path: Path) -> None:

@@ -87,6 +87,9 @@ def command(
         str, Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")
     ] = "0",
     strict: Annotated[bool, Option("--strict", help="Stop at the first error; --resume continues there.")] = False,
+    strict_files: Annotated[
+        bool, Option("--strict-files", help="Fail if SOURCE contains files that would be passed over.")
+    ] = False,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     generation: Generation = None,
@@ -106,7 +109,7 @@ def command(
     """Pack images, videos, lists, arrays or files into a dataset.
 
     Images are stored unchanged unless an option changes them. A bad item is listed in TARGET.errors.jsonl and skipped;
-    more than --max-errors bad items end the run. After Ctrl-C, --resume continues. The exit code is 1 if items failed.
+    more than --max-errors bad items end the run with exit code 1. --resume continues after that and after Ctrl-C.
 
     Examples:
       bushel pack photos/ out/ --container bag --resize 256 --max-errors 1%
@@ -117,6 +120,7 @@ def command(
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
     from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say, size
     from bushel.ingest import pack
+    from bushel.ingest.packing import describe_skipped
     from bushel.sources import Clip, Frames
     from bushel.sources.layouts import LAYOUTS
     from bushel.sources.opening import KINDS, kind_of, open_source
@@ -185,6 +189,7 @@ def command(
                 part=part,
                 max_errors=_allowed(max_errors),
                 strict=strict,
+                strict_files=strict_files,
                 shard_samples=shard_samples,
                 shard_bytes=shard_bytes,
                 generation=cast("Literal['B', 'C'] | None", generation),
@@ -196,6 +201,8 @@ def command(
     if as_json:
         print_json(asdict(done))
     elif not quiet:
+        if done.skipped:
+            say(f"note: passed over {describe_skipped(done.skipped)} (--strict-files: an error)", quiet=False)
         for limit in done.limits:
             say(f"note: {limit}", quiet=False)
         kept = f" after {done.kept:,} from before" if done.kept else ""
@@ -205,7 +212,6 @@ def command(
         print_text(f"{target}: {written} ({fields}), {size(done.bytes)} in {done.seconds:.1f} s, {rate_of}")
     if done.errors:
         say(f"bushel: {count(done.errors, 'item')} could not be packed: see {', '.join(done.error_logs)}", quiet=False)
-        raise click.exceptions.Exit(1)
 
 
 def _edge(resize: str | None) -> int | None:

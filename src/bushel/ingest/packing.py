@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,21 +19,21 @@ from bushel.core.parallel import cpu_count
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
 from bushel.core.writer.dataset_writer import Mode, PackWriter
 from bushel.core.writer.overwrite import overwrite_folder
-from bushel.errors import SpecError, UnsupportedError
+from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.ingest.images import Jpeg, fields_to_tile, image_fields
 from bushel.ingest.part import ErrorLimit, OrderRange, Part, PartResult, StreamItems, WorkerConfig, write_part
 from bushel.ingest.processes import WorkerPool
 from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
 from bushel.ingest.side_files import ErrorLog, error_log_path, labels_path, load_labels, save_labels
 from bushel.loader.bad_samples import error_limit
-from bushel.sources.base import Fetching, Foldered, Labelled, Source
+from bushel.sources.base import Fetching, Foldered, Labelled, Selective, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, as_path, workplace
 from bushel.transforms.by_field import Transforms, transforms_by_field
 
-__all__ = ["PackResult", "cut_order", "pack", "part_path"]
+__all__ = ["PackResult", "cut_order", "describe_skipped", "pack", "part_path"]
 
 _BATCH_BYTES = 1 << 20
 _REMOTE_BATCH_BYTES = 8 << 20  # many objects are requested at once
@@ -53,6 +54,7 @@ class PackResult:
         seconds: Time taken.
         spec: Field to type, with the codecs that were chosen for images without a type.
         limits: Properties of the samples that the container does not keep, in words.
+        skipped: Files of the source that are not samples, by kind: `{".avif": 3}`.
     """
 
     container: str
@@ -65,11 +67,14 @@ class PackResult:
     seconds: float
     spec: dict[str, str]
     limits: tuple[str, ...]
+    skipped: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         counts = f"{self.samples:,} samples" + (f" after {self.kept:,}" if self.kept else "")
         errors = f", {self.errors:,} errors (see {', '.join(self.error_logs)})" if self.errors else ""
+        if self.skipped:
+            errors += f", skipped {describe_skipped(self.skipped)}"
         target = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} parts"
         return (
             f"<PackResult {target}: {counts} as {self.container} ({fields}), {self.bytes:,} bytes "
@@ -94,6 +99,7 @@ def pack(
     part: int | None = None,
     max_errors: float | None = 0,
     strict: bool = False,
+    strict_files: bool = False,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
     generation: Literal["B", "C"] | None = None,
@@ -135,6 +141,8 @@ def pack(
         max_errors: Number of items that may fail in the whole call: an int, a share of all items between 0 and 1
             (float), or None for any number. A bad item is listed in `TARGET.errors.jsonl` and skipped.
         strict: Raise the first error unchanged, and leave the unfinished dataset for `mode="resume"`.
+        strict_files: Raise an error, before anything is written, if the source passes over files of its folder. By
+            default they are counted in the result.
         shard_samples: See `bushel.Writer`.
         shard_bytes: See `bushel.Writer`.
         generation: See `bushel.Writer`.
@@ -163,6 +171,13 @@ def pack(
         raise ValueError(f"workers={workers} is too small: give 1 or more, or None for the number of CPUs")
     kind = get_container(container) if container else container_for(path.name)
     opened = open_source(source, types=spec)
+    skipped = dict(opened.skipped) if isinstance(opened, Selective) else {}
+    if strict_files and skipped and isinstance(opened, Selective):
+        raise FormatError(
+            f"strict_files=True, but the source passes over files: {describe_skipped(skipped)}. This is the first one",
+            file=opened.first_skipped,
+            hint="move them away, convert them, or leave out strict_files",
+        )
     labels = labels_path(path, kind.name)
     known = load_labels(labels) if mode in ("append", "resume") else {}
     if known and isinstance(opened, Labelled):
@@ -229,12 +244,20 @@ def pack(
         samples=sum(each.samples for each in totals.parts),
         kept=sum(each.kept for each in totals.parts),
         errors=sum(each.errors for each in totals.parts),
-        error_logs=tuple(str(plan.log) for plan in plans if plan.log.exists()),
+        error_logs=tuple(
+            str(plan.log) for plan, each in zip(plans, totals.parts, strict=True) if each.errors and plan.log.exists()
+        ),
         bytes=sum(each.bytes for each in totals.parts),
         seconds=time.monotonic() - started,
         spec=format_spec(fields),
         limits=totals.parts[0].limits + _empty_folders_lost(opened, folders),
+        skipped=skipped,
     )
+
+
+def describe_skipped(skipped: Mapping[str, int]) -> str:
+    """Return the numbers of skipped files by kind: `3 .avif, 1 .mp4`."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in skipped.items())
 
 
 class _Totals:

@@ -224,15 +224,14 @@ def _queued_bytes(batch: list[EncodedSample | BadItem]) -> int:
 def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: ErrorLog) -> tuple[int, int]:
     """Return the index of the first item to pack, and the number of errors before it."""
     kept = len(writer)
-    if mode == "overwrite":  # it cannot be resumed, and the old log stays with the old dataset
-        return 0, 0
     if mode != "resume":
-        log.clear()
-        state.begin(kept)
+        log.begin(mode)
+        if mode != "overwrite":  # which cannot be resumed
+            state.begin(kept)
         return 0, 0
     if isinstance(part.items, StreamItems):
         raise StateError("a stream cannot be resumed, because it yields its samples only once")
-    first, noted = state.first(), log.positions()
+    first, noted = state.first(), log.resume()
     writer.fill_last(since=first)
     start = part.items.index_after(kept - first, noted)
     passed = set(part.items.take(0, start).tolist()) if noted else set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -48,6 +49,9 @@ def error_text(error: BaseException) -> str:
 class ErrorLog:
     """A file with one line for each item that could not be packed. Without errors, the file does not exist.
 
+    Every line has the number of its run, from 1. A later run keeps the lines of earlier ones: it appends a line with
+    its number and mode, followed by its own errors.
+
     A line is handed to the system before any sample after that item, so after a kill the log lists every item that was
     skipped among the samples that were kept. For a dataset in an object store, the log is written locally and
     uploaded by `publish` before every shard. When a dataset is overwritten, the log is written to the staging folder
@@ -65,16 +69,28 @@ class ErrorLog:
         else:
             self._file = (staging or make_workplace(path)) / "errors.jsonl"
         self._published = staging is None
+        self._run = 1
 
-    def clear(self) -> None:
-        """Remove the log of an earlier run."""
-        self._file.unlink(missing_ok=True)
+    def begin(self, mode: str) -> None:
+        """Start a run. If there is a log of earlier runs, add a line with the number and the mode of this one."""
+        lines = self._lines()
+        if not lines:
+            return
+        self._run = _run_of(lines[-1]) + 1
+        head = json.dumps({"run": self._run, "mode": mode}) + "\n"
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self._file, "".join([*lines, head]).encode("utf-8", "surrogateescape"))
         self._changed()
-        self.publish()
 
     def add(self, bad: BadItem) -> None:
         """Add a bad item."""
-        line = {"position": bad.position, "key": bad.key, "path": bad.path, "error": error_text(bad.error)}
+        line = {
+            "run": self._run,
+            "position": bad.position,
+            "key": bad.key,
+            "path": bad.path,
+            "error": error_text(bad.error),
+        }
         with naming(self._file), open(self._file, "a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
         self._changed()
@@ -100,39 +116,68 @@ class ErrorLog:
             with suppress(OSError):
                 self._file.parent.rmdir()
 
-    def positions(self) -> list[int]:
-        """Return the positions of the listed items, in the order in which they were met.
+    def resume(self) -> list[int]:
+        """Continue the last run. Return the positions of its items, in the order in which they were met.
 
         Raises:
-            FormatError: A line is invalid. The last line may be truncated by a kill.
+            FormatError: A line is invalid.
         """
-        try:
-            lines = read_text(self._file if self._file.exists() else self.path).split("\n")
-        except FileNotFoundError:
-            return []
+        own = self._own()
+        self._run = _run_of(own[0]) if own else 1
         found = []
-        for number, line in enumerate(lines[:-1], 1):
-            try:
-                found.append(int(json.loads(line)["position"]))
-            except (ValueError, KeyError, TypeError) as error:
+        for number, line in enumerate(own, 1):
+            entry = _entry(line)
+            if entry is None or not isinstance(entry.get("position", 0), int):
                 raise FormatError(
                     f"line {number} is not an entry of an error log: {line[:80]!r}",
                     file=str(self.path),
                     hint="mode='resume' needs this file unchanged: pack to another target, or use mode='overwrite'",
-                ) from error
+                )
+            if "position" in entry:
+                found.append(entry["position"])
         return found
 
     def keep(self, count: int) -> None:
-        """Keep only the first `count` lines. The items of the others will be packed again."""
-        try:
-            text = read_text(self._file if self._file.exists() else self.path)
-        except FileNotFoundError:
+        """Keep the first entries of this run. The items of the others will be packed again."""
+        lines = self._lines()
+        if not lines:
             return
-        if lines := text.splitlines(keepends=True)[:count]:
-            write_whole(self._file, "".join(lines).encode("utf-8", "surrogateescape"))
+        own = self._own()
+        heads = sum("position" not in (_entry(line) or {}) for line in own)
+        kept = lines[: len(lines) - len(own) + heads + count]
+        if kept:
+            write_whole(self._file, "".join(kept).encode("utf-8", "surrogateescape"))
         else:
             self._file.unlink(missing_ok=True)
         self._changed()
+
+    def _lines(self) -> list[str]:
+        """Return the whole lines of the log. The last one may have been truncated by a kill."""
+        try:
+            text = read_text(self._file if self._file.exists() else self.path)
+        except FileNotFoundError:
+            return []
+        return [f"{line}\n" for line in text.split("\n")[:-1]]
+
+    def _own(self) -> list[str]:
+        """Return the lines of the last run."""
+        lines = self._lines()
+        last = _run_of(lines[-1]) if lines else 1
+        return [*itertools.takewhile(lambda line: _run_of(line) == last, reversed(lines))][::-1]
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _run_of(line: str) -> int:
+    """Return the number of the run of a line; lines without one are of the first run."""
+    run = (_entry(line) or {}).get("run", 1)
+    return run if isinstance(run, int) else 1
 
 
 class PackState:

@@ -6,7 +6,7 @@ a source of your own, and `bushel.testing.check_source` checks one.
 
 from bushel.sources.adapters import Adapter, NoModuleError, ParameterError, load_class, parameters_of, write_script
 from bushel.sources.arrays import Arrays
-from bushel.sources.base import Fetching, Foldered, Labelled, Sample, Source, Traceable, extend_labels
+from bushel.sources.base import Fetching, Foldered, Labelled, Sample, Selective, Source, Traceable, extend_labels
 from bushel.sources.files import Files, ImageFolder, LabelledFolder, VideoFolder
 from bushel.sources.layouts import (
     activitynet,
@@ -49,6 +49,7 @@ __all__ = [
     "Sample",
     "SampleFolder",
     "Samples",
+    "Selective",
     "Source",
     "Stored",
     "Stream",

@@ -21,7 +21,7 @@ from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Foldered", "Fetching", "Labelled", "Names", "Sample", "Source", "Traceable", "extend_labels"]
+__all__ = ["Foldered", "Fetching", "Labelled", "Names", "Sample", "Selective", "Source", "Traceable", "extend_labels"]
 
 Sample = Mapping[str, Any]
 """Field names to values, and optionally the key under `__key__`. A bytes-like value is already encoded with the codec
@@ -103,6 +103,19 @@ class Foldered(Protocol):
     """
 
     folders: Sequence[str] | None
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A source that passes over some files of a folder; `pack` counts them in its result.
+
+    Attributes:
+        skipped: Number of files by kind: by suffix in lower case, or in words. Empty if every file is a sample.
+        first_skipped: Path of one of them, or None.
+    """
+
+    skipped: Mapping[str, int]
+    first_skipped: str | None
 
 
 class Names(Sequence[str]):

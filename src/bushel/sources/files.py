@@ -127,7 +127,8 @@ class LabelledFolder(FileSource):
     """Files in one folder per class.
 
     The class of a file is the first folder of its relative path, and its key is that path without the suffix. If all
-    files lie in the folder itself, they have no label.
+    files lie in the folder itself, they have no label. Files with other suffixes, and stray files beside the folders of
+    the classes, are passed over and counted.
 
     Args:
         root: The folder.
@@ -138,9 +139,11 @@ class LabelledFolder(FileSource):
     Attributes:
         spec: The field that `media` makes, and `label`, an `int`.
         label2idx: Class names to labels.
+        skipped: Number of files that are passed over, by kind, such as `{".avif": 3}`.
+        first_skipped: Path of one of them, or None.
 
     Raises:
-        FormatError: Only some of the files lie in folders, or two would have the same key.
+        FormatError: More files lie beside the folders of the classes than in them, or two would have the same key.
         FileNotFoundError: The folder does not exist, or holds no such file.
     """
 
@@ -152,17 +155,15 @@ class LabelledFolder(FileSource):
         label2idx: Mapping[str, int] | None = None,
     ) -> None:
         self._root, self._media = as_path(root), media
-        names = list(walk(self._root, suffixes))
+        skipped = _Skipped(self._root)
+        names = list(skipped.without_other_kinds(walk(self._root), suffixes))
         if not names:
             raise FileNotFoundError(f"{root} has no file with one of the suffixes {', '.join(suffixes)}")
         classes = {name.partition("/")[0] for name in names if "/" in name}
-        loose = next((name for name in names if "/" not in name), None)
-        if classes and loose is not None:
-            raise FormatError(
-                "this file lies beside the folders of the classes, so it has no class",
-                file=str(self._root / loose),
-                hint="move it into a folder, or pack all files unchanged with bushel.sources.Files",
-            )
+        if classes:
+            names = skipped.without_loose(names)
+        self.skipped: Mapping[str, int] = dict(sorted(skipped.counts.items()))
+        self.first_skipped = skipped.first
         _refuse_twins(self._root, names)
         self._names = Names(names)
         self._field, kind = media.field(names)
@@ -231,6 +232,47 @@ class VideoFolder(LabelledFolder):
         label2idx: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(root, media or Frames(), suffixes, label2idx)
+
+
+class _Skipped:
+    """Counts the files of a folder that are not samples."""
+
+    def __init__(self, root: AnyPath) -> None:
+        self._root = root
+        self.counts: dict[str, int] = {}
+        self.first: str | None = None
+
+    def without_other_kinds(self, names: Iterable[str], suffixes: Collection[str]) -> Iterator[str]:
+        """Yield the names with one of these suffixes."""
+        wanted = {suffix.lower() for suffix in suffixes}
+        for name in names:
+            suffix = os.path.splitext(name)[1].lower()
+            if suffix in wanted:
+                yield name
+            else:
+                self._add(name, suffix or "without suffix")
+
+    def without_loose(self, names: Sequence[str]) -> list[str]:
+        """Return the names in folders.
+
+        Raises:
+            FormatError: Most names are not in folders.
+        """
+        kept = [name for name in names if "/" in name]
+        loose = [name for name in names if "/" not in name]
+        if len(loose) > len(kept):
+            raise FormatError(
+                f"this file and {len(loose) - 1:,} others lie beside the folders of the classes, so they have no class",
+                file=str(self._root / loose[0]),
+                hint="move them into folders, or pack all files unchanged with bushel.sources.Files",
+            )
+        for name in loose:
+            self._add(name, f"{os.path.splitext(name)[1].lower()} outside the class folders")
+        return kept
+
+    def _add(self, name: str, kind: str) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        self.first = self.first or str(self._root / name)
 
 
 def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:
