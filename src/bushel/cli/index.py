@@ -23,9 +23,7 @@ def command(
         bool,
         Option("--segments", help="Record the segments of tiled JPEGs, so that crops read only their bytes."),
     ] = False,
-    force: Annotated[
-        bool, Option("--force", help="Index all shards again, even if their index is up to date.")
-    ] = False,
+    force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False,
     workers: Workers = None,
     pickle: Pickle = False,
     as_json: Json = False,
@@ -34,7 +32,8 @@ def command(
 ) -> None:
     """Index a dataset, and store the index in `.bushel` beside it.
 
-    With checksums, `bushel verify` finds any later damage.
+    With checksums, `bushel verify` finds any later damage. Data that differ from the checksums on record are refused;
+    --force accepts them.
 
     Example:
       bushel index train/

@@ -14,8 +14,9 @@ from bushel.containers import Container
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.shards import OpenShard, stamps_of
+from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.sidecar import load_index
+from bushel.core.index.stamps import bind, stamps_of
 from bushel.core.index.table import MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.compare import Difference, differences
@@ -133,14 +134,15 @@ def _stored_table(shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) 
     """Return the table of the sidecar, if it is undamaged and the files have not changed since."""
     try:
         kept = load_index(shard.sidecar)
-        if kept.files == stamps:
-            kept.check(str(shard.sidecar))
+        files = bind(kept.files, stamps, shard)
+        if files is not None:
+            kept = replace(kept, files=files).check(str(shard.sidecar))
     except FileNotFoundError:
         return None
     except FormatError as error:
         found.add_error(error, "index")
         return None
-    if kept.files != stamps:
+    if files is None:
         changed = next((now for now in stamps if now not in kept.files), stamps[0])
         message = "the file changed after it was indexed, so it was not compared with the index"
         found.add(Problem(str(shard.root / changed.name), None, None, None, "stale", message))

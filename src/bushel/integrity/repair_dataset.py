@@ -16,8 +16,9 @@ from bushel.containers.base import ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recovery import Bools
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.shards import OpenShard, stamps_of, unchanged
+from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.sidecar import load_index
+from bushel.core.index.stamps import bind, stamps_of
 from bushel.core.index.table import FileStamp, Keys, ShardIndex
 from bushel.core.progress import OnProgress
 from bushel.core.writer.target import holds_dataset
@@ -247,7 +248,7 @@ def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
     stamps: tuple[FileStamp, ...] = ()
     with suppress(FormatError):  # a file is missing; the extents in the others are still known
         stamps = stamps_of(place.shard)
-    fresh = unchanged(index.files, stamps)
+    fresh = bool(stamps) and bind(index.files, stamps, place.shard) is not None
     return replace(index, files=stamps or index.files), fresh
 
 

@@ -137,7 +137,8 @@ def index(
 ) -> Dataset:
     """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
 
-    Shards with a fresh index are skipped, unless checksums are asked for and they have none.
+    Shards with a fresh index are skipped, unless checksums are asked for and they have none. Checksums on record are
+    compared with the data of a shard that changed; data that differ are refused without `force`.
 
     Args:
         source: As for `open`.
@@ -146,7 +147,7 @@ def index(
         checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
         segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
             ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
-        force: Index every shard again. Checksums are then computed from the bytes as they are now.
+        force: Index every shard again, and accept bytes that differ from the checksums on record.
         workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
         progress: Called with the number of finished shards.
@@ -155,7 +156,8 @@ def index(
         The dataset.
 
     Raises:
-        FormatError: A shard is damaged.
+        CorruptError: Bytes differ from the checksums on record; the error names the first samples.
+        FormatError: A shard is damaged, or lacks values whose checksums are on record.
         OSError: The index cannot be written.
     """
     options = ReadOptions(spec=_checked(spec), pickle=pickle, checksums=checksums)

@@ -10,20 +10,20 @@ from typing import Any, Literal, TypeVar
 
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions, Shard
+from bushel.core.dataset.tables import index_again, table_to_read
 from bushel.core.index.sidecar import (
-    FOLDER,
     Manifest,
     ManifestShard,
     load_index,
     load_manifest,
-    save_index,
     save_manifest,
 )
+from bushel.core.index.stamps import bind, same_files, stamp_of, stamps_of
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress
-from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, Spec, parse_spec
+from bushel.errors import FormatError
+from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, File, is_local, is_object, open_known
 from bushel.storage.base import FROM_TAG
 
@@ -31,13 +31,9 @@ __all__ = [
     "IndexPolicy",
     "OpenShard",
     "each_shard",
-    "fresh_index",
     "manifest_path",
     "open_shards",
     "rebuild_index",
-    "stamps_of",
-    "still_fits",
-    "unchanged",
     "union_of_fields",
     "write_manifest",
 ]
@@ -52,9 +48,6 @@ _REMOTE_WORKERS = 8
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
 are compared shard by shard, when a shard is first read."""
-
-_NO_SIDECAR = (FileNotFoundError, PermissionError)
-"""Errors that mean that a sidecar does not exist. A store that forbids listing refuses access to missing objects."""
 
 T = TypeVar("T")
 
@@ -120,15 +113,9 @@ class OpenShard:
 
     def _map(self) -> ShardIndex:
         now = self.stamps
-        # stamps made of ETags need no look: each response of the store is compared with them
+        # times made of ETags need no look: each response of the store is compared with them
         if not all(stamp.mtime_ns >= FROM_TAG for stamp in now):
             now = stamps_of(self.shard)
-        if not still_fits(self.stamps, now, self.shard):
-            raise FormatError(
-                "the shard has changed since it was indexed",
-                file=str(self.path(0)),
-                hint="run `bushel index` on the dataset, then open it again",
-            )
         try:
             index = load_index(self.shard.sidecar)
         except FileNotFoundError as error:
@@ -137,13 +124,21 @@ class OpenShard:
                 file=str(self.shard.sidecar),
                 hint="run `bushel index` on the dataset, then open it again",
             ) from error
-        if index.samples != self.samples or not still_fits(index.files, now, self.shard):
+        if index.samples != self.samples or not same_files(index.files, self.stamps):
             raise FormatError(
                 f"this index does not belong to {self.path(0)} as the manifest lists it",
                 file=str(self.shard.sidecar),
                 hint="run `bushel index` on the dataset, then open it again",
             )
-        self.stamps = now
+        files = bind(index.files, now, self.shard)
+        if files is None:
+            raise FormatError(
+                "the shard has changed since it was indexed",
+                file=str(self.path(0)),
+                hint="run `bushel index` on the dataset, then open it again",
+            )
+        index = replace(index, files=files)
+        self.stamps = files
         return index.select([field.name for field in self.fields])
 
     @property
@@ -169,7 +164,10 @@ class OpenShard:
         """
         path, stamp = self.path(number), self.stamps[number]
         file = open_known(path, stamp.size, stamp.mtime_ns)
-        if file.size != stamp.size or (stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns):
+        changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
+        if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):
+            changed = stamp_of(file) != stamp.crc32
+        if file.size != stamp.size or changed:
             raise FormatError(
                 f"the file has changed since the dataset was opened: {file.size} bytes, then {stamp.size}",
                 file=str(path),
@@ -202,60 +200,6 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                     hint="declare its type with spec=",
                 )
     return fields
-
-
-def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
-    """Return size and time of a shard's files as they are now.
-
-    Raises:
-        FormatError: A file is missing.
-    """
-    stamps = []
-    for number, name in enumerate(shard.files):
-        try:
-            stat = shard.path(number).stat()
-        except FileNotFoundError as error:
-            raise FormatError(
-                "a file of the dataset is missing",
-                file=str(shard.path(number)),
-                hint="put it back; or remove the other files of this shard, and `bushel index` the dataset",
-            ) from error
-        stamps.append(FileStamp(name, int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)))
-    return tuple(stamps)
-
-
-def unchanged(known: Sequence[FileStamp], now: Sequence[FileStamp]) -> bool:
-    """Return whether files are as an index recorded them. The folders in their names do not matter."""
-    return [_without_folder(stamp) for stamp in known] == [_without_folder(stamp) for stamp in now]
-
-
-def still_fits(known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard) -> bool:
-    """Return whether a sidecar or manifest still describes a shard's files.
-
-    Copying a dataset to an object store changes the times of its files. There, a sidecar is valid if the sizes agree
-    and it was stored after the data.
-
-    Args:
-        known: The files as the sidecar or manifest recorded them.
-        now: The files as they are now.
-        shard: The shard.
-
-    Raises:
-        OSError: An object store refuses, or cannot be reached.
-    """
-    if unchanged(known, now):
-        return True
-    sidecar = shard.sidecar
-    if not is_object(sidecar) or any(stamp.mtime_ns >= FROM_TAG for stamp in known):
-        return False
-    if [_without_folder(stamp)[:2] for stamp in known] != [_without_folder(stamp)[:2] for stamp in now]:
-        return False
-    data = [path.stat().modified for path in map(shard.path, range(len(now))) if is_object(path)]
-    return sidecar.stat().modified >= max(data)
-
-
-def _without_folder(stamp: FileStamp) -> tuple[str, int, int]:
-    return stamp.name.rsplit("/", 1)[-1], stamp.size, stamp.mtime_ns
 
 
 def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
@@ -333,106 +277,15 @@ def _covering(container: str, shards: Sequence[Shard]) -> Manifest | None:
 
 
 def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy) -> OpenShard:
-    index = None if options.spec is not None else fresh_index(shard)
-    if index is not None and not _lacks_checksums(index, options):
-        return OpenShard.of(container, shard, index, stored=True)
-    if policy == "require":
-        raise FormatError(
-            "the shard has no index, or its index is stale",
-            file=str(shard.path(0)),
-            hint="run `bushel index` on the dataset",
-        )
-    index = build_index(container, shard, options)
-    stored = (
-        policy == "auto" and options.spec is None and get_container(container).scanned and _keep_index(index, shard)
+    index, stored = table_to_read(
+        container, shard, options, require=policy == "require", keep=policy == "auto" and is_local(shard.root)
     )
     return OpenShard.of(container, shard, index, stored=stored)
 
 
-def build_index(container: str, shard: Shard, options: ReadOptions) -> ShardIndex:
-    """Index a shard from its data.
-
-    A stale index may hold what the data do not: the names and types that were given to the writer. They are used again
-    if they fit the data.
-
-    Raises:
-        FormatError: The shard is damaged.
-        SpecError: `options.spec` does not fit the data.
-    """
-    if options.spec is None and (spec := _remembered_spec(shard)) is not None:
-        try:
-            index = get_container(container).index(shard, replace(options, spec=spec))
-        except (FormatError, SpecError) as error:
-            _log.info("%s: %s; the names and types of the stale index are not used", shard.sidecar, error)
-        else:
-            if index.columns.keys() >= spec.keys():
-                return index
-    return get_container(container).index(shard, options)
-
-
-def _remembered_spec(shard: Shard) -> Spec | None:
-    try:
-        return {name: column.field for name, column in load_index(shard.sidecar).columns.items()}
-    except (*_NO_SIDECAR, FormatError):
-        return None
-
-
-def fresh_index(shard: Shard) -> ShardIndex | None:
-    """Return the index in the shard's sidecar, or None if it is missing, damaged or stale."""
-    index = _fitting_index(shard, shard.sidecar)
-    if index is None and is_local(shard.root) and shard.sidecars == FOLDER and shard.name:
-        # A writer with mode="overwrite" that was killed after it replaced the file has left the new index there.
-        staged = shard.root / FOLDER / "overwrite" / shard.name / FOLDER / shard.sidecar.name
-        index = _fitting_index(shard, staged) if staged.exists() else None
-    return index
-
-
-def _fitting_index(shard: Shard, sidecar: AnyPath) -> ShardIndex | None:
-    try:
-        index = load_index(sidecar)
-    except _NO_SIDECAR:
-        return None
-    except FormatError as error:
-        _log.warning("%s; the shard is indexed again", error)
-        return None
-    stamps = stamps_of(shard)
-    if not still_fits(index.files, stamps, shard):
-        _log.info("%s: the index is stale; the shard is indexed again", sidecar)
-        return None
-    return replace(index, files=stamps)
-
-
-def _lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
-    return options.checksums and any(column.crc32 is None for column in index.columns.values())
-
-
-def _keep_index(index: ShardIndex, shard: Shard) -> bool:
-    """Store an index beside the data if possible. Datasets are often in folders that are read-only."""
-    if not is_local(shard.sidecar):  # writing may cost money there, so only `bushel.index` does it
-        return False
-    try:
-        save_index(index, shard.sidecar)
-    except OSError as error:
-        _log.info("%s: the index is not stored: %s", shard.sidecar, error)
-        return False
-    return True
-
-
 def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: bool, segments: bool) -> OpenShard:
-    """Write the sidecar of a shard, unless it is fresh and has the checksums and segments that are asked for.
-
-    Raises:
-        FormatError: The shard is damaged.
-        OSError: The sidecar cannot be written.
-    """
-    fresh = None if force or options.spec is not None else fresh_index(shard)
-    index = build_index(container, shard, options) if fresh is None or _lacks_checksums(fresh, options) else fresh
-    if segments:
-        from bushel.core.index.segment_scan import with_segments
-
-        index = with_segments(index, shard.path)
-    if index is not fresh:
-        save_index(index, shard.sidecar)
+    """Write the sidecar of a shard as `index_again` does, and return the shard with this table."""
+    index = index_again(container, shard, options, force=force, segments=segments)
     return OpenShard.of(container, shard, index, stored=True)
 
 

@@ -61,6 +61,7 @@ class _Header(msgspec.Struct):
     samples: _Count
     files: list[tuple[str, int, int]]
     fields: list[_Field]
+    stamps: list[int | None] = []
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -156,6 +157,7 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
         index.samples,
         [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
         [_Field(name, column.field.type, column.codec, column.file) for name, column in index.columns.items()],
+        [stamp.crc32 for stamp in index.files],
     )
     write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=sync)
 
@@ -193,7 +195,10 @@ def load_index(path: AnyPath) -> ShardIndex:
                 file=str(path),
                 hint=_HINT,
             )
-    files = tuple(FileStamp(*file) for file in header.files)
+    stamps = header.stamps or [None] * len(header.files)  # older versions recorded none
+    if len(stamps) != len(header.files):
+        raise FormatError(f"{len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT)
+    files = tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
     return ShardIndex(samples, files, columns, header.container, keys, inline)
 
 

@@ -80,17 +80,20 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """Name, size and time of a shard's file when it was indexed. If size or time differ later, the index is stale.
+    """What a table records of a file that it describes. If size or stamp differ later, the table is not used to read.
 
     Attributes:
         name: Path relative to the folder of the shard, with `/`.
         size: Size in bytes.
-        mtime_ns: Modification time in nanoseconds; 0 if the storage has none.
+        mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
+        crc32: The stamp (`bushel.core.index.stamps.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
+            sidecars of older versions.
     """
 
     name: str
     size: int
     mtime_ns: int = 0
+    crc32: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +268,11 @@ class ShardIndex:
     container: str
     keys: Keys | None = None
     inline: U8 | None = None
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether the CRC-32 of any field is known."""
+        return any(column.crc32 is not None for column in self.columns.values())
 
     def check(self, path: str) -> ShardIndex:
         """Refuse a table whose extents are not inside its files. Code above relies on this check.

@@ -16,11 +16,12 @@ from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.segment_scan import NO_SEGMENTS, with_segments
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
+from bushel.core.index.stamps import stamp_of
 from bushel.core.index.table import FileStamp, Segments
 from bushel.core.writer.journal import Journal, SavedShard, read_journal
 from bushel.errors import StateError
 from bushel.spec import format_spec, parse_spec
-from bushel.storage import AnyPath, Staging, workplace
+from bushel.storage import AnyPath, Staging, open_file, workplace
 from bushel.storage.staging import Claim
 
 __all__ = ["FinishedShard", "ShardInProgress", "Uploads"]
@@ -180,8 +181,12 @@ class ShardInProgress:
         with closing(self._staging):
             self.checkpoint()
             names = list(self._writer.finish())
-            stamps = [FileStamp(name, *stat) for name, stat in zip(names, self._staging.seal(names), strict=True)]
+            stats = self._staging.seal(names)
             staged_files = [self._staging.place / name for name in names]
+            stamps = [
+                FileStamp(name, *stat, stamp_of(open_file(path)))
+                for name, stat, path in zip(names, stats, staged_files, strict=True)
+            ]
             index = with_segments(self._builder.build(stamps), staged_files.__getitem__, self._segments)
             sidecar = _sidecar_name(self.shard)
             save_index(index, self._staging.place / sidecar, sync=self._staging.sync)
@@ -214,7 +219,10 @@ class FinishedShard:
         if staging.local:
             staging.commit([*names, sidecar])
             return opened
-        stamps = tuple(FileStamp(name, *stat) for name, stat in zip(names, staging.upload(names), strict=True))
+        stamps = tuple(
+            FileStamp(entry.name, *stat, entry.crc32)
+            for entry, stat in zip(opened.index.files, staging.upload(names), strict=True)
+        )
         index = dataclasses.replace(opened.index, files=stamps)
         save_index(index, staging.place / sidecar, sync=False)
         staging.upload([sidecar], replace=True)

@@ -1,0 +1,235 @@
+"""The table of one shard: read from its sidecar and bound to the files, or made from the files, and kept.
+
+A table whose files have changed is not used to read. If it has checksums, it is not replaced by one without, and not by
+one with other checksums unless the user says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from bushel.containers import get_container
+from bushel.containers.base import ReadOptions, Shard
+from bushel.core.index.sidecar import FOLDER, load_index, save_index
+from bushel.core.index.stamps import bind, stamped, stamps_of
+from bushel.core.index.table import FileStamp, ShardIndex
+from bushel.errors import CorruptError, FormatError, SpecError
+from bushel.spec import Spec
+from bushel.storage import AnyPath, is_local
+
+__all__ = ["StoredTable", "index_again", "stored_table", "table_to_read"]
+
+_NO_SIDECAR = (FileNotFoundError, PermissionError)
+"""Errors that mean that a sidecar does not exist. A store that forbids listing refuses access to missing objects."""
+
+_NAMED = 3
+"""Number of changed values that an error names."""
+
+_log = logging.getLogger("bushel")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """The table in a sidecar.
+
+    Attributes:
+        index: The table. Its files have the times of now if it fits.
+        fits: Whether it describes the files as they are now.
+        recorded: Its files as the sidecar has them.
+    """
+
+    index: ShardIndex
+    fits: bool
+    recorded: tuple[FileStamp, ...]
+
+
+def stored_table(shard: Shard, *, note: bool = False) -> StoredTable | None:
+    """Return the table of a shard's sidecar; None if there is none, or if it is damaged.
+
+    Args:
+        shard: The shard.
+        note: Whether to store the new times of files that are otherwise unchanged, if that is possible.
+
+    Raises:
+        FormatError: A file of the shard is missing.
+        OSError: A file cannot be read.
+    """
+    table = _read(shard, shard.sidecar, note=note)
+    if (table is None or not table.fits) and is_local(shard.root) and shard.sidecars == FOLDER and shard.name:
+        # A writer with mode="overwrite" that was killed after it replaced the file has left the new index there.
+        path = shard.root / FOLDER / "overwrite" / shard.name / FOLDER / shard.sidecar.name
+        staged = _read(shard, path, note=False) if path.exists() else None
+        if staged is not None and staged.fits:
+            return staged
+    return table
+
+
+def _read(shard: Shard, sidecar: AnyPath, *, note: bool) -> StoredTable | None:
+    try:
+        index = load_index(sidecar)
+    except _NO_SIDECAR:
+        return None
+    except FormatError as error:
+        _log.warning("%s; the shard is indexed again", error)
+        return None
+    files = bind(index.files, stamps_of(shard), shard)
+    if files is None:
+        _log.info("%s: the index is stale", sidecar)
+        return StoredTable(index, False, index.files)
+    table = StoredTable(replace(index, files=files), True, index.files)
+    if note and [entry.mtime_ns for entry in files] != [entry.mtime_ns for entry in index.files]:
+        _keep(table.index, shard)
+    return table
+
+
+def table_to_read(
+    container: str, shard: Shard, options: ReadOptions, *, require: bool, keep: bool
+) -> tuple[ShardIndex, bool]:
+    """Return a table to read a shard with, and whether it is the one in the sidecar.
+
+    Args:
+        container: Name of the container.
+        shard: The shard.
+        options: What the user declares about the data.
+        require: Whether to refuse a shard without a table that fits.
+        keep: Whether to store a table that took a scan, and new times of files.
+
+    Raises:
+        CorruptError: Checksums are asked for, and bytes have other checksums than those on record.
+        FormatError: The shard is damaged, or `require` is set and it has no table that fits.
+    """
+    table = stored_table(shard, note=keep and options.spec is None)
+    if table is not None and table.fits and options.spec is None and not _lacks_checksums(table.index, options):
+        return table.index, True
+    if require:
+        raise FormatError(
+            "the shard has no index, or its index is stale",
+            file=str(shard.path(0)),
+            hint="run `bushel index` on the dataset",
+        )
+    index = _build(container, shard, options, None if table is None else table.index)
+    known = table is not None and table.index.has_checksums
+    if table is not None and known and options.checksums:
+        index, known = _accepted(table, index, shard), False
+    if table is None or not known:
+        scanned = options.spec is None and get_container(container).scanned
+        return index, keep and scanned and _keep(index, shard)
+    if table.fits:
+        from bushel.core.index.matching import with_known_checksums
+
+        return with_known_checksums(table.index, index), False
+    _log.warning(
+        "%s has changed since it was indexed: it is read without the checksums of its index, which is kept. Run "
+        "`bushel verify` to compare them with the data, `bushel index` to index what was added, or `bushel index "
+        "--force` to accept the data as they are",
+        shard.path(0),
+    )
+    return index, False
+
+
+def index_again(container: str, shard: Shard, options: ReadOptions, *, force: bool, segments: bool) -> ShardIndex:
+    """Write the sidecar of a shard, unless it fits and has the checksums, stamps and segments that are asked for.
+
+    Raises:
+        CorruptError: Bytes have other checksums than those on record, and `force` is not set.
+        FormatError: The shard is damaged, or lacks values whose checksums are on record.
+        OSError: The sidecar cannot be written.
+    """
+    table = stored_table(shard)
+    known = None if table is None else table.index
+    index = None if force or table is None or not table.fits or options.spec is not None else known
+    if index is None or _lacks_checksums(index, options):
+        index = _build(container, shard, options, known)
+        if table is not None and table.index.has_checksums and not force:
+            index = _accepted(table, index, shard)
+    if segments:
+        from bushel.core.index.segment_scan import with_segments
+
+        index = with_segments(index, shard.path)
+    files = stamped(index.files, shard)
+    if table is None or index is not known or files != table.recorded:
+        index = replace(index, files=files)
+        save_index(index, shard.sidecar)
+    return index
+
+
+def _accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
+    """Return the new table of a shard, or raise if it would give up checksums of the old one."""
+    from bushel.core.index.matching import checked, compare_values, with_known_checksums
+
+    try:
+        known = checked(table.index, str(shard.sidecar))
+    except FormatError as error:
+        _log.warning("%s; the checksums in it are not compared", error)
+        return index
+    if table.fits:
+        index = with_known_checksums(known, index)
+    compared = compare_values(known, index)
+    if not compared.differing and not compared.missing:
+        return index
+    hint = "restore the data; or accept them as they are with `bushel index --force` (force=True)"
+    counts = f"{compared.differing} of the values whose checksums are on record have other bytes"
+    if compared.missing:
+        counts += f", and {compared.missing} are missing or would lose their checksums"
+    named = list(islice(compared.differences(), _NAMED))
+    if not named:
+        raise FormatError(counts, file=str(shard.path(0)), hint=hint)
+    texts = (
+        f"sample {each.key if each.key is not None else each.sample!r}, field {each.field!r} at "
+        f"{shard.files[max(each.file, 0)]}@{each.offset}"
+        for each in named
+    )
+    more = compared.differing - len(named)
+    raise CorruptError(
+        f"{counts}: {'; '.join(texts)}{f'; and {more} more' if more else ''}",
+        key=named[0].key,
+        field=named[0].field,
+        file=str(shard.path(max(named[0].file, 0))),
+        offset=named[0].offset,
+        expected=named[0].expected,
+        found=named[0].found,
+        hint=hint,
+    )
+
+
+def _build(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
+    """Make the table of a shard from its data.
+
+    A stale table may hold what the data do not: the names and types that were given to the writer. They are used again
+    if they fit the data.
+
+    Raises:
+        FormatError: The shard is damaged.
+        SpecError: `options.spec` does not fit the data.
+    """
+    if options.spec is None and known is not None:
+        spec: Spec = {name: column.field for name, column in known.columns.items()}
+        try:
+            index = get_container(container).index(shard, replace(options, spec=spec))
+        except (FormatError, SpecError) as error:
+            _log.info("%s: %s; the names and types of the stale index are not used", shard.sidecar, error)
+        else:
+            if index.columns.keys() >= spec.keys():
+                return index
+    return get_container(container).index(shard, options)
+
+
+def _lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
+    return options.checksums and any(column.crc32 is None for column in index.columns.values())
+
+
+def _keep(index: ShardIndex, shard: Shard) -> bool:
+    """Store a table beside the data if possible. Datasets are often in folders that are read-only."""
+    if not is_local(shard.sidecar):  # writing may cost money there, so only `bushel.index` does it
+        return False
+    try:
+        if shard.sidecar.exists() and not os.access(str(shard.sidecar), os.R_OK):
+            return False  # it may have checksums
+        save_index(replace(index, files=stamped(index.files, shard)), shard.sidecar)
+    except OSError as error:
+        _log.info("%s: the index is not stored: %s", shard.sidecar, error)
+        return False
+    return True
