@@ -12,7 +12,7 @@ import pytest
 import bushel
 
 PACKAGE = Path(bushel.__file__).parent
-MOST_FILES = {"tar": 12, "ffrecord": 12, "bag": 13, "gulp": 13, "recordio": 13}
+MOST_FILES = {"tar": 16, "ffrecord": 16, "bag": 17, "gulp": 17, "recordio": 17}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)
