@@ -8,8 +8,7 @@ from typing import Any
 
 from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Shard
-from bushel.core.dataset.completeness import HOW_TO_COMPLETE, find_incomplete
-from bushel.core.dataset.discovery import expand_paths, find
+from bushel.core.dataset.discovery import HOW_TO_COMPLETE, expand_paths, find, find_incomplete
 from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.sidecar import load_manifest
 from bushel.core.writer.shard_writer import ShardInProgress

@@ -12,7 +12,7 @@ import pytest
 import bushel
 
 PACKAGE = Path(bushel.__file__).parent
-MOST_FILES = {"tar": 16, "ffrecord": 16, "bag": 17, "gulp": 17, "recordio": 17}
+MOST_FILES = {"tar": 14, "ffrecord": 14, "bag": 15, "gulp": 15, "recordio": 15}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bushel.core.dataset.completeness import Incomplete
+from bushel.core.dataset.discovery import Incomplete
 from bushel.core.dataset.shards import OpenShard
 
 __all__ = ["Info", "info_of", "readable_size"]

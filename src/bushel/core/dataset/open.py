@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions
-from bushel.core.dataset.completeness import (
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.discovery import (
+    expand_paths,
+    find,
     find_incomplete,
     incomplete_finder,
+    is_stream,
     load_state,
     marker_path,
     warn_incomplete,
 )
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.discovery import expand_paths, find, is_stream
 from bushel.core.dataset.shards import IndexPolicy, each_shard, open_shards, rebuild_index, write_manifest
 from bushel.core.progress import OnProgress
 from bushel.errors import UnsupportedError

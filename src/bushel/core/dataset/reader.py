@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import codec_error
-from bushel.core.dataset.completeness import Incomplete
+from bushel.core.dataset.discovery import Incomplete
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
 from bushel.core.index.table import INLINE, MISSING, Column, Keys

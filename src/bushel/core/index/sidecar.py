@@ -273,7 +273,7 @@ def load_completeness(path: AnyPath) -> Completeness | None:
         FormatError: The manifest is damaged.
     """
     try:
-        return _COMPLETENESS.decode(read_whole(path))
+        return _COMPLETENESS.decode(_bytes_of(path))
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError) as error:

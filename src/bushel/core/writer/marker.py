@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from bushel.core.dataset.completeness import load_state, marker_path
+from bushel.core.dataset.discovery import load_state, marker_path
 from bushel.core.dataset.shards import OpenShard, manifest_path, write_manifest
 from bushel.core.index.sidecar import Manifest, save_manifest
 from bushel.storage import AnyPath, remove
