@@ -28,7 +28,7 @@ def test_what_is_no_jpeg() -> None:
     for call in (tile, is_tiled):
         with pytest.raises(CodecError, match="starting with 52 49 46 46: it does not begin with FF D8"):
             call(b"RIFF")
-    with pytest.raises(CodecError, match="a whole JPEG to tile"):
+    with pytest.raises(CodecError, match="a complete JPEG to tile"):
         tile(DATA[:-300])
 
 

@@ -39,7 +39,7 @@ def tile(data: Buffer, *, metadata: bool = False) -> bytes:
             return bytes(data)
         return kernels.tile_jpeg(data, metadata=metadata)
     except kernels.JpegError as error:
-        raise codec_error("jpg", "a whole JPEG to tile", f"{found_bytes(data)}: {error}") from error
+        raise codec_error("jpg", "a complete JPEG to tile", f"{found_bytes(data)}: {error}") from error
 
 
 def is_tiled(data: Buffer) -> bool:

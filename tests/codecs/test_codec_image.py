@@ -191,12 +191,12 @@ def test_values_that_do_not_encode(name: str, value: Any) -> None:
 def test_a_cut_image_is_an_error_not_a_grey_one(name: str) -> None:
     stored = bytes(get_codec(name).encode(smooth()))
     for length in (0, 1, 10, len(stored) // 2, len(stored) - 30):
-        with pytest.raises(CodecError, match=f"codec '{name}' expected a whole image"):
+        with pytest.raises(CodecError, match=f"codec '{name}' expected a complete image"):
             get_codec(name).decode(stored[:length])
 
 
 def test_rarer_parsers_of_pillow_are_out_of_reach() -> None:
-    with pytest.raises(CodecError, match=r"expected a whole image \(.*\), found \d+ bytes starting with [0-9a-f ]+$"):
+    with pytest.raises(CodecError, match=r"a complete image \(.*\), found \d+ bytes starting with [0-9a-f ]+$"):
         get_codec("image").decode(saved(Image.fromarray(smooth()), "PCX"))
 
 

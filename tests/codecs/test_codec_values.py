@@ -459,7 +459,7 @@ OBJECTS = npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", bytes(8)
         ("tenbin", b"~TenBin~" + bytes(8), "in pairs, found 1 chunks"),
         ("tenbin", b"TenBin", "a chunk at byte 0"),
         ("gzip(utf8)", b"", "found 0 bytes"),
-        ("gzip(utf8)", gzip.compress(b"abc", mtime=0)[:-1], "a whole gzip file"),
+        ("gzip(utf8)", gzip.compress(b"abc", mtime=0)[:-1], "a complete gzip file"),
         ("gzip(utf8)", gzip.compress(b"\xff", mtime=0), "UTF-8 text"),
     ],
 )

@@ -155,7 +155,7 @@ def test_a_broken_jpeg_is_named_by_convert(tmp_path: Path, broken: bytes) -> Non
             writer.append({"image": data}, key=f"photo {number}")
     with pytest.raises(CodecError) as caught:
         bushel.convert(tmp_path / "in", tmp_path / "out", container="bag", jpeg="tile", sync=False)
-    assert "sample 'photo 1', field 'image': codec 'jpg' expected a whole JPEG to tile" in str(caught.value)
+    assert "sample 'photo 1', field 'image': codec 'jpg' expected a complete JPEG to tile" in str(caught.value)
     assert "max_errors=...) skips such samples" in str(caught.value)
     assert caught.value.details["field"] == "image"
     done = bushel.pack(
@@ -168,7 +168,7 @@ def test_a_broken_jpeg_is_named_by_convert(tmp_path: Path, broken: bytes) -> Non
 def test_a_broken_jpeg_is_an_error_of_its_item_in_pack(tmp_path: Path) -> None:
     source = photos([PHOTOS[0], BROKEN[0], PHOTOS[2]])
     assert bushel.pack(source, tmp_path / "untiled.tar", sync=False).errors == 0  # it begins like one
-    with pytest.raises(TooManyErrors, match="field 'image': codec 'jpg' expected a whole JPEG to tile"):
+    with pytest.raises(TooManyErrors, match="field 'image': codec 'jpg' expected a complete JPEG to tile"):
         bushel.pack(source, tmp_path / "a.tar", jpeg="tile", sync=False)
     done = bushel.pack(source, tmp_path / "b.tar", jpeg="tile", max_errors=1, sync=False)
     assert (done.samples, done.errors) == (2, 1)
@@ -180,7 +180,7 @@ def test_a_broken_jpeg_is_an_error_of_its_item_in_pack(tmp_path: Path) -> None:
 def test_a_resumed_run_writes_the_files_of_an_undisturbed_one(tmp_path: Path) -> None:
     bushel.pack(photos(), tmp_path / "whole" / "a.tar", jpeg="tile", sync=False)
     broken = photos([*PHOTOS[:6], BROKEN[0], *PHOTOS[7:]])
-    with pytest.raises(CodecError, match="a whole JPEG to tile"):
+    with pytest.raises(CodecError, match="a complete JPEG to tile"):
         bushel.pack(broken, tmp_path / "a.tar", jpeg="tile", strict=True, sync=False)
     bushel.pack(photos(), tmp_path / "a.tar", jpeg="tile", mode="resume", sync=False)
     assert (tmp_path / "a.tar").read_bytes() == (tmp_path / "whole" / "a.tar").read_bytes()

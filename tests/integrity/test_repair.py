@@ -183,7 +183,7 @@ def test_a_gmeta_without_an_entry_is_helped_by_the_index_alone(tmp_path: Path) -
     shutil.copytree(source, tmp_path / "bare", ignore=shutil.ignore_patterns(".bushel"))
     assert bushel.repair(tmp_path / "bare", tmp_path / "one-bracket").samples == 7
     (tmp_path / "bare" / table.name).write_bytes(bytes(table.stat().st_size))
-    with pytest.raises(FormatError, match="no sample is whole"):
+    with pytest.raises(FormatError, match="no sample is intact"):
         bushel.repair(tmp_path / "bare", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     done = bushel.repair(source, tmp_path / "out")

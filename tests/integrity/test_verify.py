@@ -227,7 +227,7 @@ def test_no_more_than_max_problems_are_listed_and_the_others_counted(tmp_path: P
 def test_what_is_no_dataset(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         bushel.verify(tmp_path / "nowhere")
-    with pytest.raises(FormatError, match="none of the five"):
+    with pytest.raises(FormatError, match="any of the five"):
         bushel.verify(tmp_path)
     with pytest.raises(ValueError, match="at least 1"):
         bushel.verify(tmp_path, workers=0)

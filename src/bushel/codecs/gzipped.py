@@ -42,7 +42,7 @@ def _decode_gzip(inner: Codec, data: Buffer) -> Any:
                     raise codec_error("gzip", f"at most {MAX_EXPANDED} bytes when expanded", "more")
                 pieces.append(piece)
     except (OSError, EOFError, zlib.error) as error:
-        raise codec_error("gzip", "a whole gzip file", f"{found_bytes(data)} ({error})") from error
+        raise codec_error("gzip", "a complete gzip file", f"{found_bytes(data)} ({error})") from error
     return inner.decode(b"".join(pieces))
 
 

@@ -106,7 +106,7 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
         most = _JPEG_PIXELS if limit is None else limit
         return decode_jpeg(data, orient=reading.orient, tolerant=reading.tolerant, max_pixels=most)
     except JpegError as error:
-        raise codec_error(codec, "a whole image (JPEG)", f"{found_bytes(data)}: {error}") from error
+        raise codec_error(codec, "a complete image (JPEG)", f"{found_bytes(data)}: {error}") from error
 
 
 def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> Array:
@@ -148,7 +148,7 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
         raise
     # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
     except Exception as error:
-        raise codec_error(codec, f"a whole image ({', '.join(_READ)})", _found(data, error)) from error
+        raise codec_error(codec, f"a complete image ({', '.join(_READ)})", _found(data, error)) from error
 
 
 def _found(data: Buffer, error: Exception) -> str:

@@ -26,7 +26,7 @@ class Difference:
         field: The field, or None.
         file: Number of the file that holds the field, or None.
         offset: Offset of the bytes in the stored table, or None.
-        referred: Whether the files have another whole record instead: then the references to records changed, not
+        referred: Whether the files have another intact record instead: then the references to records changed, not
             the table of the records.
     """
 

@@ -48,7 +48,7 @@ class Problem:
 
     @property
     def warning(self) -> bool:
-        """Whether the data may be whole nevertheless."""
+        """Whether the data may still be intact."""
         return self.kind in ("stale", "unfinished")
 
     def __str__(self) -> str:

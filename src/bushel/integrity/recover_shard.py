@@ -1,4 +1,4 @@
-"""Recovering the whole samples of a damaged shard, container by container (docs/integrity.md)."""
+"""Recovering the intact samples of a damaged shard, container by container (docs/integrity.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["recover_shard"]
 
 
 def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault) -> Recovered | None:
-    """Return a table of the whole samples of a shard; None if there are none, or none can be located.
+    """Return a table of the intact samples of a shard; None if there are none, or none can be located.
 
     Args:
         container: Name of the container.
@@ -35,7 +35,7 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
         return None
     missing = [name for name in shard.files if not (shard.root / name).exists()]
     if missing:
-        fault(FormatError("without this file, its shard has no whole sample", file=str(shard.root / missing[0])))
+        fault(FormatError("without this file, its shard has no intact sample", file=str(shard.root / missing[0])))
         return None
     try:
         try:

@@ -1,4 +1,4 @@
-"""Repairing a dataset: writing its whole samples to a new one, and listing the damaged ones."""
+"""Repairing a dataset: writing its intact samples to a new one, and listing the damaged ones."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def repair(
     max_problems: int = 1000,
     progress: OnProgress | None = None,
 ) -> RepairResult:
-    """Write the whole samples of a damaged dataset to a new one. The source is not changed.
+    """Write the intact samples of a damaged dataset to a new one. The source is not changed.
 
     For every shard the best available table is used: Bushel's index with its checksums if the files match it; else the
     container's own; else what can be recovered from the framing of the format (docs/integrity.md). A sample is left out
@@ -102,9 +102,9 @@ def repair(
 
     Raises:
         FileNotFoundError: The path does not exist.
-        FileExistsError: `target` already holds a dataset, whole or unfinished.
+        FileExistsError: `target` already holds a dataset, complete or unfinished.
         ValueError: `target` has the suffix of another container.
-        FormatError: The source is not a dataset, has no whole sample, or has shards of several containers.
+        FormatError: The source is not a dataset, has no intact sample, or has shards of several containers.
     """
     found = Findings(max_problems)
     places = discover(source, container, found)
@@ -134,7 +134,7 @@ def repair(
     whole = list(_whole_samples(dataset, located.tolist(), decode, found))
     if not whole:
         problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
-        raise FormatError(f"no sample is whole: {problems}", file=str(source))
+        raise FormatError(f"no sample is intact: {problems}", file=str(source))
     if named is None and shard_samples is None and shard_bytes is None and len(shards) > 1:
         shard_samples = max(opened.samples for opened in shards)
     done = convert(

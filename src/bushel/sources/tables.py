@@ -58,7 +58,7 @@ def read_list(path: AnyPath) -> str:
     """Return the text of a file, decompressed if its name ends in `.gz`.
 
     Raises:
-        FormatError: The file is not UTF-8 text, or not a whole gzip file.
+        FormatError: The file is not UTF-8 text, or not a complete gzip file.
     """
     data = read_whole(path)
     try:

@@ -1,4 +1,4 @@
-"""Whole files, local or remote: read at once, and written so that they appear whole or not at all."""
+"""Complete files, local or remote: read in one call, and written so that they appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
 
 
 def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
-    """Write a file, or replace it: whole or not at all.
+    """Write a file, or replace it, completely or not at all.
 
     Args:
         path: The file; its folder is created if necessary.

@@ -180,7 +180,7 @@ def _header(data: Buffer) -> tuple[int, int, int]:
 
 
 def _bad_jpeg(data: Buffer, problem: str) -> CodecError:
-    return codec_error("jpg", "a whole image (JPEG)", f"{found_bytes(data)}: {problem}")
+    return codec_error("jpg", "a complete image (JPEG)", f"{found_bytes(data)}: {problem}")
 
 
 def _with_channels(image: npt.NDArray[Any], channels: int) -> Image:

@@ -256,7 +256,7 @@ def test_frames_that_cannot_be_read(tmp_path: Path) -> None:
     assert caught.value.offset == directory.merged_meta_dict["v0"]["frame_info"][5][0]
     assert directory["v0", :5][1] == {"label": 0, "n": 0}
     (folder / "data_0.gulp").write_bytes(b"x" * len(whole))
-    with pytest.raises(UnreadableFrameError, match="not a whole JPEG") as caught:
+    with pytest.raises(UnreadableFrameError, match="not a complete JPEG") as caught:
         directory["v0"]
     assert (caught.value.key, caught.value.offset) == ("v0", 0)
     (folder / "data_0.gulp").write_bytes(whole)

@@ -224,7 +224,7 @@ class GulpChunk:
         try:
             return self.jpeg_decoder(stored)
         except ValueError as error:
-            self._unreadable(id_, int(info[0]), f"its {len(stored)} bytes are not a whole JPEG: {error}", error)
+            self._unreadable(id_, int(info[0]), f"its {len(stored)} bytes are not a complete JPEG: {error}", error)
 
     def _unreadable(self, id_: str, offset: int, reason: str, error: Exception) -> NoReturn:
         raise UnreadableFrameError(

@@ -291,7 +291,7 @@ def _columns_split(
             raise FormatError(
                 f"found {column.rows} records, but field {longest.field.name!r} has {longest.rows}",
                 file=files[len(number) + number[name]].path,
-                hint="the writer was stopped, or the table was truncated: `bushel repair` keeps the whole samples",
+                hint="the writer was stopped, or the table was truncated: `bushel repair` keeps the intact samples",
             )
     return columns, longest.rows
 

@@ -99,7 +99,7 @@ def separate_table(table: File, data: File) -> Table:
     """
     if table.size % 8:
         raise FormatError(
-            f"expected entries of 8 bytes, found {table.size % 8} bytes after the last whole one",
+            f"expected entries of 8 bytes, found {table.size % 8} bytes after the last complete one",
             file=table.path,
             offset=table.size - table.size % 8,
             hint=_HINT,

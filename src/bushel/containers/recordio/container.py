@@ -73,7 +73,7 @@ class _RecordIO:
 
         Returns:
             There is an error for the first record that the `.idx` leaves out, for every key that appears twice, and for
-            bytes at the end that are not a whole record.
+            bytes at the end that are not a complete record.
         """
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         found, _, fault = scan_records(files[0])

@@ -40,7 +40,7 @@ def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes,
     try:
         raw = file.read(offset, 8 if end is None else end - offset)
         magic, word = _parse(raw)
-        if magic == MAGIC and word <= _LENGTH:  # flag 0: the record is whole
+        if magic == MAGIC and word <= _LENGTH:  # flag 0: the record is complete
             if end is not None and 0 <= len(raw) - 8 - word < 4:
                 return raw[8 : 8 + word], end
             return file.read(offset + 8, word), offset + 8 + (word + 3 & ~3)
@@ -63,7 +63,7 @@ class RecordSink:
         known: Offset of a record in an existing file: only the bytes after it are checked.
 
     Raises:
-        FormatError: The existing file does not end with a whole record.
+        FormatError: The existing file does not end with a complete record.
     """
 
     def __init__(self, path: AnyPath, *, append: bool = False, known: int = 0) -> None:

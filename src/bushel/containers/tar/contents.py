@@ -40,7 +40,7 @@ def member_contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, b
         keep: Which members to read, and under which names.
 
     Raises:
-        FormatError: The archive is damaged, truncated, or has no end mark. The members before that were whole.
+        FormatError: The archive is damaged, truncated, or has no end mark. The members before were complete.
     """
     path = path_of_stream(stream)
     if path is not None and stream.tell() == 0:
@@ -59,7 +59,7 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
         keep: Called once per member, in order, with its name; returns the name to use, or None to skip it.
 
     Raises:
-        FormatError: The archive is damaged or truncated, or has no end mark. What was yielded before was whole.
+        FormatError: The archive is damaged or truncated, or has no end mark. All members yielded before were complete.
     """
     found = scan(file)
     problem = damage(found, file)

@@ -83,7 +83,7 @@ def members(reader: ForwardReader) -> Iterator[Member]:
     """Yield the members of an archive, in order.
 
     Before taking the next member the caller may read the data of the last one from `reader`, or leave it. After the
-    last member, the reader is at the end of the stream, and the archive is known to be whole.
+    last member, the reader is at the end of the stream, and the archive is known to be complete.
 
     Raises:
         FormatError: The archive is damaged, truncated, or continues after its end.

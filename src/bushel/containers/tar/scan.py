@@ -1,4 +1,4 @@
-"""Scanning a tar archive in a file: its members, and whether it is whole."""
+"""Scanning a tar archive in a file: its members, and whether it is complete."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def scan(file: File) -> TarMembers:
 
 
 def damage(found: TarMembers, file: File) -> FormatError | None:
-    """Return the error after the members that were found; None for a whole archive."""
+    """Return the error after the members that were found; None for a complete archive."""
     hint = "run `bushel verify` on it"
     if file.size < 512 or (found.problem is not None and not len(found) and found.problem_offset == 0):
         why = found.problem or f"it has {file.size} bytes, and an empty one has two blocks of zeros"

@@ -1,4 +1,4 @@
-"""Writing objects: each appears whole or not at all.
+"""Writing objects: each appears completely or not at all.
 
 A large object is uploaded in parts, which the store joins at the end; obstore sends several parts at a time. An error
 and Ctrl-C abort the upload, so nothing of it stays. A process that is killed leaves at most an unfinished multipart
@@ -211,6 +211,6 @@ def _interruptibly(work: Callable[[], None], stop: threading.Event) -> None:
 
 def _taken(target: ObjectPath) -> FileExistsError:
     return FileExistsError(
-        f"{target} exists, and did not exist when this write started: if another writer is active, write to another "
+        f"{target} exists already, and did not when this write started: if another writer is active, write to another "
         "path; else remove that object and continue with mode='resume'"
     )
