@@ -114,7 +114,7 @@ def _with_refs(
         first = np.where(whole, ref.first, np.uint64(0))
         placeholder = Refs(first) if ref.count is None else Refs(first, np.where(whole, ref.count, np.uint64(0)))
         if not loose.table.records and not whole.all() and ref.count is None:
-            raise FormatError("the bag has no record, so its dataset has no whole sample", file=file.path)
+            raise FormatError("the bag has no record, so its dataset has no intact sample", file=file.path)
         codec = stored_codec(known_codec(field.codec), entries.table.generation)
         columns[name] = column_of_records(field, codec, number[name], loose.table, placeholder, files[-2].path)
     return _recovered(shard, files, columns, whole, 0, fault)
@@ -283,7 +283,7 @@ def _refs(data: bytes, offsets: I64, whole: Bools, sequences: Sequence[bool], pa
 
 
 def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
-    """Return for each whole sample whether its records exist, can be located, and belong to no other sample."""
+    """Return for each intact sample whether its records exist, can be located, and belong to no other sample."""
     records, first = loose.table.records, ref.first
     count = np.ones(len(first), np.uint64) if ref.count is None else ref.count
     inside = (count <= records) & (first <= np.uint64(records) - np.minimum(count, np.uint64(records))) & whole
