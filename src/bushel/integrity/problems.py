@@ -10,7 +10,9 @@ from bushel.errors import CorruptError, FormatError
 __all__ = ["Findings", "Kind", "Problem", "VerifyResult", "Warning"]
 
 Warning = Literal["stale", "unfinished"]
-Kind = Literal["format", "missing", "incomplete", "read", "checksum", "index", "key", "decode", Warning]
+Kind = Literal[
+    "format", "missing", "incomplete", "read", "checksum", "appended", "replaced", "index", "key", "decode", Warning
+]
 """The kind of a problem:
 
 - `format`: the structure of a file contradicts itself, or that of another file;
@@ -18,10 +20,12 @@ Kind = Literal["format", "missing", "incomplete", "read", "checksum", "index", "
 - `incomplete`: the writer of the dataset has not finished;
 - `read`: the operating system could not read a file;
 - `checksum`: stored bytes do not match their checksum;
+- `appended`: samples were added to a shard after it was indexed;
+- `replaced`: a shard was replaced after it was indexed, and lacks samples or values that it had;
 - `index`: Bushel's index is damaged, or the files contradict it;
 - `key`: two samples have the same key;
 - `decode`: stored bytes cannot be decoded;
-- `stale` (a warning): the files changed after they were indexed, so they could not be compared with the index;
+- `stale` (a warning): the files changed after they were indexed, and the index shows no difference;
 - `unfinished` (a warning): files of an interrupted write.
 """
 
@@ -69,6 +73,8 @@ class VerifyResult:
         bytes_checked: Number of stored bytes that were compared with a checksum.
         checksums_checked: Whether every field of every shard was compared with a checksum.
         more: Number of problems that are not listed.
+        bytes_total: Number of stored bytes of all fields.
+        compared: Whether comparing with checksums was asked for.
     """
 
     problems: tuple[Problem, ...]
@@ -77,17 +83,33 @@ class VerifyResult:
     bytes_checked: int
     checksums_checked: bool
     more: int = 0
+    bytes_total: int = 0
+    compared: bool = True
 
     @property
     def ok(self) -> bool:
-        """Whether there are no problems; warnings do not count."""
+        """Whether no problems were found; warnings do not count. `verdict` says whether all bytes were compared."""
         return self.more == 0 and all(problem.warning for problem in self.problems)
 
+    @property
+    def bytes_unchecked(self) -> int:
+        """Number of stored bytes that were not compared with a checksum."""
+        return max(self.bytes_total - self.bytes_checked, 0)
+
+    @property
+    def verdict(self) -> str:
+        """The result in words: `ok` only if there are no problems and all bytes were compared with a checksum."""
+        if not self.ok:
+            wrong = sum(not problem.warning for problem in self.problems) + self.more
+            return f"{wrong:,} problem{'' if wrong == 1 else 's'}"
+        if not self.bytes_unchecked:
+            return "ok"
+        what = "have no checksum to compare with" if self.compared else "were not compared with a checksum"
+        return f"sound, but {self.bytes_unchecked:,} of {self.bytes_total:,} bytes {what}"
+
     def __repr__(self) -> str:
-        problems = len(self.problems) + self.more
-        state = "ok" if self.ok else f"{problems} problems"
         compared = f"{self.bytes_checked:,} bytes compared with checksums"
-        return f"<VerifyResult: {state}; {self.samples:,} samples in {self.shards:,} shards, {compared}>"
+        return f"<VerifyResult: {self.verdict}; {self.samples:,} samples in {self.shards:,} shards, {compared}>"
 
 
 @dataclass(slots=True)

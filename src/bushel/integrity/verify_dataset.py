@@ -84,6 +84,8 @@ def verify(
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
         found.more,
+        sum(result.bytes_total for result in results),
+        checksums,
     )
 
 

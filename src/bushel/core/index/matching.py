@@ -54,6 +54,7 @@ class Comparison:
         equal: Number of values that have the checksum on record.
         pairs: For each column of `now`, the rows that differ, and the checksums on record of these rows.
         missing: Number of values on record that the shard no longer has.
+        gone: Number of samples on record that the shard no longer has.
         added: Number of samples that the shard did not have.
         compared: For each column of `now`, bool[rows]: whether the row has a checksum on record.
     """
@@ -62,6 +63,7 @@ class Comparison:
     equal: int
     pairs: dict[str, tuple[I64, U32]]
     missing: int
+    gone: int
     added: int
     compared: dict[str, npt.NDArray[np.bool_]]
 
@@ -137,8 +139,9 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
         name: (np.concatenate([rows for rows, _ in parts]), np.concatenate([crc32 for _, crc32 in parts]))
         for name, parts in wrong.items()
     }
-    added = now.samples - len(np.unique(partner[partner >= 0]))
-    return Comparison(now, equal, pairs, missing, added, compared)
+    gone = int((partner < 0).sum())
+    added = now.samples - (known.samples - gone)
+    return Comparison(now, equal, pairs, missing, gone, added, compared)
 
 
 def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:

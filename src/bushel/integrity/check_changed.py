@@ -1,0 +1,123 @@
+"""Checking a shard that changed after it was indexed: its values, against the checksums on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bushel.containers import Container
+from bushel.containers.base import Shard
+from bushel.containers.checksums import with_checksums
+from bushel.core.index.matching import Comparison, compare_values
+from bushel.core.index.table import INLINE, MISSING, FileStamp, ShardIndex
+from bushel.errors import FormatError
+from bushel.integrity.problems import Findings, Kind, Problem
+from bushel.storage import File
+
+__all__ = ["check_changed", "within_files"]
+
+_ACCEPT = "`bushel index` records them"
+_FORCE = "restore the file, or accept it with `bushel index --force`"
+
+
+def check_changed(
+    container: Container,
+    shard: Shard,
+    known: ShardIndex,
+    built: ShardIndex,
+    files: Sequence[File] | None,
+    tick: Callable[[int], None],
+    found: Findings,
+) -> tuple[int, bool]:
+    """Compare the values of a shard with the checksums in a table that does not fit its files.
+
+    Args:
+        container: The container.
+        shard: The shard.
+        known: The table on record, checked.
+        built: The table made from the files.
+        files: The open files; None to compare the samples only.
+        tick: Called with the number of bytes that were read since the last call.
+        found: Gets the problems.
+
+    Returns:
+        The number of bytes of fields without a checksum in the files themselves that were compared with a checksum on
+        record, and whether that is all of them.
+    """
+    now = built
+    if files is None:
+        known = replace(known, columns={name: replace(each, crc32=None) for name, each in known.columns.items()})
+    else:
+        try:
+            now = with_checksums(built, files, join=container.join, report=tick)
+        except FormatError as error:
+            found.add_error(error, "checksum")
+            return 0, False
+    compared = compare_values(known, now)
+    _report(shard, known, compared, found)
+    checked, complete = 0, files is not None
+    for name, column in built.columns.items():
+        if column.crc32 is None and files is not None:
+            rows = compared.compared[name]
+            checked += int(np.maximum(column.length[rows], 0).sum())
+            complete = complete and bool(rows[column.length != MISSING].all())
+    return checked, complete
+
+
+def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findings) -> None:
+    """Add the problems that a comparison shows."""
+    file = str(shard.path(0))
+
+    def add(kind: Kind, message: str) -> None:
+        found.add(Problem(file, None, None, None, kind, message))
+
+    differing = compared.differing
+    if compared.gone or compared.missing or (differing and not compared.equal):
+        counts = [
+            (compared.gone, f"of {known.samples} samples on record are gone"),
+            (compared.missing, "values with a checksum on record are gone"),
+            (differing, "values differ from their checksum on record"),
+            (compared.added, "samples are new"),
+        ]
+        what = ", ".join(f"{number} {text}" for number, text in counts if number)
+        add("replaced", f"the file was replaced after it was indexed: {what}; {_FORCE}")
+    elif compared.added:
+        samples = "1 sample was" if compared.added == 1 else f"{compared.added} samples were"
+        add("appended", f"{samples} added after the file was indexed: {_ACCEPT}")
+    elif not differing and not found.problems:
+        if not known.has_checksums:
+            add("stale", "the file changed after it was indexed, and the index has no checksums to compare with")
+        elif any(entry.crc32 is not None for entry in known.files):
+            add("stale", "the file was written again with the values that the index has: `bushel index` notes it")
+    if compared.equal or not differing:
+        for each in compared.differences():
+            element = "" if each.element is None else f"element {each.element} "
+            message = f"{element}should have the CRC-32 {each.expected:08x}, found {each.found:08x}"
+            where = str(shard.path(max(each.file, 0)))
+            problem = Problem(where, each.offset, each.key, each.field, "checksum", message)
+            found.add(problem, each.sample if each.key is None else None)
+
+
+def within_files(known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> ShardIndex | None:
+    """Return a table on record for files whose own structure is damaged, without the values that no longer lie in them.
+
+    Returns:
+        None if the shard has other files than the table.
+    """
+    names = [[entry.name.rpartition("/")[2] for entry in files] for files in (known.files, stamps)]
+    if names[0] != names[1] or not known.has_checksums:
+        return None
+    columns, lost = {}, 0
+    for name, column in known.columns.items():
+        columns[name] = column
+        if column.file != INLINE:
+            outside = (column.length != MISSING) & (column.offset + column.length > stamps[column.file].size)
+            if outside.any():
+                lost += int(outside.sum())
+                columns[name] = replace(column, length=np.where(outside, MISSING, column.length))
+    if lost:
+        message = f"{lost} values on record are not in the file any more"
+        found.add(Problem(str(shard.path(0)), None, None, None, "format", message))
+    return replace(known, files=stamps, columns=columns)

@@ -1,0 +1,140 @@
+"""verify of shards that changed after they were indexed, and what it says of bytes that it cannot compare."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from tests.integrity.small import CASES, key, overwrite, reading, write
+
+import bushel
+from bushel.integrity import VerifyResult
+
+each_container = pytest.mark.parametrize(("container", "generation"), CASES)
+Generation = Literal["B", "C"] | None
+
+
+def kinds(report: VerifyResult) -> list[str]:
+    return [problem.kind for problem in report.problems]
+
+
+def replace_data(source: Path, target: Path) -> None:
+    """Put the data files of one dataset in the place of those of another, and keep its sidecars."""
+    for path in source.rglob("*"):
+        if path.is_file() and ".bushel" not in path.parts:
+            shutil.copyfile(path, target / path.relative_to(source))
+
+
+@each_container
+def test_a_value_that_changed_is_named(tmp_path: Path, container: str, generation: Generation) -> None:
+    folder = write(tmp_path / "data", container, generation, shard_samples=None)
+    file, offset = reading(folder).location(2, "image")
+    overwrite(Path(file), offset + 300, b"changed", keep_time=False)
+    os.utime(file, ns=(5, 5))
+    report = bushel.verify(folder)
+    assert not report.ok
+    assert report.checksums_checked
+    found = {(p.kind, p.key, p.field) for p in report.problems if p.key is not None}
+    if container != "ffrecord":  # whose own checksum is that of the whole record
+        assert found == {("checksum", key(2), "image")}
+        assert report.verdict == "1 problem"
+        assert report.problems[0].offset == offset
+
+
+@each_container
+def test_samples_that_were_appended(tmp_path: Path, container: str, generation: Generation) -> None:
+    folder = write(tmp_path / "a", container, generation, count=4, shard_samples=None)
+    replace_data(write(tmp_path / "b", container, generation, count=6, shard_samples=None), folder)
+    report = bushel.verify(folder)
+    assert kinds(report) == ["appended"]
+    assert report.problems[0].message.startswith("2 samples were added")
+    assert not report.ok
+    without = bushel.verify(folder, checksums=False)
+    assert kinds(without) == ["appended"]
+    bushel.index(folder)
+    assert bushel.verify(folder).verdict == "ok"
+
+
+@each_container
+def test_a_shard_that_was_replaced(tmp_path: Path, container: str, generation: Generation) -> None:
+    folder = write(tmp_path / "a", container, generation, count=6, shard_samples=None)
+    replace_data(write(tmp_path / "b", container, generation, count=4, shard_samples=None), folder)
+    report = bushel.verify(folder)
+    assert kinds(report) == ["replaced"]
+    assert "2 of 6 samples on record are gone" in report.problems[0].message
+    with pytest.raises(bushel.FormatError, match="--force"):
+        bushel.index(folder)
+    bushel.index(folder, force=True)
+    assert bushel.verify(folder).verdict == "ok"
+
+
+def test_a_shard_of_other_samples(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", "tar", count=3, shard_samples=None)
+    with bushel.Writer(tmp_path / "b", {"image": "bytes"}, container="tar", sync=False) as writer:
+        writer.append({"image": b"other"}, key="other")
+    replace_data(tmp_path / "b", folder)
+    report = bushel.verify(folder)
+    assert kinds(report) == ["replaced"]
+    assert "3 of 3 samples on record are gone" in report.problems[0].message
+    assert "1 samples are new" in report.problems[0].message
+
+
+def test_a_damaged_structure_does_not_hide_the_values(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", "tar", shard_samples=None)
+    file = folder / "shard-000000.tar"
+    size = file.stat().st_size
+    overwrite(file, 0, b"damaged", keep_time=False)
+    os.utime(file, ns=(5, 5))
+    report = bushel.verify(folder)
+    assert kinds(report) == ["format"]
+    assert report.checksums_checked, "all values match the checksums on record"
+    os.truncate(file, size // 2)
+    report = bushel.verify(folder)
+    assert set(kinds(report)) == {"format"}
+    assert "values on record are not in the file any more" in report.problems[-1].message
+
+
+def test_the_same_values_written_again(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", "tar", shard_samples=None)
+    with open(folder / "shard-000000.tar", "ab") as file:
+        file.write(bytes(512))
+    report = bushel.verify(folder)
+    assert kinds(report) == ["stale"]
+    assert report.verdict == "ok"
+    assert report.checksums_checked
+
+
+@each_container
+def test_ok_is_said_of_bytes_that_were_compared(tmp_path: Path, container: str, generation: Generation) -> None:
+    folder = write(tmp_path / "a", container, generation)
+    report = bushel.verify(folder)
+    assert report.verdict == "ok"
+    assert report.bytes_total == report.bytes_checked > 0
+    assert report.bytes_unchecked == 0
+    report = bushel.verify(folder, checksums=False)
+    total = f"{report.bytes_total:,}"
+    assert report.verdict == f"sound, but {total} of {total} bytes were not compared with a checksum"
+    for sidecars in list(folder.rglob(".bushel")):
+        shutil.rmtree(sidecars)
+    report = bushel.verify(folder)
+    total = f"{report.bytes_total:,}"
+    assert report.ok
+    if container == "ffrecord":
+        assert report.verdict == "ok"
+    else:
+        assert report.verdict == f"sound, but {total} of {total} bytes have no checksum to compare with"
+        assert "sound, but" in repr(report)
+
+
+def test_one_shard_without_checksums_among_others(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", "tar")
+    for name in ("shard-000001.tar.safetensors", "manifest.json"):
+        (folder / ".bushel" / name).unlink()
+    report = bushel.verify(folder)
+    assert report.ok
+    assert 0 < report.bytes_unchecked < report.bytes_total
+    assert report.verdict.startswith("sound, but ")
+    assert not report.checksums_checked
