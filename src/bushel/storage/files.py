@@ -122,7 +122,7 @@ def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
 class FilePool:
     """Open files by name. Opens a file on first use, and closes the oldest if there are too many.
 
-    A file that the pool lets go of stays usable for whoever holds it. There is no lock, so nothing can be held while
+    A file that the pool drops stays usable for its other holders. There is no lock, so nothing can be held while
     the process forks: two threads may open the same file twice, and one of the two is kept. A pickled copy is empty,
     so a worker process opens its own files.
 
