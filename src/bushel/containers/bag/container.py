@@ -8,7 +8,7 @@ up to 0.19) and B (0.20, 0.21) keep the table of a bag at its end and have `refs
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from bushel.containers.bag.tables import Refs, Table, decode_refs, gapless, inli
 from bushel.containers.bag.writer import (
     BagWriter,
     copy_records,
-    file_names,
     generation_of,
     plan_layout,
     stored_codec,
@@ -116,9 +115,9 @@ class _Bag:
         fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
         split = generation_of(layout.options) == "C"
         if layout.options.single:
-            return Shard(root, "", file_names(fields, "", split=split))
+            return Shard(root, "", _file_names(fields, "", split=split))
         folder = f"{number:06d}"
-        return Shard(root, folder, file_names(fields, f"{folder}/", split=split), f"{folder}/.bushel")
+        return Shard(root, folder, _file_names(fields, f"{folder}/", split=split), f"{folder}/.bushel")
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy the records of a shard into staging; tables, keys, refs and spec are rewritten when it is finished.
@@ -133,7 +132,7 @@ class _Bag:
             )
         prefix = shard.files[-1].removesuffix("spec.json")
         fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
-        expected = file_names(fields, prefix, split=wanted == "C")
+        expected = _file_names(fields, prefix, split=wanted == "C")
         if sorted(expected) != sorted(shard.files):
             raise SpecError(
                 f"{shard.root} has the files {', '.join(shard.files)}, where {', '.join(expected)} are needed"
@@ -146,6 +145,19 @@ class _Bag:
 
 
 CONTAINER = _Bag()
+
+
+def _file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str, ...]:
+    """Return the files of a shard with these fields (including `__key__`): bags, then tables, and `spec.json` last.
+
+    Args:
+        fields: Names of the fields.
+        prefix: The shard's folder, with its `/`; empty for a plain dataset.
+        split: Whether tables are separate files, as in generation C.
+    """
+    names = sorted(fields)
+    tables = [f"{name}.idx" for name in names] if split else ["refs.bag"]
+    return tuple(prefix + name for name in [*(f"{name}.bag" for name in names), *tables, "spec.json"])
 
 
 def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | None:
@@ -178,7 +190,7 @@ def _files(folder: AnyPath, prefix: str) -> tuple[str, ...]:
     """Return the files that a dataset's folder should have. Indexing finds out whether they exist."""
     spec = read_spec(open_member(folder / "spec.json"))
     tables = [(folder / f"{name}.idx").is_file() for name in spec]
-    return file_names(spec, prefix, split=any(tables) and not (folder / "refs.bag").is_file())
+    return _file_names(spec, prefix, split=any(tables) and not (folder / "refs.bag").is_file())
 
 
 def open_member(path: AnyPath) -> File:
@@ -249,7 +261,7 @@ def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
     spec = read_spec(files[-1])
     prefix = shard.files[-1].removesuffix("spec.json")
     split = any(name.endswith(".idx") for name in shard.files)
-    if shard.files != file_names(spec, prefix, split=split):
+    if shard.files != _file_names(spec, prefix, split=split):
         raise FormatError(f"expected the fields of the first shard, found {', '.join(spec)}", file=files[-1].path)
     number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
     columns, samples = (_columns_split if split else _columns_with_refs)(spec, files, number)

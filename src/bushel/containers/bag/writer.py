@@ -24,7 +24,7 @@ from bushel.storage import copy_whole
 if TYPE_CHECKING:
     from bushel.storage import Sink, Staging
 
-__all__ = ["BagWriter", "copy_records", "file_names", "generation_of", "plan_layout", "stored_codec"]
+__all__ = ["BagWriter", "copy_records", "generation_of", "plan_layout", "stored_codec"]
 
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
 """Types of the package `bags` that Granular knows under another name."""
@@ -49,19 +49,6 @@ def stored_codec(codec: str, generation: str) -> str:
     Generation A wrote `int` unsigned, and 0 as no bytes.
     """
     return "uint" if generation == "A" and codec == "int" else _SAME_BYTES.get(codec, codec)
-
-
-def file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str, ...]:
-    """Return the files of a shard with these fields (including `__key__`): bags, then tables, and `spec.json` last.
-
-    Args:
-        fields: Names of the fields.
-        prefix: The shard's folder, with its `/`; empty for a plain dataset.
-        split: Whether tables are separate files, as in generation C.
-    """
-    names = sorted(fields)
-    tables = [f"{name}.idx" for name in names] if split else ["refs.bag"]
-    return tuple(prefix + name for name in [*(f"{name}.bag" for name in names), *tables, "spec.json"])
 
 
 def plan_layout(spec: Spec, options: WriteOptions) -> Layout:

@@ -11,6 +11,7 @@ Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -184,7 +185,7 @@ def load_index(path: AnyPath) -> ShardIndex:
     if samples and keys is None and not header.fields:
         raise FormatError(f"{samples} samples without a field or a key", file=str(path), offset=8, hint=_HINT)
     try:
-        fields = parse_spec({field.name: field.type for field in header.fields})
+        fields = _parse_fields(tuple((field.name, field.type) for field in header.fields))
     except SpecError as error:
         raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
     columns = {entry.name: _column(arrays, entry, fields[entry.name], samples, path) for entry in header.fields}
@@ -278,6 +279,12 @@ def load_completeness(path: AnyPath) -> Completeness | None:
         return None
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
+
+
+@lru_cache(maxsize=64)
+def _parse_fields(types: tuple[tuple[str, str], ...]) -> dict[str, Field]:
+    """Parse the fields of an index. Cached, since all shards of a dataset have the same."""
+    return parse_spec(dict(types))
 
 
 def _bytes_of(path: AnyPath) -> memoryview:
