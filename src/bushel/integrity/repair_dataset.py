@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -141,7 +142,7 @@ def repair(
         dataset[whole],
         target,
         container=places[0].container.name,
-        keys=_unique_names(found) if any(opened.keyed for opened in shards) else None,
+        keys=_unique_names(places[0].container.name, found) if any(opened.keyed for opened in shards) else None,
         shard_samples=shard_samples,
         shard_bytes=shard_bytes,
         generation=_generation(places),
@@ -257,16 +258,24 @@ def _whole_samples(dataset: Dataset, located: list[int], decode: bool, found: Fi
     for first in range(0, len(located), _CHUNK):
         positions = located[first : first + _CHUNK]
         try:
-            dataset.read(positions, decode=decode)
+            _read(dataset, positions, decode)
         except (BushelError, OSError):
             yield from (position for position in positions if _is_whole(dataset, position, decode, found))
         else:
             yield from positions
 
 
+def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
+    """Read samples. The metadata of gulp items are decoded in any case, because they cannot be written otherwise."""
+    dataset.read(positions, decode=decode)
+    if not decode and dataset.shards[0].container == "gulp":
+        texts = [name for name, type_ in dataset.spec.items() if type_.partition("(")[0] not in ("jpg[]", "jpg")]
+        dataset.read(positions, texts, decode=True)
+
+
 def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) -> bool:
     try:
-        dataset.read([position], decode=decode)
+        _read(dataset, [position], decode)
     except CorruptError as error:
         message = error.message
         if error.found is not None and error.expected is not None:
@@ -281,11 +290,14 @@ def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) ->
     return False
 
 
-def _unique_names(found: Findings) -> Callable[[str], str]:
-    """Return a function that renames repeated keys. It is called with the key of every sample, in order."""
+def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
+    """Return a function that renames repeated and invalid keys. It is called with the key of each sample, in order."""
     seen: Counter[str] = Counter()
 
     def name(key: str) -> str:
+        if container == "recordio" and (valid := _valid_text(key)) != key:
+            found.add(Problem(None, None, valid, None, "key", f"the key {key!r} is invalid; it is now {valid!r}"))
+            key = valid
         seen[key] += 1
         while seen[key] > 1:
             other = f"{key}~{seen[key]}"
@@ -299,6 +311,12 @@ def _unique_names(found: Findings) -> Callable[[str], str]:
         return key
 
     return name
+
+
+def _valid_text(key: str) -> str:
+    """Return a key that an `.idx` can hold: valid text without control characters and leading spaces."""
+    text = key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return re.sub(r"[\x00-\x1f]", "\ufffd", text).lstrip() or "\ufffd"
 
 
 def _generation(places: Sequence[Place]) -> Any:

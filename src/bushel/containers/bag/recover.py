@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,8 @@ from bushel.spec import KEY, Field
 from bushel.storage import File
 
 __all__ = ["recover"]
+
+Complete = Callable[[bytes], bool]
 
 _GARBAGE = 1 << 16
 """Number of bytes after a table, at the end of a file, in which the end of the table is looked for."""
@@ -66,7 +69,9 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
 
 
 def _one_file(shard: Shard, files: list[File], options: ReadOptions, fault: Fault) -> Recovered:
-    loose = _separate(files[1], files[0], "", fault) if len(files) == 2 else _inline(files[0], None, "", fault)
+    loose = (
+        _separate(files[1], files[0], _unknown, fault) if len(files) == 2 else _inline(files[0], None, _unknown, fault)
+    )
     column = file_column(loose.table, options.spec)
     index = ShardIndex(loose.table.records, stamps(shard, files), {column.field.name: column}, "bag")
     return Recovered(index, loose.whole)
@@ -77,7 +82,9 @@ def _split(
 ) -> Recovered:
     """Recover generation C: record `i` of every bag belongs to sample `i`."""
     tables = {
-        name: _separate(files[len(number) + number[name]], files[number[name]], field.codec, fault)
+        name: _separate(
+            files[len(number) + number[name]], files[number[name]], partial(looks_complete, field.codec), fault
+        )
         for name, field in spec.items()
     }
     samples = min(loose.table.records for loose in tables.values())
@@ -97,15 +104,15 @@ def _with_refs(
 ) -> Recovered:
     """Recover generations A and B: `refs.bag` says which records belong to a sample."""
     samples = _records_of_plain_fields(spec, files, number)
-    entries = _inline(files[-2], samples, "", fault)
     sequences = [field.sequence for field in spec.values()]
+    entries = _inline(files[-2], samples, partial(_is_ref, sequences), fault)
     data, offsets = files[-2].read(0, int(entries.table.offsets[-1])), entries.table.offsets
     whole = entries.whole.copy()
     refs = _refs(data, offsets, whole, sequences, files[-2].path, fault)
     columns: dict[str, Column] = {}
     for (name, field), ref in zip(spec.items(), refs, strict=True):
         file = files[number[name]]
-        loose = _inline(file, _records_of(ref, whole), field.codec, fault)
+        loose = _inline(file, _records_of(ref, whole), partial(looks_complete, field.codec), fault)
         usable = _refers_to_whole_records(ref, loose, whole)
         for row in np.flatnonzero(whole & ~usable)[:10].tolist():
             message = f"sample {row} is lost: its {name!r} cannot be located"
@@ -135,46 +142,51 @@ def _recovered(
 # Tables of records
 
 
-def _separate(table: File, data: File, codec: str, fault: Fault) -> _Loose:
+def _separate(table: File, data: File, complete: Complete, fault: Fault) -> _Loose:
     """Read an `.idx` without the entries that cannot be right."""
     entries = np.frombuffer(table.read(0, table.size // 8 * 8), "<u8")
-    loose = _loosen(np.concatenate([np.zeros(1, np.uint64), entries]), data, data.size, codec, "C")
+    loose = _loosen(np.concatenate([np.zeros(1, np.uint64), entries]), data, data.size, complete, "C")
     _report(loose, table, fault)
     return loose
 
 
-def _inline(file: File, records: int | None, codec: str, fault: Fault) -> _Loose:
+def _inline(file: File, records: int | None, complete: Complete, fault: Fault) -> _Loose:
     """Read the table at the end of a bag without the entries that cannot be right.
 
     Args:
         file: The bag.
         records: Number of its records, if it is known from elsewhere: this locates a table whose last entry is wrong,
             or that does not end with the file.
-        codec: Codec of its records.
+        complete: Whether bytes are certainly one whole record.
         fault: As for `recover`.
 
     Raises:
         FormatError: The table cannot be located.
     """
+    damage: FormatError | None = None
     try:
         table = inline_table(file)
     except FormatError as error:
         fault(error)
-        damage = error
+        damage, everything = error, _Loose(Table(np.zeros(1, np.int64), "B"), np.ones(0, np.bool_))
     else:
-        return _Loose(table, np.ones(table.records, np.bool_))
+        everything = _Loose(table, np.ones(table.records, np.bool_))
+        if records in (None, table.records):
+            return everything
     for start, end in _places(file, records):
         raw = file.read(start, min(end, file.size) - start)
         entries = np.frombuffer(raw.ljust(end - start, b"\0"), "<u8").astype(np.uint64)
-        starts = bool(entries[0] == 0)
+        starts = bool(entries[0] == 0) if records is None else len(entries) == records + 1
         if records is not None and len(entries) - starts != records:
             continue
         boundaries = entries if starts else np.concatenate([np.zeros(1, np.uint64), entries])
         boundaries[-1] = start
-        loose = _loosen(boundaries, file, start, codec, "A" if starts else "B")
+        loose = _loosen(boundaries, file, start, complete, "A" if starts else "B")
         if 2 * int(loose.whole.sum()) >= len(loose.whole) - 1:
             _report(loose, file, fault)
             return loose
+    if damage is None:
+        return everything
     raise damage
 
 
@@ -202,20 +214,33 @@ def _places(file: File, records: int | None) -> Iterator[tuple[int, int]]:
             yield size - 8 * entries, size
 
 
-def _loosen(boundaries: npt.NDArray[np.uint64], file: File, limit: int, codec: str, generation: str) -> _Loose:
+def _loosen(boundaries: npt.NDArray[np.uint64], file: File, limit: int, complete: Complete, generation: str) -> _Loose:
     """Return a table of valid extents, and which of its records can be trusted."""
     sure, possible = trusted(boundaries, limit)
     whole = sure[:-1] & sure[1:]
     chosen = sure.copy()
     for row in np.flatnonzero(possible[:-1] & possible[1:] & ~whole).tolist():
         start, end = int(boundaries[row]), int(boundaries[row + 1])
-        if start <= end and looks_complete(codec, file.read(start, end - start)):
+        if start <= end and complete(file.read(start, end - start)):
             whole[row] = chosen[row] = chosen[row + 1] = True
     kept = boundaries[chosen].astype(np.int64)
     if (kept[1:] < kept[:-1]).any():  # the contents do not decide either
         whole, chosen = sure[:-1] & sure[1:], sure
     offsets = np.maximum.accumulate(np.where(chosen, boundaries, np.uint64(0)).astype(np.int64))
     return _Loose(Table(offsets, generation), whole)
+
+
+def _unknown(record: bytes) -> bool:
+    return False
+
+
+def _is_ref(sequences: Sequence[bool], record: bytes) -> bool:
+    """Return whether bytes are one whole record of `refs.bag`."""
+    try:
+        decode_refs(record, np.array([0, len(record)], np.int64), sequences, "")
+    except FormatError:
+        return False
+    return True
 
 
 def _report(loose: _Loose, file: File, fault: Fault) -> None:
@@ -293,6 +318,10 @@ def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
     if ref.count is not None and int((end - start).sum()) > records:
         sound = sound_ranges(start, end, records)
         rows, start, end = rows[sound], start[sound], end[sound]
+    if ref.count is None and _records_of(ref, whole) == len(whole):  # each sample has its own record
+        own = first[rows] == rows.astype(np.uint64)
+        taken = ~own & np.isin(first[rows], first[rows[own]])
+        rows, start, end = rows[~taken], start[~taken], end[~taken]
     wrong = np.zeros(records + 1, np.int64)
     np.cumsum(~loose.whole, out=wrong[1:])
     usable = np.zeros(len(whole), np.bool_)

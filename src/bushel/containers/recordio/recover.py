@@ -11,7 +11,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.packed_map import locate
 from bushel.containers.recordio.container import columns_of, holds_maps
 from bushel.containers.recordio.idx import parse_idx
-from bushel.containers.recordio.scan import MAGIC, Records
+from bushel.containers.recordio.scan import IMAGE_HEADER, MAGIC, Records
 from bushel.containers.recovery import Fault, Recovered
 from bushel.core.index.table import I64, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError
@@ -23,6 +23,7 @@ _WINDOW = 1 << 20
 _FIRST_PARTS, _LATER_PARTS = (0, 1), (2, 3)
 _LENGTH = (1 << 29) - 1
 _FEW_BITS = 8
+_END_OF_JPEG = b"\xff\xd9"
 _LINE = re.compile(rb"([^\t]+)\t([0-9]{1,18})")
 
 
@@ -81,7 +82,7 @@ def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int
     if listed is not None and end in listed:
         return True
     if file.size - end < 8:
-        return True
+        return _may_end(file, offset, span)
     head = file.read(end, 8)
     magic, word = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
     if magic == MAGIC:  # a later part, if the first one says that it is whole; those are multiples of four
@@ -89,9 +90,20 @@ def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int
     if listed is not None and (listed > offset).any():
         return False
     following = _next_record(file, end + 4)
-    if following is None or (magic ^ MAGIC).bit_count() <= _FEW_BITS:
+    if (magic ^ MAGIC).bit_count() <= _FEW_BITS:
         return True
+    if following is None:
+        return _may_end(file, offset, span)
     return end + 8 + ((word & _LENGTH) + 3) // 4 * 4 == following
+
+
+def _may_end(file: File, offset: int, span: int) -> bool:
+    """Return whether the last record may end where it says: no if it holds a JPEG that ends with the file instead."""
+    start, end = offset + 8 + IMAGE_HEADER, offset + 8 + span
+    if start + 3 > file.size or file.read(start, 3) != b"\xff\xd8\xff":
+        return True
+    last = file.read(max(start, file.size - 8), min(8, file.size - start)).rstrip(b"\0")
+    return not last.endswith(_END_OF_JPEG) or (end >= start + 2 and file.read(end - 2, 2) == _END_OF_JPEG)
 
 
 def _next_record(file: File, start: int) -> int | None:
