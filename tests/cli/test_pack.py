@@ -111,7 +111,7 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 7)
     options = ("-c", "tar", "--shuffle", "--seed", 3, "--parts", 2, "--workers", 2)
     run("pack", photos, tmp_path / "out", *options, "--part", 1)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-00001"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".bushel", "part-00001"]
     run("pack", photos, tmp_path / "out", *options, "--resume")
     assert len(opened(str(tmp_path / "out/part-*"))) == 7
     run("pack", photos, tmp_path / "more.rec", "--no-keys")

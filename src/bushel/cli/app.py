@@ -14,9 +14,10 @@ from typing import Any
 
 import click
 
+from bushel import __version__
 from bushel.cli.command import command_from
 from bushel.cli.originals import ORIGINALS, Original
-from bushel.cli.output import STDOUT
+from bushel.cli.output import STDOUT, print_json
 from bushel.errors import BushelError, CodecError, FormatError, IncompleteWarning, TooManyErrors, naming
 
 __all__ = ["app", "exit_code_of", "guarded"]
@@ -37,6 +38,7 @@ _COMMANDS = {
     "cat": "Print samples as lines of JSON.",
     "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
     "version": "Print the version of Bushel.",
+    "completion": "Print a script that completes commands and options of `bushel` in a shell.",
 }
 """The commands and what they do, in the order of the help. Each is the function `command` of the module of its name,
 which is imported when the command is used."""
@@ -76,8 +78,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 import traceback
 
                 traceback.print_exc()
-            _say(_describe(error) if expected else "this is a bug in Bushel: please report it")
-            found = isinstance(error, FormatError | CodecError | TooManyErrors)
+            text, found = _describe(error), isinstance(error, FormatError | CodecError | TooManyErrors)
+            if arguments.get("as_json") and expected:
+                _say_json(type(error).__name__, text, _FOUND if found else _WRONG_USE)
+                raise click.exceptions.Exit(_FOUND if found else _WRONG_USE) from None
+            _say(text if expected else "this is a bug in Bushel: please report it")
             raise click.exceptions.Exit(_FOUND if found else _WRONG_USE if expected else _FAULT) from None
 
     return run
@@ -128,8 +133,19 @@ def _first_line(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def _say_json(kind: str, text: str, code: int) -> None:
+    print_json({"error": {"type": kind, "message": text, "exit_code": code}})
+    sys.stdout.flush()
+
+
 def _say(text: str) -> None:
     click.echo("bushel: " + text.replace("\n", "\n        "), err=True)
+
+
+def _print_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(__version__)
+        ctx.exit()
 
 
 class _Group(click.Group):
@@ -148,6 +164,17 @@ class _Group(click.Group):
         module = "list_" if cmd_name == "list" else cmd_name
         function = import_module(f"bushel.cli.{module}").command
         return command_from(function, cmd_name, guarded(function))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that the arguments name. With `--json`, wrong use is told as JSON, too."""
+        as_json = "--json" in [*ctx._protected_args, *ctx.args]
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if not as_json:
+                raise
+            _say_json("UsageError", error.format_message(), _WRONG_USE)
+            raise click.exceptions.Exit(_WRONG_USE) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -191,6 +218,16 @@ def _original(name: str, original: Original) -> click.Command:
 
 app = _Group(
     "bushel",
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help="Print the version.",
+        )
+    ],
     help="Training data in five containers: bag, tar, ffrecord, gulp and recordio.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 import types
 import typing
@@ -22,10 +23,19 @@ class Argument:
     Attributes:
         help: Description.
         metavar: Name in the help; by default the name of the parameter in capitals.
+        several: Whether it can be repeated. The value is then a str or a `Several`.
     """
 
     help: str
     metavar: str | None = None
+    several: bool = False
+
+
+class Several(list[str]):
+    """Several values of one argument."""
+
+    def __str__(self) -> str:
+        return ", ".join(self[:2]) + (f" and {len(self) - 2} more" if len(self) > 2 else "")
 
 
 class Option:
@@ -56,11 +66,33 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
     repeatable = {each.name for each in parameters if isinstance(each, click.Option) and each.multiple}
 
+    several = {each.name for each in parameters if isinstance(each, _Argument) and each.several}
+
     def call(**values: Any) -> None:
         lists = {name: list(values[name] or ()) or None for name in repeatable}
-        (run or function)(**{**values, **lists})
+        paths = {name: values[name][0] if len(values[name]) == 1 else Several(values[name]) for name in several}
+        (run or function)(**{**values, **lists, **paths})
 
+    names = {option for each in parameters for option in each.opts}
+    for option, help, callback in (("verbose", "Show what Bushel logs.", _log), ("quiet", "Accepted.", None)):
+        if f"--{option}" not in names:
+            flags = [f"--{option}", f"-{option[0]}"]
+            hidden = callback is None
+            parameters.append(
+                click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help, hidden=hidden)
+            )
     return _Command(name, params=parameters, callback=call, help=text)
+
+
+def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        logging.basicConfig(format="bushel: %(message)s", force=True)
+        logging.getLogger("bushel").setLevel(logging.INFO)
+
+
+_POSITION = re.compile(r"-[0-9]+")
+_ESCAPE = "\0"
+"""Prefix of a negative position, which hides it from click's parser of options."""
 
 
 class _Command(click.Command):
@@ -74,13 +106,33 @@ class _Command(click.Command):
                 formatter.write_dl(rows)
         super().format_options(ctx, formatter)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a command line. A negative number after an argument is an argument, not an option."""
+        takes = [each for each in self.params if isinstance(each, _Argument) and each.name in ("sample",)]
+        if takes:
+            args = [
+                _ESCAPE + arg if _POSITION.fullmatch(arg) and not before.startswith("-") else arg
+                for before, arg in zip(["-", *args], args, strict=False)
+            ]
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message:
+                raise
+            hint = "Quote a pattern such as 'train-*.tar', so that the shell does not expand it."
+            raise click.UsageError(f"{error.message} {hint}", ctx) from None
+
 
 class _Argument(click.Argument):
     """An argument with a description."""
 
-    def __init__(self, names: list[str], text: str, **settings: Any) -> None:
+    def __init__(self, names: list[str], text: str, *, several: bool = False, **settings: Any) -> None:
         super().__init__(names, **settings)
-        self.text = text
+        self.text, self.several = text, several
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value in the argument's type."""
+        return super().type_cast_value(ctx, value.removeprefix(_ESCAPE) if isinstance(value, str) else value)
 
 
 def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
@@ -89,8 +141,11 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     needed = parameter.default is parameter.empty
     default = None if needed else parameter.default
     if isinstance(described, Argument):
-        settings: dict[str, Any] = {"type": kind, "nargs": -1 if many else 1, "required": needed}
-        return _Argument([parameter.name], described.help, metavar=described.metavar, **settings)
+        if typing.get_origin(kind) is Literal:
+            kind = click.Choice(typing.get_args(kind))
+        several = described.several
+        settings: dict[str, Any] = {"type": kind, "nargs": -1 if many or several else 1, "required": needed}
+        return _Argument([parameter.name], described.help, several=several, metavar=described.metavar, **settings)
     declared = [*described.names, parameter.name]
     if kind is bool:
         return click.Option(declared, help=described.help, is_flag=True, default=default)

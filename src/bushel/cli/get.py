@@ -9,13 +9,13 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Kind, Path, Pickle
+from bushel.cli.options import Debug, Kind, OnePath, Pickle
 
 __all__ = ["command"]
 
 
 def command(
-    path: Path,
+    path: OnePath,
     sample: Annotated[str, Argument(help="Key of the sample, or its position if no sample has that key.")],
     field: Annotated[str | None, Argument(help="Name of a field; frames[3] is an element of a sequence.")] = None,
     output: Annotated[str, Option("--output", "-o", help="File to write; - is standard output.")] = "-",

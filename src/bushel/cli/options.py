@@ -21,6 +21,7 @@ __all__ = [
     "Keys",
     "Kind",
     "NewKind",
+    "OnePath",
     "Overwrite",
     "Path",
     "Pickle",
@@ -37,11 +38,19 @@ __all__ = [
     "pairs",
 ]
 
-Path = Annotated[
+OnePath = Annotated[
     str,
     Argument(
         help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local, or a URL: s3://, "
         "gs://, az://, https://."
+    ),
+]
+Path = Annotated[
+    str,
+    Argument(
+        help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local, or a URL: s3://, "
+        "gs://, az://, https://. Several paths are one dataset.",
+        several=True,
     ),
 ]
 Kind = Annotated[

@@ -8,13 +8,13 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, Kind, Path, Quiet, Resume, ShardBytes, ShardSamples, Target
+from bushel.cli.options import Debug, Json, Kind, OnePath, Quiet, Resume, ShardBytes, ShardSamples, Target
 
 __all__ = ["command"]
 
 
 def command(
-    path: Path,
+    path: OnePath,
     target: Target,
     container: Kind = None,
     decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False,

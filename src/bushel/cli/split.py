@@ -12,8 +12,8 @@ from bushel.cli.options import (
     Append,
     Debug,
     Json,
+    OnePath,
     Overwrite,
-    Path,
     Quiet,
     Resume,
     ShardBytes,
@@ -26,7 +26,7 @@ __all__ = ["command"]
 
 
 def command(
-    source: Path,
+    source: OnePath,
     target: Annotated[str, Argument(help="Folder for the new datasets.")],
     shares: Annotated[list[str], Argument(help="NAME=SHARE of each new dataset. Shares add up to 1.")],
     container: Annotated[

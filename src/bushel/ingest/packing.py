@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from bushel.codecs import get_codec
 from bushel.containers import container_for, get_container
 from bushel.containers.base import Container, WriteOptions
+from bushel.core.dataset.discovery import parts_path
 from bushel.core.order import Order, Sequential, Shuffle, make_order
 from bushel.core.parallel import cpu_count
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
@@ -30,7 +32,7 @@ from bushel.sources.base import Fetching, Foldered, Labelled, Selective, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
-from bushel.storage import AnyPath, as_path, workplace
+from bushel.storage import AnyPath, as_path, workplace, write_whole
 from bushel.transforms.by_field import Transforms, transforms_by_field
 
 __all__ = ["PackResult", "cut_order", "describe_skipped", "pack", "part_path"]
@@ -136,7 +138,8 @@ def pack(
             permutation, `"blocks"`, or an order object.
         seed: Seed of the order and of the randomness in transforms.
         parts: Split the samples, by position, into this many datasets of nearly equal size: `part-00000` and so on in
-            the folder `target`, or `train-part-00000.rec` for `train.rec`. `bushel.open("target/part-*")` joins them.
+            the folder `target`, or `train-part-00000.rec` for `train.rec`. `bushel.open(target)` joins those
+            in a folder.
         part: Write only this part, counted from 0.
         max_errors: Number of items that may fail in the whole call: an int, a share of all items between 0 and 1
             (float), or None for any number. A bad item is listed in `TARGET.errors.jsonl` and skipped.
@@ -209,6 +212,8 @@ def pack(
     total = None if None in lengths else sum(length or 0 for length in lengths)
     folders = opened.folders if kind.keeps_folders and keys is True and isinstance(opened, Foldered) else None
     totals = _Totals(total, progress, ErrorLimit(error_limit(max_errors, total), strict))
+    if parts is not None and plans[0].target.parent == path:
+        write_whole(parts_path(path), json.dumps({"parts": parts}).encode())
     with ExitStack() as stack:
         config = WorkerConfig(
             encode=stack.enter_context(WorkerPool(encoder, processes)) if processes else encoder,

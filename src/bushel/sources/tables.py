@@ -210,9 +210,13 @@ class Table(FileSource):
 
 
 def _stem(path: AnyPath, root: AnyPath) -> str:
-    """Return the name relative to the root, or the last component of a URL, without the suffix."""
+    """Return the name relative to the root, or the last component of a URL, without the suffix.
+
+    A file outside the root has its absolute path, without the first slash.
+    """
     if isinstance(path, Path) and isinstance(root, Path):
-        return os.path.splitext(path.relative_to(root).as_posix())[0]
+        inside_root = path.relative_to(root) if path.is_relative_to(root) else path
+        return os.path.splitext(inside_root.as_posix().lstrip("/"))[0]
     inside = str(path).startswith(f"{root}/")
     return os.path.splitext(str(path)[len(str(root)) + 1 :] if inside else path.name)[0]
 

@@ -7,6 +7,7 @@ import errno
 import os
 from pathlib import Path
 
+from bushel.compat.arguments import SuggestingParser
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
 from bushel.containers.recordio import format_idx, scan_records
 from bushel.ingest import IM2REC_SUFFIXES, ListPlan, PackResult, find_images, list_parts, write_lists
@@ -38,7 +39,7 @@ def im2rec(arguments: list[str]) -> int:
 def rec2idx(arguments: list[str]) -> int:
     """Make an index of a record file, with the keys 0, 1, 2…, and return 0."""
     summary = "Make an index of a record file, with the keys 0, 1, 2… in the order of the records."
-    parser = argparse.ArgumentParser(prog="bushel rec2idx", description=summary)
+    parser = SuggestingParser(prog="bushel rec2idx", description=summary)
     parser.add_argument("record", help="path of the .rec file")
     parser.add_argument("index", help="path of the index file, which is replaced if it exists")
     options = parser.parse_args(arguments)
@@ -51,8 +52,9 @@ def rec2idx(arguments: list[str]) -> int:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = SuggestingParser(
         prog="bushel im2rec",
+        allow_abbrev=False,  # --list and --recursive decide whether files are replaced
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         description="Make lists of the images in a folder (--list), or record files of these lists.",
         epilog="Exit codes: 0 fine, 1 images could not be packed (NAME.rec.errors.jsonl lists them), 2 wrong use. The "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +14,7 @@ from bushel.containers import FILE_NAMES, Container, get_container
 from bushel.containers.base import Shard
 from bushel.core.index.sidecar import FOLDER, Completeness, load_completeness
 from bushel.errors import FormatError, IncompleteWarning
-from bushel.storage import AnyPath, as_path, is_object
+from bushel.storage import AnyPath, as_path, is_object, read_whole
 
 __all__ = [
     "HOW_TO_COMPLETE",
@@ -27,6 +29,7 @@ __all__ = [
     "is_stream",
     "load_state",
     "marker_path",
+    "parts_path",
     "warn_incomplete",
 ]
 
@@ -36,6 +39,9 @@ _LISTINGS = 32
 """Number of paths in object stores that are listed at the same time."""
 _MANY = 1000
 """Number of files from which on only the manifest of their folder is read."""
+
+_PART = re.compile(r"part-[0-9]{5,}")
+"""Names of the parts in a folder that `bushel.pack(..., parts=)` wrote."""
 
 HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
 """Advice about an incomplete dataset."""
@@ -176,7 +182,7 @@ def _find_at(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     found = [] if container is None else _ask([get_container(container)], path)
-    found = found or _ask(_candidates(path), path)
+    found = found or _ask(_candidates(path), path) or _parts(path, container)
     if not found and container is not None:
         raise FormatError(f"there is no {container} dataset here", file=str(path))
     if len(found) > 1:
@@ -190,6 +196,15 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             hint=interrupted_write(path) or "`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]
+
+
+def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
+    """Return the datasets `part-00000` and so on in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
+    parts = sorted((each for each in path.iterdir() if _PART.fullmatch(each.name)), key=str) if path.is_dir() else []
+    if not parts:
+        return []
+    found = find(parts, container)
+    return [(found.container, found.shards)]
 
 
 def _ask(candidates: Iterable[Container], path: AnyPath) -> list[tuple[str, list[Shard]]]:
@@ -287,17 +302,38 @@ def find_incomplete(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Incomp
         paths: The datasets; several files may be the shards of one dataset.
         shards: Their shards.
     """
-    roots = {str(shard.root) for shard in shards}
+    roots = {str(shard.root): shard.root for shard in shards}
+    if len(paths) == 1 and str(paths[0]) not in roots and all(_PART.fullmatch(root.name) for root in roots.values()):
+        return _incomplete_parts(paths[0], list(roots.values()))
     files = len(paths) == 1 or (len(paths) < _MANY and isinstance(paths[0], Path))
     for path in paths:
         folder = str(path) in roots
         if (folder or files) and (found := incomplete_at(path, folder=folder)) is not None:
             return found
-    for root in {} if len(paths) == 1 else {str(shard.root): shard.root for shard in shards}.values():
+    for root in [] if len(paths) == 1 else list(roots.values()):
         state = load_state(root, "")
         if state is not None and not state.complete:
             return Incomplete(str(root), state.expected)
     return None
+
+
+def _incomplete_parts(path: AnyPath, parts: Sequence[AnyPath]) -> Incomplete | None:
+    """Return the state of a folder of parts if one is incomplete or missing."""
+    for part in parts:
+        if (found := incomplete_at(part, folder=True)) is not None:
+            return found
+    try:
+        number = int(json.loads(read_whole(parts_path(path)))["parts"])
+    except (OSError, ValueError, KeyError, TypeError):  # written by an older Bushel, or not by Bushel
+        return None
+    there = {part.name for part in parts}
+    missing = tuple(name for name in (f"part-{each:05d}" for each in range(number)) if name not in there)
+    return Incomplete(str(path), None, missing) if missing else None
+
+
+def parts_path(folder: AnyPath) -> AnyPath:
+    """Return the path of the file that tells how many parts a folder should have."""
+    return folder / FOLDER / "parts.json"
 
 
 def incomplete_finder(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Callable[[], Incomplete | None]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from bushel.compat.arguments import SuggestingParser
 from bushel.compat.gulpio2 import GulpIngestor, __version__, adapters
 
 Made = TypeVar("Made")
@@ -85,7 +86,7 @@ class Gulp:
         return 0 if written == len(adapter) else 1
 
     def _parser(self) -> argparse.ArgumentParser:
-        parser = argparse.ArgumentParser(
+        parser = SuggestingParser(
             prog=f"bushel {self.name}",
             description=self.summary,
             epilog=self.layout,

@@ -209,6 +209,8 @@ def _log_errors(log: AnyPath) -> None:
     if not log.exists():
         return
     lines = [json.loads(line) for line in read_text(log).splitlines()]
+    lines = [line for line in lines if line.get("run") == lines[-1].get("run") and "position" in line]
     for line in lines:
         _log.warning("%s: %s", line["path"] or f"image {line['position']}", line["error"])
-    _log.warning("%d %s could not be packed: see %s", len(lines), "image" if len(lines) == 1 else "images", log)
+    if lines:
+        _log.warning("%d %s could not be packed: see %s", len(lines), "image" if len(lines) == 1 else "images", log)

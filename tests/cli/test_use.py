@@ -1,0 +1,113 @@
+"""What a person types, and what the commands make of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.cli.running import fails, run
+from tests.ingest.pack_sources import Numbered
+from tests.sources.folders import image_folder
+
+import bushel
+from bushel.cli.app import app
+
+
+@pytest.fixture
+def tars(tmp_path: Path) -> list[Path]:
+    for number in range(3):
+        with bushel.Writer(tmp_path / f"train-{number}.tar", {"n": "int"}, sync=False) as writer:
+            for each in range(4):
+                writer.append({"n": 10 * number + each}, key=f"{number}/{each}")
+    return sorted(tmp_path.glob("*.tar"))
+
+
+def test_several_paths_are_one_dataset(tars: list[Path]) -> None:
+    assert json.loads(run("info", *tars, "--json"))["samples"] == 12
+    assert "samples    12" in run("info", *tars)
+    assert len(run("ls", *tars).splitlines()) == 12
+    assert len(run("cat", *tars).splitlines()) == 12
+    assert "and 1 more: ok" in run("verify", *tars)
+    assert run("index", *tars).count("12 samples") == 1
+    run("convert", *tars, tars[0].parent / "out", "-c", "bag")
+    assert len(bushel.open(tars[0].parent / "out")) == 12
+    assert "Quote a pattern such as" in fails("get", *tars, "0", "n")
+
+
+def test_a_negative_position(tars: list[Path]) -> None:
+    assert run("get", tars[0], "-1", "n") == run("get", "--", tars[0], "-1", "n") == run("get", tars[0], "3", "n")
+    assert json.loads(run("get", tars[0], "-2"))["n"] == 2
+    assert "position -9" in fails("get", tars[0], "-9")
+    assert "No such option" in fails("get", tars[0], "-x")
+
+
+def test_parts_open_as_one(tmp_path: Path) -> None:
+    bushel.pack(Numbered(10), tmp_path / "out", container="bag", parts=3)
+    assert json.loads(run("info", tmp_path / "out", "--json"))["samples"] == 10
+    assert [sample["label"] for sample in bushel.open(tmp_path / "out")] == list(range(10))
+    assert run("verify", tmp_path / "out").endswith("compared with checksums\n")
+    os.rename(tmp_path / "out/part-00001", tmp_path / "away")
+    with pytest.warns(bushel.IncompleteWarning, match="the parts part-00001 are missing"):
+        assert len(bushel.open(tmp_path / "out")) == 7
+    assert [problem.kind for problem in bushel.verify(tmp_path / "out").problems] == ["incomplete"]
+
+
+def test_absolute_paths_in_a_table(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 3)
+    (tmp_path / "lists").mkdir()
+    names = sorted(str(path) for path in photos.rglob("*.jpg"))
+    (tmp_path / "lists/x.csv").write_text("path,label\n" + "".join(f"{name},a\n" for name in names))
+    run("pack", tmp_path / "lists/x.csv", tmp_path / "x.ffr")
+    assert list(bushel.open(tmp_path / "x.ffr").keys) == [name[1:-4] for name in names]
+
+
+def test_errors_are_json_with_json(tmp_path: Path, tars: list[Path]) -> None:
+    for arguments, code, kind in (
+        (["info", tmp_path / "none.tar"], 2, "FileNotFoundError"),
+        (["info", tars[0], "--colour"], 2, "UsageError"),
+        (["verify", tmp_path / "lists"], 2, "FileNotFoundError"),
+    ):
+        result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+        assert (result.exit_code, result.stderr) == (code, "")
+        told = json.loads(result.stdout)["error"]
+        assert (told["type"], told["exit_code"]) == (kind, code)
+        assert told["message"]
+
+
+def test_version_help_and_verbosity(tars: list[Path]) -> None:
+    assert run("--version") == run("version") == f"{bushel.__version__}\n"
+    assert run("info", "-h") == run("info", "--help")
+    assert "--verbose" in run("ls", "--help")
+    assert run("ls", "-q", "-n", 1, tars[0]) == run("ls", "-v", "-n", 1, tars[0])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    assert "_BUSHEL_COMPLETE" in run("completion", shell)
+    environment = {**os.environ, "_BUSHEL_COMPLETE": "bash_complete", "COMP_WORDS": "bushel conv", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from bushel.cli import main; main()"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "convert" in done.stdout
+
+
+def test_abbreviated_and_unknown_options_of_the_originals(tmp_path: Path) -> None:
+    photos = image_folder(tmp_path / "photos", 3)
+    (tmp_path / "x.rec").write_bytes(b"precious")
+    for arguments, meant in (
+        (["im2rec", "--lis", tmp_path / "x", photos], "Did you mean --list?"),
+        (["gulp2_image_folder", "--imge_size=3", photos, tmp_path / "out"], "Did you mean --image_size?"),
+    ):
+        result = CliRunner().invoke(app, list(map(str, arguments)))
+        assert result.exit_code == 2
+        assert meant in result.stderr
+    assert (tmp_path / "x.rec").read_bytes() == b"precious"
