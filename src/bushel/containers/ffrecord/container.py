@@ -63,6 +63,7 @@ class _FFRecord:
     scanned: bool = False
     needs_keys: bool = False
     keeps_folders: bool = True
+    promises_checksums: bool = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.ffr` file, or those of all in a folder, sorted by name as FFRecord does."""

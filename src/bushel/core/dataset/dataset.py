@@ -38,7 +38,7 @@ class Dataset:
         self,
         shards: Sequence[OpenShard],
         *,
-        verify: bool = False,
+        verify: bool | None = None,
         reader: Reader | None = None,
         positions: Positions | None = None,
         names: Sequence[str] | None = None,
@@ -51,14 +51,14 @@ class Dataset:
 
     @classmethod
     def from_tables(
-        cls, container: str, tables: Iterable[tuple[Shard, ShardIndex]], *, verify: bool = False
+        cls, container: str, tables: Iterable[tuple[Shard, ShardIndex]], *, verify: bool | None = None
     ) -> Dataset:
         """Return a dataset of shards whose tables are given. Nothing is looked up or stored beside the files.
 
         Args:
             container: Name of the container.
             tables: Each shard with its table, such as `get_container(container).index(shard, options)` returns.
-            verify: Compare bytes with their CRC-32 on every read, where it is known.
+            verify: As for `open`.
         """
         return cls([OpenShard.of(container, shard, table, stored=False) for shard, table in tables], verify=verify)
 
@@ -295,7 +295,7 @@ class Dataset:
 
         Raises:
             IndexError: A position is out of range.
-            CorruptError: Stored bytes do not match their checksum (with `verify=True`).
+            CorruptError: Stored bytes do not match their checksum (with `verify`).
             FormatError: A file is shorter than the index says.
             CodecError: Stored bytes do not decode.
         """
@@ -487,7 +487,7 @@ def concat(datasets: Iterable[Dataset]) -> Dataset:
     if not datasets:
         raise ValueError("concat needs at least one dataset")
     shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
-    whole = Dataset(shards, verify=any(dataset._reader.verify for dataset in datasets))
+    whole = Dataset(shards, verify=max((each._reader.verify for each in datasets), key=(False, None, True).index))
     whole._reader.incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
     names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
     sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]

@@ -35,7 +35,7 @@ def open(
     container: str | None = None,
     spec: Mapping[str, str] | None = None,
     index: IndexPolicy = "auto",
-    verify: bool = False,
+    verify: bool | None = None,
     pickle: bool = False,
     partial: bool = False,
 ) -> Dataset:
@@ -52,7 +52,8 @@ def open(
             extension says too little. Names that a tar stores with an extension are found by it.
         index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
             a dataset without a fresh index.
-        verify: Compare bytes with their CRC-32 on every read, where it is known.
+        verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
+            compares what the container itself promises: the CRC-32 of an ffrecord file's samples, as FFRecord does.
         pickle: Allow pickled gulp metadata. Only the two classes that GulpIO pickles are accepted in it.
         partial: Open an incomplete dataset without a warning.
 
@@ -115,7 +116,7 @@ def open_any(
     source: Any,
     *,
     container: str | None = None,
-    verify: bool = False,
+    verify: bool | None = None,
     pickle: bool = False,
     allow_commands: bool = False,
 ) -> Dataset | StreamDataset:

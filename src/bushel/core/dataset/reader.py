@@ -42,13 +42,15 @@ class Reader:
     Attributes:
         shards: The shards in order.
         starts: int64[shards + 1], position of each shard's first sample, followed by the number of samples.
-        verify: Whether bytes are compared with their checksum where that is known.
+        verify: Whether bytes are compared with their checksum where that is known; None to compare those of containers
+            that promise it.
         incomplete: The state of the dataset if its writer has not finished.
     """
 
-    def __init__(self, shards: Sequence[OpenShard], *, verify: bool = False) -> None:
+    def __init__(self, shards: Sequence[OpenShard], *, verify: bool | None = None) -> None:
         self.shards = tuple(shards)
         self.verify = verify
+        self._verified = [shard.promises_checksums if verify is None else verify for shard in self.shards]
         self.starts = np.zeros(len(self.shards) + 1, np.int64)
         np.cumsum([shard.samples for shard in self.shards], out=self.starts[1:])
         self._pool = FilePool()
@@ -137,7 +139,7 @@ class Reader:
                 stored = file.read(offset, length)
             except ExtentError as error:
                 raise self._unreadable(error, name, position, number, column.file, offset) from None
-            if self.verify and column.crc32 is not None and (found := crc32(stored)) != column.crc32[row]:
+            if self._verified[number] and column.crc32 is not None and (found := crc32(stored)) != column.crc32[row]:
                 path, expected = str(shard.path(column.file)), int(column.crc32[row])
                 raise self._corrupt(_differs(expected, found), name, position, path, offset, expected, found)
             try:
@@ -149,9 +151,9 @@ class Reader:
     def read(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool) -> list[Sample]:
         """Read samples with one call to the storage for the whole batch."""
         groups = self.groups(positions)
-        if self.verify and _checked_unequally(groups, wanted):
+        if (verify := self._verifies(groups, wanted)) is None:
             return self._read_by_group(groups, positions, wanted, decode=decode)
-        plan = plan_read(groups, len(positions), wanted, checksums=self.verify)
+        plan = plan_read(groups, len(positions), wanted, checksums=verify)
         stored: list[bytes | None] | None = None
         try:
             stored = self._execute(plan, positions)
@@ -183,6 +185,13 @@ class Reader:
                     at += count
         return [{KEY: key} for key in keys] if samples is None else samples
 
+    def _verifies(self, groups: Sequence[Group], wanted: Iterable[str]) -> bool | None:
+        """Return whether to compare these samples with checksums; None if that differs from shard to shard."""
+        asked = {self._verified[group.number] for group in groups}
+        if len(asked) > 1 or (True in asked and _checked_unequally(groups, wanted)):
+            return None
+        return True in asked
+
     def _read_by_group(
         self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool
     ) -> list[Sample]:
@@ -197,8 +206,9 @@ class Reader:
     def gather(self, positions: I64, name: str) -> tuple[npt.NDArray[np.uint8], I64]:
         """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
         groups = self.groups(positions)
-        plan = plan_read(groups, len(positions), {name: None}, checksums=self.verify)
-        if not plan.pieces and not (self.verify and _checked_unequally(groups, {name: None})):
+        verify = self._verifies(groups, {name: None})
+        plan = plan_read(groups, len(positions), {name: None}, checksums=bool(verify))
+        if not plan.pieces and verify is not None:
             try:
                 return gather(self._files(plan), plan.extents[0])
             except ExtentError as error:
@@ -355,7 +365,9 @@ class Reader:
             raise self._corrupt(f"cannot be read: {error}", *where) from error
         value = bytes(raw[start : start + piece.size]) if start >= 0 else b""
         found = crc32(value)
-        if len(value) != piece.size or (self.verify and piece.crc32 is not None and found != piece.crc32):
+        if len(value) != piece.size or (
+            self._verified[piece.shard] and piece.crc32 is not None and found != piece.crc32
+        ):
             raise self._corrupt("is not what was written", *where, piece.crc32, found)
         return value
 

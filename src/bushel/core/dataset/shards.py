@@ -142,6 +142,11 @@ class OpenShard:
         return index.select([field.name for field in self.fields])
 
     @property
+    def promises_checksums(self) -> bool:
+        """Whether the container stores checksums that its own reader always compares."""
+        return bool(getattr(get_container(self.container), "promises_checksums", False))
+
+    @property
     def local(self) -> bool:
         """Whether its files are in the file system of this machine."""
         return isinstance(self.shard.root, Path)
