@@ -57,6 +57,13 @@ def test_parts_open_as_one(tmp_path: Path) -> None:
     assert [problem.kind for problem in bushel.verify(tmp_path / "out").problems] == ["incomplete"]
 
 
+def test_parts_of_one_file_are_named(tmp_path: Path) -> None:
+    bushel.pack(Numbered(10), tmp_path / "x.tar", parts=2)
+    pattern = str(tmp_path / "x-part-*.tar")
+    assert f"it was packed in parts: open '{pattern}'" in fails("info", tmp_path / "x.tar")
+    assert json.loads(run("info", pattern, "--json"))["samples"] == 10
+
+
 def test_absolute_paths_in_a_table(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 3)
     (tmp_path / "lists").mkdir()

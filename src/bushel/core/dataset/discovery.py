@@ -101,8 +101,17 @@ def expand_paths(source: object) -> list[AnyPath]:
             return list(expand_url(str(path)))
     elif path.exists():
         return [path]
-    advice = interrupted_write(path)
+    advice = interrupted_write(path) or _parts_of_file(path)
     raise FileNotFoundError(f"there is no file or folder {path}" + (f", but {advice}" if advice else ""))
+
+
+def _parts_of_file(path: AnyPath) -> str | None:
+    """Return what to open if this file was packed in parts, else None."""
+    if not isinstance(path, Path) or not path.suffix:
+        return None
+    pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
+    there = path.parent.is_dir() and any(path.parent.glob(pattern.name.replace("*", "[0-9]*")))
+    return f"it was packed in parts: open '{pattern}'" if there else None
 
 
 def _expand_local(pattern: str) -> Iterator[Path]:
@@ -249,7 +258,7 @@ def marker_path(root: AnyPath, name: str) -> AnyPath:
         root: Folder that is or contains the dataset.
         name: Name of the dataset's one file, or empty if the dataset is the folder.
     """
-    return root / FOLDER / (f"{name}.manifest.json" if name else "manifest.json")
+    return root / f"{FOLDER}/{name}.manifest.json" if name else root / f"{FOLDER}/manifest.json"
 
 
 def incomplete_at(path: AnyPath, *, folder: bool) -> Incomplete | None:
@@ -262,8 +271,6 @@ def incomplete_at(path: AnyPath, *, folder: bool) -> Incomplete | None:
         folder: Whether the dataset is a folder.
     """
     root, name = (path, "") if folder else (path.parent, path.name)
-    if isinstance(root, Path) and not (root / FOLDER).is_dir():
-        return None
     state = load_state(root, name)
     if state is not None and not state.complete:
         return Incomplete(str(path), state.expected)
@@ -279,10 +286,8 @@ def load_state(root: AnyPath, name: str) -> Completeness | None:
 
 
 def _is_staged(folder: Path, name: str) -> bool:
-    staging = folder / FOLDER / "staging"
-    if name:
-        return (staging / name).is_dir()
-    return staging.is_dir() and any(staging.iterdir())
+    staging = os.path.join(folder, FOLDER, "staging", name)
+    return os.path.isdir(staging) and (bool(name) or bool(os.listdir(staging)))
 
 
 def interrupted_write(path: AnyPath) -> str | None:
