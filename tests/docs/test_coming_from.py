@@ -148,7 +148,7 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert results['bushel.open("docs.ffr")["a/b.txt"]["data"]'] == b"text"
         assert results["bushel ls docs.ffr"].split() == ["a/b.txt", "c.bin"]
         assert Path("again.ffr").read_bytes() == Path("docs.ffr").read_bytes()
-        read = results['bushel.open("x.ffr", verify=True).read([3, 0, 10])']
+        read = results['bushel.open("x.ffr").read([3, 0, 10])']
         assert [len(sample["data"]) for sample in read] == [3, 0, 10]
         assert len(list(Path("dumped").glob("*.ffr"))) == 4
     elif section == "WebDataset":

@@ -18,6 +18,7 @@ from bushel.containers.checksums import with_checksums
 from bushel.containers.recovery import Bools
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.matching import checked, compare_values
 from bushel.core.index.sidecar import load_index
 from bushel.core.index.stamps import bind, stamps_of
 from bushel.core.index.table import FileStamp, Keys, ShardIndex
@@ -181,11 +182,27 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
         return _with_moved_samples(place, opened, kept, kept.keys), 0
     repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
     if built is not None and not faults and not repeated:
+        built = _with_known_checksums(place, kept, built)
         return [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))], 0
     recovered = recover_shard(name, shard, None if kept is None else _spec(kept), found.add_error)
     if recovered is None:
         return [], 0
-    return [(OpenShard.of(name, shard, recovered.index, stored=False), recovered.whole)], recovered.lost
+    index = _with_known_checksums(place, kept, recovered.index)
+    return [(OpenShard.of(name, shard, index, stored=False), recovered.whole)], recovered.lost
+
+
+def _with_known_checksums(place: Place, known: ShardIndex | None, index: ShardIndex) -> ShardIndex:
+    """Return the table of a changed shard with the checksums on record of its values, unless no value has its own."""
+    if known is None:
+        return index
+    shard = place.shard
+    try:
+        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+        now = with_checksums(index, files, join=place.container.join)
+        compared = compare_values(checked(known, str(shard.sidecar)), now)
+    except (FormatError, OSError):  # the values that cannot be read are found when they are read
+        return index
+    return compared.expected() if compared.equal else index
 
 
 def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys: Keys) -> list[tuple[OpenShard, Bools]]:

@@ -72,6 +72,16 @@ class Comparison:
         """Number of values whose bytes differ."""
         return sum(len(rows) for rows, _ in self.pairs.values())
 
+    def expected(self) -> ShardIndex:
+        """Return the table of the shard now, with the checksums on record of the values that have one."""
+        columns = dict(self.now.columns)
+        for name, (rows, recorded) in self.pairs.items():
+            column = columns[name]
+            crc32 = np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32.copy()
+            crc32[rows] = recorded
+            columns[name] = replace(column, crc32=crc32)
+        return replace(self.now, columns=columns)
+
     def differences(self) -> Iterator[Difference]:
         """Yield the values whose bytes differ."""
         for name, (rows, expected) in self.pairs.items():
