@@ -222,6 +222,16 @@ def test_values_that_do_not_decode_are_left_out_on_request(tmp_path: Path) -> No
     assert (done.samples, done.lost, [problem.kind for problem in done.problems]) == (1, 1, ["decode"])
 
 
+def test_a_value_that_cannot_be_written_again_costs_its_sample_only(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in", {"n": "bytes"}, container="bag", sync=False) as writer:
+        for size in (8, 20, 8):
+            writer.append({"n": b"\1" * size})
+    shutil.rmtree(tmp_path / "in" / ".bushel", ignore_errors=True)
+    (tmp_path / "in" / "spec.json").write_text('{"n": "int"}')
+    done = bushel.repair(tmp_path / "in", tmp_path / "out")
+    assert (done.samples, done.lost, [problem.kind for problem in done.problems]) == (2, 1, ["decode"])
+
+
 def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     source = write(tmp_path / "in", "tar")
     before = tree(write(tmp_path / "out", "tar", count=1))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bushel.codecs import get_codec
 from bushel.containers import container_by_suffix
 from bushel.containers.base import ReadOptions
 from bushel.containers.checksums import with_checksums
@@ -31,7 +32,8 @@ from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem
 from bushel.integrity.recover_shard import recover_shard
-from bushel.spec import Spec
+from bushel.sources.stored import stored_unchanged
+from bushel.spec import KEY, Spec, parse_spec
 from bushel.storage import as_path, open_file
 
 __all__ = ["RepairResult", "repair"]
@@ -283,11 +285,16 @@ def _whole_samples(dataset: Dataset, located: list[int], decode: bool, found: Fi
 
 
 def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
-    """Read samples. The metadata of gulp items are decoded in any case, because they cannot be written otherwise."""
+    """Read samples. Values that are not stored as they are must be valid in any case: writing encodes them again."""
     dataset.read(positions, decode=decode)
-    if not decode and dataset.shards[0].container == "gulp":
-        texts = [name for name, type_ in dataset.spec.items() if type_.partition("(")[0] not in ("jpg[]", "jpg")]
-        dataset.read(positions, texts, decode=True)
+    fields = parse_spec(dataset.spec)
+    encoded = [name for name, field in fields.items() if not stored_unchanged(field.codec)]
+    if encoded:
+        for sample in dataset.read(positions, encoded, decode=True):
+            for name in sample.keys() - {KEY}:
+                encode = get_codec(fields[name].codec).encode
+                for value in sample[name] if fields[name].sequence else (sample[name],):
+                    encode(value)
 
 
 def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) -> bool:
@@ -312,7 +319,8 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
     seen: Counter[str] = Counter()
 
     def name(key: str) -> str:
-        if container == "recordio" and (valid := _valid_text(key)) != key:
+        valid = _valid_text(key) if container == "recordio" else key.replace("\0", "\ufffd")
+        if valid != key:
             found.add(Problem(None, None, valid, None, "key", f"the key {key!r} is invalid; it is now {valid!r}"))
             key = valid
         seen[key] += 1

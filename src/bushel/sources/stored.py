@@ -15,7 +15,7 @@ from bushel.sources.base import Sample
 from bushel.spec import KEY, parse_spec
 from bushel.storage import is_local
 
-__all__ = ["Stored", "empty_folders_in"]
+__all__ = ["Stored", "empty_folders_in", "stored_unchanged"]
 
 _AS_THEY_ARE = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image", "mp4", "webm")
 """Codecs whose bytes are files, equal in every container."""
@@ -31,6 +31,11 @@ def empty_folders_in(dataset: Dataset) -> list[str] | None:
             with suppress(FormatError):  # a damaged file, of which samples are recovered
                 folders += empty_folders(shard.shard.path(0))
     return folders or None
+
+
+def stored_unchanged(codec: str) -> bool:
+    """Return whether values of a codec are copied as stored bytes; others are decoded and encoded again."""
+    return codec.partition("(")[0] in (*_AS_THEY_ARE, "bytes")
 
 
 class Stored:
@@ -52,11 +57,7 @@ class Stored:
         self.folders: Sequence[str] | None = empty_folders_in(dataset)
         for field in parse_spec(self.spec).values():
             get_codec(field.codec)
-        self._kept = frozenset(
-            name
-            for name, field in parse_spec(self.spec).items()
-            if field.codec.partition("(")[0] in (*_AS_THEY_ARE, "bytes")
-        )
+        self._kept = frozenset(name for name, field in parse_spec(self.spec).items() if stored_unchanged(field.codec))
 
     def __len__(self) -> int:
         return len(self._dataset)
