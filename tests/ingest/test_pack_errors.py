@@ -246,6 +246,15 @@ class TestResume:
         again = bushel.pack(Numbered(60, bad), tmp_path / "out", mode="resume", **keywords)
         assert (again.kept, again.samples, again.errors) == (55, 0, 5)
 
+    def test_a_killed_run_is_incomplete(self, tmp_path: Path) -> None:
+        killed(f"bushel.pack(Dying(60, 45), {str(tmp_path / 'out')!r}, container='tar', shard_samples=10, workers=1)")
+        with pytest.warns(bushel.IncompleteWarning, match=r"of 60 samples are there.*mode='resume'"):
+            assert len(opened(tmp_path / "out")) in (30, 40)
+        assert bushel.verify(tmp_path / "out").problems[0].kind == "incomplete"
+        killed(f"bushel.pack(Dying(60, 45), {str(tmp_path / 'x.tar')!r}, workers=1)")
+        with pytest.raises(FileNotFoundError, match="interrupted before a shard was complete: .*mode='resume'"):
+            opened(tmp_path / "x.tar")
+
     def test_an_interrupted_append(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
         for name in ("out", "whole"):

@@ -79,7 +79,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
                 traceback.print_exc()
             text, found = _describe(error), isinstance(error, FormatError | CodecError | TooManyErrors)
-            if arguments.get("as_json") and expected:
+            if arguments.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
                 _say_json(type(error).__name__, text, _FOUND if found else _WRONG_USE)
                 raise click.exceptions.Exit(_FOUND if found else _WRONG_USE) from None
             _say(text if expected else "this is a bug in Bushel: please report it")

@@ -191,11 +191,11 @@ def test_pack_and_convert(tmp_path: Path) -> None:
     assert len(opened(tmp_path / "out")) == 4
     done = bushel.pack(Numbered(7), tmp_path / "out", container="tar", mode="overwrite")
     assert (done.samples, done.kept, done.error_logs) == (7, 0, ())
-    assert not log.exists()
+    assert log.read_text().splitlines()[-1] == '{"run": 3, "mode": "overwrite"}'
     bushel.convert(tmp_path / "out", tmp_path / "out", container="recordio", mode="overwrite")
     assert opened(tmp_path / "out").info.container == "recordio"
     assert [sample["label"] for sample in opened(tmp_path / "out")] == list(range(7))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.errors.jsonl"]
     for parts in (3, 3):
         bushel.pack(Numbered(7), tmp_path / "parts", container="tar", parts=parts, mode="overwrite")
     with pytest.raises(FileExistsError, match="earlier run with more than 2 parts"):
