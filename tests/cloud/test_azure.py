@@ -79,8 +79,8 @@ def test_an_object_in_parts(container: ObjectPath, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(data)
     place_file(tmp_path / "large", container / "large", new=True)
     assert read_whole(container / "large") == data
-    with pytest.raises(FileExistsError, match="exists, and did not exist when"):
+    with pytest.raises(FileExistsError, match="exists already, and did not when"):
         place_file(tmp_path / "large", container / "large", new=True)
     write_whole(container / "small", b"1")
-    with pytest.raises(FileExistsError, match="exists, and did not exist when"):
+    with pytest.raises(FileExistsError, match="exists already, and did not when"):
         put_bytes(container / "small", b"2", new=True)

@@ -186,7 +186,7 @@ def _failing(target: Any, file: Any, size: int, stop: Any) -> Any:
 def test_new_objects_are_put_on_condition(bucket: ObjectPath) -> None:
     put_bytes(bucket / "x", b"one", new=True)
     put_bytes(bucket / "x", b"one", new=True)
-    with pytest.raises(FileExistsError, match="exists, and did not exist when"):
+    with pytest.raises(FileExistsError, match="exists already, and did not when"):
         put_bytes(bucket / "x", b"two", new=True)
     assert read_whole(bucket / "x") == b"one"
 

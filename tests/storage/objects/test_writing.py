@@ -188,7 +188,7 @@ class TestWriter:
         writer = bushel.Writer(target, {"data": "bytes"})
         writer.append({"data": bytes(size)}, key="mine")
         write_whole(folder(target), b"of another one")
-        with pytest.raises(FileExistsError, match="exists, and did not exist when"):
+        with pytest.raises(FileExistsError, match="exists already, and did not when"):
             writer.close()
         assert read_whole(folder(target)) == b"of another one"
 
@@ -271,7 +271,7 @@ class TestWholeFiles:
         target = folder("s3://bucket/x")
         upload.put_bytes(target, b"one", new=True)
         upload.put_bytes(target, b"one", new=True)  # as after an answer that was lost
-        with pytest.raises(FileExistsError, match="s3://bucket/x exists, and did not exist"):
+        with pytest.raises(FileExistsError, match="s3://bucket/x exists already, and did not"):
             upload.put_bytes(target, b"two", new=True)
         assert read_whole(target) == b"one"
         remove(target)
