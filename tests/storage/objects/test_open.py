@@ -362,3 +362,13 @@ def test_many_objects_within_the_loop_of_a_notebook(server: Server) -> None:
         return read_all([as_path(f"{server.url}/{number}") for number in range(3)])
 
     assert asyncio.run(cell()) == [b"", b"x", b"xx"]
+
+
+def test_data_that_were_copied_after_their_sidecars(server: Server) -> None:
+    write(server.folder / "set", "tar", None)
+    path = next((server.folder / "set").glob("*.tar"))
+    later = path.stat().st_mtime + 10
+    os.utime(path, (later, later))
+    remote = bushel.open(f"{server.url}/set/{path.name}", index="require")
+    assert remote.info.checksums
+    assert remote.read([1])[0]["label"] == 1

@@ -228,6 +228,17 @@ class TestIndexAndVerify:
         assert read_whole(folder("s3://bucket/set/.bushel/manifest.json")).startswith(b"{")
 
     @every_kind
+    def test_a_download_keeps_its_checksums(
+        self, buckets: Buckets, tmp_path: Path, container: str, generation: str | None
+    ) -> None:
+        write("s3://bucket/set", container, generation, 0, 5)
+        for name in walk_names(folder("s3://bucket/set")):
+            (tmp_path / "set" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "set" / name).write_bytes(read_whole(folder("s3://bucket/set") / name))
+        assert bushel.open(tmp_path / "set", index="require").info.checksums
+        assert bushel.verify(tmp_path / "set").verdict == "ok"
+
+    @every_kind
     def test_verify_finds_damage(self, buckets: Buckets, container: str, generation: str | None) -> None:
         write("s3://bucket/set", container, generation, 0, 5)
         bushel.index("s3://bucket/set")
