@@ -36,7 +36,7 @@ PUBLIC = frozenset(
 """Modules at the top of the package, and the faces of its rooms. Only names of `__all__` may be taken from them."""
 EXTENSION_POINTS = frozenset({"bushel.core.order", "bushel.core.parallel"})
 """Private modules that drop-ins may use; docs/extending.md documents them."""
-SHARED = frozenset({"bushel.compat.batching", "bushel.compat.errors"})
+SHARED = frozenset({"bushel.compat.arguments", "bushel.compat.batching", "bushel.compat.errors"})
 """Modules that several drop-ins share."""
 DROP_INS = ("ffrecord", "granular", "gulpio2", "mxnet", "webdataset")
 UNFINISHED: frozenset[str] = frozenset()

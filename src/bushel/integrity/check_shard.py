@@ -15,9 +15,9 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.dataset.tables import bind, stamps_of
 from bushel.core.index.matching import checked as checked_table
 from bushel.core.index.sidecar import load_index
-from bushel.core.index.stamps import bind, stamps_of
 from bushel.core.index.table import MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.check_changed import check_changed, within_files

@@ -19,9 +19,9 @@ from bushel.containers.checksums import with_checksums
 from bushel.containers.recovery import Bools
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.dataset.tables import bind, stamps_of
 from bushel.core.index.matching import checked, compare_values
 from bushel.core.index.sidecar import load_index
-from bushel.core.index.stamps import bind, stamps_of
 from bushel.core.index.table import FileStamp, Keys, ShardIndex
 from bushel.core.progress import OnProgress
 from bushel.core.writer.target import holds_dataset

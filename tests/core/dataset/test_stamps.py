@@ -14,9 +14,8 @@ import pytest
 from tests.integrity.small import CASES, flip, key, overwrite, reading, sample, write
 
 import bushel
-from bushel.core.dataset.tables import stored_table
+from bushel.core.dataset.tables import stamp_of, stored_table
 from bushel.core.index.sidecar import load_index
-from bushel.core.index.stamps import stamp_of
 from bushel.storage import open_file
 
 each_container = pytest.mark.parametrize(("container", "generation"), CASES)
@@ -82,7 +81,7 @@ def test_the_checksums_survive_copies(
     assert bushel.verify(tmp_path / "b").problems == ()
     assert bushel.verify(tmp_path / "b").checksums_checked
     assert reading(tmp_path / "b").info.checksums  # notes the new times
-    monkeypatch.setattr("bushel.core.index.stamps.stamp_of", None)  # so now no file is read
+    monkeypatch.setattr("bushel.core.dataset.tables.stamp_of", None)  # so now no file is read
     assert reading(tmp_path / "b", index="require").info.checksums
     for number in range(7):
         assert reading(tmp_path / "b")[number]["label"] == sample(number)["label"]

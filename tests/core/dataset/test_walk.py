@@ -12,7 +12,7 @@ import pytest
 import bushel
 
 PACKAGE = Path(bushel.__file__).parent
-MOST_FILES = {"tar": 14, "ffrecord": 14, "bag": 15, "gulp": 15, "recordio": 15}
+MOST_FILES = {"tar": 12, "ffrecord": 12, "bag": 13, "gulp": 13, "recordio": 13}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions, Shard
-from bushel.core.dataset.tables import index_again, table_to_read
+from bushel.core.dataset.tables import bind, index_again, same_files, stamp_of, stamps_of, table_to_read
 from bushel.core.index.sidecar import (
     Manifest,
     ManifestShard,
@@ -18,7 +18,6 @@ from bushel.core.index.sidecar import (
     load_manifest,
     save_manifest,
 )
-from bushel.core.index.stamps import bind, same_files, stamp_of, stamps_of
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress

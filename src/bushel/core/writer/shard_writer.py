@@ -13,10 +13,10 @@ from typing import Any
 
 from bushel.containers.base import Column, Container, Layout, Shard, ShardWriter, Stored, WriteOptions
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.dataset.tables import stamp_of
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.segment_scan import NO_SEGMENTS, with_segments
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
-from bushel.core.index.stamps import stamp_of
 from bushel.core.index.table import FileStamp, Segments
 from bushel.core.writer.journal import Journal, SavedShard, read_journal
 from bushel.errors import StateError
