@@ -22,6 +22,7 @@ def command(
     shard_bytes: ShardBytes = None,
     resume: Resume = False,
     max_problems: Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")] = 1000,
+    workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -49,6 +50,7 @@ def command(
             shard_bytes=shard_bytes,
             mode="resume" if resume else "create",
             max_problems=max_problems,
+            workers=workers,
             progress=progress,
         )
     if as_json:

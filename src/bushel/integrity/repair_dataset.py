@@ -84,6 +84,7 @@ def repair(
     shard_bytes: int | str | None = None,
     mode: Literal["create", "resume"] = "create",
     max_problems: int = 1000,
+    workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> RepairResult:
     """Write the intact samples of a damaged dataset to a new one. The source is not changed.
@@ -102,6 +103,7 @@ def repair(
         shard_bytes: As for `bushel.Writer`.
         mode: As for `bushel.Writer`: `resume` continues an interrupted repair with the same arguments.
         max_problems: Number of problems to list; further ones are counted.
+        workers: Number of threads; by default the number of CPUs.
         progress: Called with the number of samples written so far.
 
     Raises:
@@ -150,6 +152,7 @@ def repair(
         shard_bytes=shard_bytes,
         generation=_generation(places),
         mode=mode,
+        workers=workers,
         progress=progress,
     )
     dataset.close()
