@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.cli.running import SLOW, bushel_command, fails, run
+from tests.interrupts import interruptible
 from tests.sources.folders import image_folder, jpeg
 
 import bushel
@@ -196,7 +197,9 @@ def test_ctrl_c_is_resumed_and_progress_is_shown_on_a_terminal(tmp_path: Path) -
     pack = ["pack", str(image_folder(tmp_path / "photos", 400)), str(tmp_path / "x.tar"), "--resize", "60"]
     main, other = pty.openpty()
     quiet = subprocess.DEVNULL
-    with subprocess.Popen([sys.executable, "-c", SLOW, *pack], stdin=quiet, stdout=quiet, stderr=other) as process:
+    command = [sys.executable, "-c", SLOW, *pack]
+    environment = interruptible()
+    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=other, env=environment) as process:
         os.close(other)
         shown = b""
         while b"samples" not in shown:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cli.running import SLOW, bushel_command
 from tests.integrity.small import key, reading, write
+from tests.interrupts import interruptible
 
 import bushel
 
@@ -79,6 +80,7 @@ def test_ctrl_c_leaves_nothing_broken_and_resume_completes_it(tmp_path: Path, co
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=interruptible(),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     )
     deadline = time.monotonic() + 60

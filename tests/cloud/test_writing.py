@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interrupts import interruptible
 from tests.sources.folders import image_folder
 
 import bushel
@@ -154,7 +155,7 @@ def test_ctrl_c_aborts_the_upload(bucket: ObjectPath, s3_environment: dict[str, 
         "place_file(pathlib.Path(sys.argv[1]), as_path(sys.argv[2]))\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "large"), f"{bucket}/large"]
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT)
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, env=interruptible())
     end = time.monotonic() + 60
     while not unfinished_uploads(bucket, s3_environment):
         assert child.poll() is None, "the upload was over before it could be interrupted"

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.interrupts import interruptible
 from tests.paths import ROOT
 
 import bushel
@@ -106,7 +107,7 @@ def test_demo_fails_on_a_file_that_is_no_photo(pictures: Path, scratch: Path) ->
 
 def test_interrupted_demo_leaves_nothing(scratch: Path) -> None:
     running = subprocess.Popen(
-        [sys.executable, DEMO], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}
+        [sys.executable, DEMO], stdout=subprocess.PIPE, text=True, env={**interruptible(), "TMPDIR": str(scratch)}
     )
     with running:
         assert running.stdout is not None

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.descriptors import descriptors
+from tests.interrupts import interruptible
 from tests.loader.memory_dataset import (
     MemoryDataset,
     die,
@@ -251,7 +252,12 @@ for batch in Loader(MemoryDataset(100_000), 64, processes=2, transforms={"number
     print("going", flush=True)
 """
     trainer = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=interruptible(),
     )
     assert trainer.stdout is not None
     assert trainer.stdout.readline() == "going\n"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interrupts import interruptible
 from tests.loader.memory_dataset import MemoryDataset
 
 from bushel.loader import Loader
@@ -170,7 +171,12 @@ for batch in Loader(MemoryDataset(100_000), 64, workers=2, transforms={"number":
 """
     root = Path(__file__).parents[2]
     child = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=interruptible(),
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "going\n"

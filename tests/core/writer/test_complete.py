@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from tests.core.models import CONTAINERS, SPECS, make_samples, write
 from tests.core.writer.full_disk import little_room
+from tests.interrupts import interruptible
 
 import bushel
 from bushel.cli.app import app
@@ -52,6 +53,7 @@ def test_a_kill(tmp_path: Path, container: str, stop: signal.Signals) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=Path(__file__).parents[3],
+        env=interruptible(),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
     )
     assert process.stdout is not None

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.core.models import CONTAINERS, SPECS, expected, files_of, make_samples, opened, plain, write
 from tests.descriptors import open_files
+from tests.interrupts import interruptible
 
 import bushel
 
@@ -103,7 +104,9 @@ def test_ctrl_c_at_any_moment(tmp_path: Path, container: str) -> None:
     samples = make_samples(container, 3000)
     command = [sys.executable, "-c", PACKING, str(tmp_path / "ds"), container, "3000"]
     for _ in range(3):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=interruptible()
+        )
         assert process.stdout is not None
         process.stdout.readline()
         threading.Event().wait(float(rng.uniform(0.0, 0.15)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import threading
 
 import numpy as np
 import pytest
+from tests.interrupts import interruptible
 from tests.storage.objects.range_server import Fault, Handler, Server
 
 import bushel
@@ -179,7 +179,7 @@ def test_interrupt(server: Server, count: int) -> None:
         [sys.executable, "-c", READ.format(count=count), f"{server.url}/x"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "BUSHEL_NETWORK_PATIENCE": "1000", "BUSHEL_NETWORK_TIMEOUT": "3"},
+        env={**interruptible(), "BUSHEL_NETWORK_PATIENCE": "1000", "BUSHEL_NETWORK_TIMEOUT": "3"},
     )
     assert asked.wait(60)
     process.send_signal(signal.SIGINT)
