@@ -7,13 +7,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from typing_extensions import Buffer
 
-from bushel.core.progress import OnProgress, Progress
 from bushel.errors import naming
+
+if TYPE_CHECKING:
+    from bushel.core.progress import OnProgress, Progress
 
 __all__ = [
     "STDOUT",
