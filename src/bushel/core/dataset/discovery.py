@@ -345,12 +345,25 @@ def incomplete_finder(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Call
     """Start `find_incomplete`, for remote paths in another thread, and return a function that waits for its result."""
     if not paths or not is_object(paths[0]):
         return lambda: find_incomplete(paths, shards)
-    from concurrent.futures import ThreadPoolExecutor
+    from bushel.core.parallel import Result, Threads
 
-    pool = ThreadPoolExecutor(1, "bushel-manifest")
-    result = pool.submit(find_incomplete, paths, shards)
-    pool.shutdown(wait=False)
-    return result.result
+    threads = Threads(1, "bushel-manifest")
+    result: Result[Incomplete | None] = Result()
+
+    def look() -> None:
+        try:
+            result.set(find_incomplete(paths, shards))
+        except BaseException as error:
+            result.fail(error)
+
+    def wait() -> Incomplete | None:
+        try:
+            return result.get()
+        finally:
+            threads.close()
+
+    threads.submit(look)
+    return wait
 
 
 def warn_incomplete(found: Incomplete, samples: int) -> None:
