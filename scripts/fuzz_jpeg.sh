@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fuzzes the JPEG decoders: builds jpeg_fuzz (tests/fuzz/jpeg_target.cpp) with libFuzzer, AddressSanitizer and
-# UndefinedBehaviorSanitizer, and runs it. clang is installed if missing. The corpus stays in build/fuzz/corpus; an input
-# that fails is written to build/fuzz.
+# Fuzzes the JPEG decoders, with and without seek tables: builds jpeg_fuzz (tests/fuzz/jpeg_target.cpp) with libFuzzer,
+# AddressSanitizer and UndefinedBehaviorSanitizer, and runs it. clang is installed if missing. The corpus stays in
+# build/fuzz/corpus; an input that fails is written to build/fuzz.
 #
 #   FUZZ_SECONDS   duration of the run, 60 by default
 set -eu
@@ -36,7 +36,7 @@ rng = random.Random(0)
 for name, data in all_kinds().items():
     for kind, jpeg in (("plain", data), ("tiled", tile_jpeg(data))):
         path = Path("build/fuzz/corpus", f"{name}-{kind}".replace("/", "-").replace(" ", "-"))
-        path.write_bytes(jpeg + rng.randbytes(8))  # the last bytes choose the crop and the options
+        path.write_bytes(jpeg + rng.randbytes(12))  # the last bytes choose the crop, the options and the table
 PYTHON
 cd build/fuzz
 ./jpeg_fuzz -max_total_time="${FUZZ_SECONDS:-60}" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 corpus

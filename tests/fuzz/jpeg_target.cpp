@@ -1,15 +1,18 @@
-// A libFuzzer target for the JPEG decoders (scripts/fuzz_jpeg.sh). The last bytes of an input choose the crop and the
-// options. The result is compared with that of libjpeg alone.
+// A libFuzzer target for the JPEG decoders (scripts/fuzz_jpeg.sh). The last bytes of an input choose the crop, the
+// options and the seek table. The result is compared with that of libjpeg alone.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "common/exceptions.hpp"
 #include "jpeg/crop.hpp"
 #include "jpeg/encode.hpp"
+#include "jpeg/plan.hpp"
+#include "jpeg/seek.hpp"
 
 namespace {
 
@@ -21,12 +24,13 @@ struct Outcome {
 };
 
 Outcome outcome(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const Geometry &geometry,
-                const JpegOptions &options, OutputImage out) {
+                const JpegOptions &options, OutputImage out, const std::vector<std::uint8_t> &table = {}) {
     Outcome found;
     found.pixels.resize(out.bytes());
     out.data = found.pixels.data();
     try {
-        decode_crop(decoders, image.data(), image.size(), geometry, options, out);
+        decode_crop(decoders, image.data(), image.size(), geometry, options, out,
+                    SeekTable(table.data(), table.size()));
     } catch (const JpegError &error) {
         found.error = error.message.empty() ? "(nothing)" : error.message;
     }
@@ -42,20 +46,52 @@ Outcome outcome(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, 
 // baseline decoder does not read segments outside the crop, with which libjpeg may resynchronise differently. For the
 // same reason it may succeed where libjpeg alone fails.
 void compare(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const Geometry &geometry,
-             const JpegOptions &options, const OutputImage &out) {
+             const JpegOptions &options, const OutputImage &out, const std::vector<std::uint8_t> &table = {}) {
     JpegOptions alone = options;
     alone.libjpeg = true;
-    const Outcome found = outcome(decoders, image, geometry, options, out);
+    const Outcome found = outcome(decoders, image, geometry, options, out, table);
     const Outcome expected = outcome(decoders, image, geometry, alone, out);
     if (!expected.error.empty()) return;
     if (!found.error.empty()) fail("only libjpeg alone decodes it:", found.error);
     if (!options.tolerant && found.pixels != expected.pixels) fail("libjpeg alone decodes", "other pixels");
 }
 
+// Decode with the image's own seek table, with one that differs from it in a byte, and with one made of any bytes.
+void try_tables(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const JpegHeader &header,
+                const Geometry &geometry, const JpegOptions &options, const OutputImage &out,
+                const std::uint8_t *choice) {
+    const std::vector<std::uint64_t> words =
+        decoders.baseline.make_seek_table(image.data(), image.size(), header, 8 << choice[0] % 5);
+    if (words.empty()) return;
+    std::vector<std::uint8_t> table(words.size() * sizeof words[0]);
+    std::memcpy(table.data(), words.data(), table.size());
+    compare(decoders, image, geometry, options, out, table);
+    outcome(decoders, image, geometry, options, out, table);
+    if (decoders.refused_table) fail("refused:", "the table of the image");
+    const Region all{0, 0, header.width, header.height};
+    seek_ranges(SeekTable(table.data(), table.size()), header, image.size(), plan_region(header, all, 1, 3).mcus);
+
+    table[(choice[1] | choice[2] << 8) % table.size()] ^= choice[3];
+    compare(decoders, image, geometry, options, out, table);
+    // Several changes can make states that fit each other, and other levels: nothing but memory is checked.
+    for (std::size_t i = sizeof words[0]; i < table.size(); i += 1 + choice[1] % 16) {
+        table[i] ^= static_cast<std::uint8_t>(image[(i * 31 + choice[2]) % image.size()] & choice[3]);
+    }
+    const std::vector<std::uint8_t> shorter(table.begin(), table.end() - choice[0] % 3);
+    outcome(decoders, image, geometry, options, out, shorter);
+    const std::vector<std::uint8_t> any(image.end() - static_cast<std::ptrdiff_t>(std::min(table.size(), image.size())),
+                                        image.end());
+    outcome(decoders, image, geometry, options, out, any);
+    std::vector<std::uint8_t> damaged = image;
+    damaged[header.data_offset + (choice[1] | choice[2] << 8) % (image.size() - header.data_offset)] ^= choice[3];
+    std::memcpy(table.data(), words.data(), table.size());
+    outcome(decoders, damaged, geometry, options, out, table);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
-    constexpr std::size_t choices = 8;
+    constexpr std::size_t choices = 12;
     if (size < choices) return 0;
     size -= choices;
     const std::uint8_t *choice = data + size;
@@ -87,6 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
             compare(decoders, tiled, geometry, options, out);
         }
         compare(decoders, image, geometry, options, out);
+        try_tables(decoders, image, header, geometry, options, out, choice + 8);
     } catch (const JpegError &) {
     }
     return 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zlib
@@ -34,3 +35,18 @@ def test_the_same_results_without_simd(simd: str) -> None:
     environment, root = {**os.environ, "BUSHEL_SIMD": simd}, Path(__file__).resolve().parents[2]
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(results())
+
+
+def test_vector_operations_equal_their_scalar_form(tmp_path: Path) -> None:
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    root = Path(__file__).resolve().parents[2]
+    source, headers = root / "tests/kernels/vectors_test.cpp", root / "src/bushel/kernels"
+    program = str(tmp_path / "vectors_test")
+    subprocess.run([compiler, "-std=c++17", "-O1", f"-I{headers}", str(source), "-o", program], check=True)
+    done = subprocess.run([program], capture_output=True, text=True)
+    if done.returncode == 2:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith(" 0 differences\n")

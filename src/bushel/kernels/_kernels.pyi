@@ -116,6 +116,33 @@ def read_many(
         TypeError: An array has another dtype or shape.
     """
 
+def read_samples(
+    files: Sequence[MappedFile],
+    fields: Sequence[
+        tuple[str, NDArray[np.int32] | int, NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32] | None]
+    ],
+    rows: NDArray[np.int64] | None,
+    key_name: str,
+    keys: list[str] | tuple[NDArray[np.uint8], NDArray[np.int64]],
+) -> list[dict[str, str | bytes]]:
+    """Read a batch of samples: a dict for each, with its key and the bytes of the fields that it has.
+
+    Args:
+        files: The files that the fields refer to.
+        fields: For each field: its name, and file, offset, length and crc32 of its values, as in `read_many`. The
+            crc32 is None for all fields, or for none.
+        rows: int64[samples], the rows of these arrays to read; None if they are the samples.
+        key_name: The name of the key in each dict.
+        keys: The key of each sample; or the keys of all rows, as text (uint8[total]) and offsets (int64[rows + 1]).
+
+    Raises:
+        ExtentError: As `read_many`; ``row`` counts the samples of the first field, then of the second, and so on.
+        IndexError: A row is out of range.
+        OSError: The system could not read a file.
+        ValueError: A file index is out of range, arrays have different lengths, or keys overlap or are invalid.
+        TypeError: An array has another dtype or shape.
+    """
+
 def gather(
     files: Sequence[MappedFile],
     file: NDArray[np.int32] | int,
@@ -391,6 +418,7 @@ def jpeg_header(data: _Bytes) -> JpegHeader:
 
 def decode_jpeg(
     data: _Bytes,
+    seek_table: _Bytes | NDArray[np.uint64] | None = None,
     *,
     orient: bool = False,
     tolerant: bool = False,
@@ -398,14 +426,17 @@ def decode_jpeg(
     grey: bool = False,
     libjpeg: bool = False,
     max_pixels: int = 89478485,
+    refused: list[int] | None = None,
 ) -> NDArray[np.uint8]:
     """Decode a whole JPEG, with an accurate inverse DCT and smooth chroma upsampling.
 
-    On x86 processors with AVX2, Bushel's own decoder decodes baseline images (grey or YCbCr; 4:4:4, 4:2:2 or 4:2:0),
-    with the same result as libjpeg-turbo. libjpeg-turbo decodes all other images, and damaged ones.
+    Bushel's own decoder decodes baseline images (grey or YCbCr; 4:4:4, 4:2:2 or 4:2:0), with the same result as
+    libjpeg-turbo. libjpeg-turbo decodes all other images, damaged ones, and every image on x86 processors without AVX2.
 
     Args:
         data: The JPEG.
+        seek_table: The result of `jpeg_seek_table`, with which decoding is faster, or None. One of another image is not
+            used, and never leads to other pixels, or to reads outside the data.
         orient: Apply the Exif orientation.
         tolerant: Ignore libjpeg-turbo's warnings, such as a premature end. Missing parts are grey, or repeat the rows
             above.
@@ -414,6 +445,7 @@ def decode_jpeg(
         grey: Decode only the luma of a colour JPEG, which is faster.
         libjpeg: Decode with libjpeg-turbo in any case.
         max_pixels: Refuse larger images. The default is Pillow's limit.
+        refused: A list to which 0 is appended if the seek table is not that of the image.
 
     Returns:
         uint8[height, width, 3] (RGB), or uint8[height, width] for a grey JPEG or with ``grey``. CMYK and YCCK are
@@ -422,6 +454,26 @@ def decode_jpeg(
     Raises:
         JpegError: The JPEG is damaged, larger than ``max_pixels``, or of a kind that libjpeg-turbo does not decode; or
             ``grey`` is set for a CMYK image.
+    """
+
+def decode_jpeg_box(
+    data: _Bytes, seek_table: _Bytes | NDArray[np.uint64], box: tuple[int, int, int, int], *, max_pixels: int = 89478485
+) -> NDArray[np.uint8] | None:
+    """Decode a box of a JPEG with its seek table. Only the header and the bytes of `jpeg_seek_ranges` are read.
+
+    Args:
+        data: The JPEG. The bytes that are not read may have any value.
+        seek_table: The result of `jpeg_seek_table`.
+        box: Left, top, right and bottom, in pixels; right and bottom are exclusive.
+        max_pixels: Refuse larger images. The default is Pillow's limit.
+
+    Returns:
+        uint8[height, width, 3] (RGB), or uint8[height, width] of a grey image. None if the table is not that of the
+        image, or if the bytes are damaged.
+
+    Raises:
+        JpegError: As in `jpeg_header`; or the image is larger than ``max_pixels``.
+        ValueError: The box is not inside the image.
     """
 
 def decode_jpegs(
@@ -436,6 +488,8 @@ def decode_jpegs(
     tolerant: bool = False,
     libjpeg: bool = False,
     max_pixels: int = 89478485,
+    seek_tables: Sequence[_Bytes | NDArray[np.uint64] | None] | None = None,
+    refused: list[int] | None = None,
 ) -> list[tuple[int, str]]:
     """Decode, crop, resize and flip JPEGs into the images of a batch array.
 
@@ -461,6 +515,8 @@ def decode_jpegs(
         tolerant: As in `decode_jpeg`. Data after the crop are never checked.
         libjpeg: As in `decode_jpeg`.
         max_pixels: As in `decode_jpeg`.
+        seek_tables: The seek table of each JPEG, as in `decode_jpeg`; an empty one stands for none.
+        refused: A list to which the index of each JPEG is appended whose seek table is that of another one.
 
     Returns:
         (index, message) of each JPEG that failed, ascending. Their images in ``out`` are unchanged.
@@ -534,6 +590,43 @@ def is_tiled_jpeg(data: _Bytes) -> bool:
         JpegError: As in `jpeg_header`.
     """
 
+def jpeg_seek_table(data: _Bytes, pixels: int = 128) -> NDArray[np.uint64]:
+    """Return states of the entropy decoder at regular places of a plain JPEG (docs/seek-tables.md).
+
+    The data are decoded once, without the inverse DCT.
+
+    Args:
+        data: The JPEG.
+        pixels: Distance of two states in a row of MCUs. It is larger where the table would take more than 1 % of the
+            image's bytes.
+
+    Returns:
+        uint64[words]. Empty if Bushel's own decoder does not read the image, if it has restart markers, is damaged, has
+        too few bytes for a state or more than 32 MiB, or if the processor has neither AVX2 nor NEON.
+
+    Raises:
+        JpegError: As in `jpeg_header`.
+    """
+
+def jpeg_seek_ranges(
+    head: _Bytes, size: int, seek_table: _Bytes | NDArray[np.uint64], box: tuple[int, int, int, int]
+) -> list[tuple[int, int]] | None:
+    """Return the bytes that decoding a box from the states of a seek table reads. The header suffices.
+
+    Args:
+        head: The JPEG, or the bytes before its entropy-coded data.
+        size: Size of the JPEG in bytes.
+        seek_table: The result of `jpeg_seek_table`.
+        box: Left, top, right and bottom, in pixels; right and bottom are exclusive.
+
+    Returns:
+        Ranges (offset, length), ascending and not adjacent. None if the table is not that of the image.
+
+    Raises:
+        JpegError: As in `jpeg_header`.
+        ValueError: The box is not inside the image.
+    """
+
 def jpeg_segment_offsets(data: _Bytes) -> NDArray[np.int64]:
     """Return the offset of each segment of a tiled JPEG, row by row of MCUs.
 
@@ -592,4 +685,65 @@ def jpeg_coefficients(data: _Bytes, *, max_pixels: int = 89478485) -> list[NDArr
 
     Raises:
         JpegError: As in `decode_jpeg`.
+    """
+
+def crc32_rows(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Compute the CRC-32 of many values in one buffer.
+
+    Args:
+        data: uint8[total].
+        offsets: int64[n + 1]; value i is ``data[offsets[i]:offsets[i + 1]]``.
+
+    Raises:
+        ValueError: The offsets do not ascend, or are outside ``data``. So do the functions below.
+    """
+
+def frame_recordio(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+    """Make a RecordIO record of each value, with its padding.
+
+    Returns:
+        The records (uint8[total]), the end of each one (int64[n]), and whether each value contains the magic word, so
+        that its record consists of several parts (uint8[n], 0 or 1).
+
+    Raises:
+        ValueError: A value has 512 MiB or more.
+    """
+
+def frame_idx(
+    keys: tuple[NDArray[np.uint8], NDArray[np.int64]] | None, first: int, offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Make the lines of an ``.idx``, ``key TAB offset LF``, of records at ``offsets`` (int64[n]).
+
+    Args:
+        keys: Text and offsets of the keys; None for the numbers from ``first`` on.
+        first: The first of these numbers.
+        offsets: int64[n].
+
+    Returns:
+        The lines (uint8[total]), and the end of each one (int64[n]).
+    """
+
+def frame_tar(
+    header: Buffer,
+    keys: NDArray[np.uint8],
+    key_offsets: NDArray[np.int64],
+    suffixes: Sequence[bytes],
+    columns: Sequence[tuple[NDArray[np.uint8], NDArray[np.int64]]],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Make the members of samples: for each, in the order of ``columns``, a header, the value, and padding.
+
+    Args:
+        header: 512 bytes, the header of a member. Name, size and checksum in it are replaced.
+        keys: Text of the keys.
+        key_offsets: int64[n + 1].
+        suffixes: What follows the key in the names of each column.
+        columns: Data and offsets of each column.
+
+    Returns:
+        The members (uint8[total]), the end of each sample (int64[n]), and where each value starts (int64[n × columns]).
+
+    Raises:
+        ValueError: A name has more than 100 bytes, or a value 8 GiB or more.
     """

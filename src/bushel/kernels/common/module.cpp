@@ -79,6 +79,8 @@ NB_MODULE(_kernels, module) {
     types.jpeg = error_type("JpegError", "bushel.kernels.JpegError");
     nb::register_exception_translator(bushel::translate, &types);
     bushel::bind_files(module);
+    bushel::bind_framing(module);
+    bushel::bind_samples(module);
     bushel::bind_jpeg(module);
     bushel::bind_scans(module);
     bushel::bind_keys(module);

@@ -16,8 +16,10 @@ using Reason = ExtentError::Reason;
 
 constexpr std::int64_t max_int64 = std::numeric_limits<std::int64_t>::max();
 
+// The end of an extent for an error message: no sum of what a file says may overflow.
 std::int64_t end_of(std::int64_t offset, std::int64_t length) {
-    return offset > max_int64 - std::max(length, std::int64_t{0}) ? max_int64 : offset + length;
+    length = std::max(length, std::int64_t{0});
+    return offset > max_int64 - length ? max_int64 : offset + length;
 }
 
 ExtentError shrunk(const MappedFile &file, std::size_t row) {
@@ -74,13 +76,8 @@ public:
     }
 
     // Load the beginning of a row into the cache: the processor does not predict the jump to another record.
-    void load_into_cache(std::size_t row) const {
-        if (row >= batch_.rows || batch_.missing(row)) return;
-        const MappedFile &file = batch_.file_of(row);
-        if (!file.data()) return;
-        const std::uint8_t *start = file.data() + batch_.offset[row];
-        const std::int64_t length = std::min(batch_.length[row], std::int64_t{512});
-        for (std::int64_t i = 0; i < length; i += 64) __builtin_prefetch(start + i);
+    void load_ahead(std::size_t row) const {
+        if (row < batch_.rows) load_into_cache(batch_, row, 512);
     }
 
     void finish() const {
@@ -149,6 +146,16 @@ void prefetch(const Batch &batch) {
     prefetch_rows(batch, fresh);
 }
 
+// This touches no page that is not mapped.
+void load_into_cache(const Batch &batch, std::size_t row, std::int64_t limit) {
+    if (batch.missing(row)) return;
+    const MappedFile &file = batch.file_of(row);
+    if (!file.data()) return;
+    const std::uint8_t *start = file.data() + batch.offset[row];
+    const std::int64_t length = std::min(batch.length[row], limit);
+    for (std::int64_t i = 0; i < length; i += 64) __builtin_prefetch(start + i);
+}
+
 // Rows whose pages have all been seen before are copied from the map, without a system call. The others are not read
 // through the map, where each page that is not in memory would cost a wait of its own: they are sorted by offset and
 // read with a call that fails for pages not in memory, up to the first failure. The rest is requested at once, and read
@@ -165,9 +172,9 @@ void copy(const Batch &batch, std::uint8_t *const *out) {
     constexpr std::size_t ahead = 8;
     const long faults = major_faults();
     auto skip = fresh.begin();
-    for (std::size_t row = 0; row < std::min(ahead, batch.rows); ++row) copier.load_into_cache(row);
+    for (std::size_t row = 0; row < std::min(ahead, batch.rows); ++row) copier.load_ahead(row);
     for (std::size_t row = 0; row < batch.rows; ++row) {
-        copier.load_into_cache(row + ahead);
+        copier.load_ahead(row + ahead);
         if (skip != fresh.end() && *skip == row)
             ++skip;
         else if (!batch.missing(row))

@@ -31,6 +31,9 @@ bool in_memory(const Batch &batch);
 // Start to read, in the background, the rows that have not been in memory yet. The batch must be checked.
 void prefetch(const Batch &batch);
 
+// Load up to `limit` bytes of a row into the processor's cache, if it is in memory. The batch must be checked.
+void load_into_cache(const Batch &batch, std::size_t row, std::int64_t limit);
+
 // Copy each row that is not missing to out[row] and compare its checksum. The batch must be checked. A wrong checksum
 // does not end the copy: the ExtentError of the first such row is thrown at the end.
 void copy(const Batch &batch, std::uint8_t *const *out);

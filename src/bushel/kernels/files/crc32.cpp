@@ -95,6 +95,39 @@ BUSHEL_PCLMUL std::uint32_t by_folding(const std::uint8_t *data, std::size_t len
     return by_tables(data, length, by_tables(rest, 16, 0));
 }
 
+// The same with 32 bytes in one register. `length` must be at least 128.
+BUSHEL_VPCLMUL_AVX2 inline __m256i load_pair(const std::uint8_t *data) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(data));
+}
+
+BUSHEL_VPCLMUL_AVX2 inline __m256i fold_pair(__m256i sum, __m256i next, __m256i shift) {
+    return _mm256_xor_si256(
+        next, _mm256_xor_si256(_mm256_clmulepi64_epi128(sum, shift, 0x00), _mm256_clmulepi64_epi128(sum, shift, 0x11)));
+}
+
+BUSHEL_VPCLMUL_AVX2 inline __m256i pair(Shift shift) {
+    const auto high = static_cast<long long>(shift.high), low = static_cast<long long>(shift.low);
+    return _mm256_set_epi64x(high, low, high, low);
+}
+
+BUSHEL_VPCLMUL_AVX2 std::uint32_t by_folding_pairs(const std::uint8_t *data, std::size_t length, std::uint32_t state) {
+    __m256i sum[4];
+    for (int i = 0; i < 4; ++i) sum[i] = load_pair(data + 32 * i);
+    sum[0] = _mm256_xor_si256(sum[0], _mm256_zextsi128_si256(_mm_cvtsi32_si128(static_cast<int>(state))));
+    data += 128, length -= 128;
+
+    const __m256i far = pair(shift_over(1024)), near = pair(shift_over(256));
+    for (; length >= 128; data += 128, length -= 128) {
+        for (int i = 0; i < 4; ++i) sum[i] = fold_pair(sum[i], load_pair(data + 32 * i), far);
+    }
+    for (int i = 1; i < 4; ++i) sum[0] = fold_pair(sum[0], sum[i], near);
+    for (; length >= 32; data += 32, length -= 32) sum[0] = fold_pair(sum[0], load_pair(data), near);
+
+    alignas(32) std::uint8_t rest[32];
+    _mm256_store_si256(reinterpret_cast<__m256i *>(rest), sum[0]);
+    return by_tables(data, length, by_tables(rest, 32, 0));
+}
+
 // The same with 64 bytes in one register.
 BUSHEL_VPCLMUL inline __m512i fold_wide(__m512i sum, __m512i next, __m512i shift) {
     return _mm512_ternarylogic_epi64(next, _mm512_clmulepi64_epi128(sum, shift, 0x00),
@@ -128,6 +161,21 @@ BUSHEL_VPCLMUL std::uint32_t by_wide_folding(const std::uint8_t *data, std::size
 
 #endif
 
+#ifdef BUSHEL_ARM
+
+// The processor's instructions for this polynomial (Arm Architecture Reference Manual: CRC32X, CRC32B).
+BUSHEL_ARM_CRC std::uint32_t by_instructions(const std::uint8_t *data, std::size_t length, std::uint32_t state) {
+    for (; length >= 8; data += 8, length -= 8) {
+        std::uint64_t word;
+        std::memcpy(&word, data, sizeof word);
+        state = __crc32d(state, word);
+    }
+    for (; length; ++data, --length) state = __crc32b(state, *data);
+    return state;
+}
+
+#endif
+
 using Update = std::uint32_t (*)(const std::uint8_t *, std::size_t, std::uint32_t);
 
 // The fastest functions for at least 64 bytes, and for at least 256.
@@ -136,11 +184,15 @@ struct Updates {
 #ifdef BUSHEL_X86
         {Simd::pclmul, by_folding},
 #endif
+#ifdef BUSHEL_ARM
+        {Simd::arm_crc, by_instructions},
+#endif
         {Simd::scalar, by_tables},
     });
     Update large = select<Update>({
 #ifdef BUSHEL_X86
         {Simd::vpclmul, by_wide_folding},
+        {Simd::vpclmul_avx2, by_folding_pairs},
 #endif
         {Simd::scalar, medium},
     });

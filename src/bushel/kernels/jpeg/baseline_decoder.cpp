@@ -1,27 +1,9 @@
 #include "jpeg/baseline_decoder.hpp"
 
-#include "common/simd.hpp"
-
-#ifndef BUSHEL_X86
-
-namespace bushel {
-
-struct BaselineDecoder::State {};
-
-BaselineDecoder::BaselineDecoder() = default;
-BaselineDecoder::~BaselineDecoder() = default;
-
-bool BaselineDecoder::read(const std::uint8_t *, std::size_t, const JpegHeader &, const Region &, int, int,
-                           std::uint8_t *, std::size_t) {
-    return false;
-}
-
-}  // namespace bushel
-
-#else
 #include <algorithm>
 #include <cstring>
 
+#include "common/vectors.hpp"
 #include "jpeg/colour.hpp"
 #include "jpeg/plan.hpp"
 #include "jpeg/scan.hpp"
@@ -61,34 +43,68 @@ const std::uint8_t *upsampled_row(const Plane &plane, const Region &region, int 
 struct BaselineDecoder::State {
     ScanDecoder scan;
     Upsampler cb, cr;
+
+    // Write the pixels of a region whose blocks have been decoded.
+    void write(const RegionPlan &plan, const Region &region, int channels, std::uint8_t *out, std::size_t stride);
 };
+
+void BaselineDecoder::State::write(const RegionPlan &plan, const Region &region, int channels, std::uint8_t *out,
+                                   std::size_t stride) {
+    const auto width = static_cast<std::size_t>(region.width());
+    for (int y = region.top; y < region.bottom; ++y, out += stride) {
+        const std::uint8_t *luma = upsampled_row(scan.plane(0), region, y, cb);
+        if (channels == 1) {
+            std::memcpy(out, luma, width);
+        } else if (plan.planes == 1) {
+            grey_to_rgb(luma, width, out);
+        } else {
+            const std::uint8_t *blue = upsampled_row(scan.plane(1), region, y, cb);
+            const std::uint8_t *red = upsampled_row(scan.plane(2), region, y, cr);
+            ycbcr_to_rgb(luma, blue, red, width, out);
+        }
+    }
+}
+
+namespace {
+
+// Whether this processor, and the decoder, can read an image.
+bool can_read(const JpegHeader &header) {
+    static const bool is_supported = supports(vectors_need);
+    return is_supported && is_usual_jpeg(header);
+}
+
+}  // namespace
 
 BaselineDecoder::BaselineDecoder() = default;
 BaselineDecoder::~BaselineDecoder() = default;
 
 bool BaselineDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region,
                            int scale, int channels, std::uint8_t *out, std::size_t stride) {
-    static const bool is_supported = supports(Simd::avx2);
-    if (!is_supported || !is_usual_jpeg(header)) return false;
+    if (!can_read(header)) return false;
     if (!state_) state_ = std::make_unique<State>();
     const RegionPlan plan = plan_region(header, region, scale, channels);
-    ScanDecoder &scan = state_->scan;
-    if (!scan.read(data, size, header, plan)) return false;
-    const auto width = static_cast<std::size_t>(region.width());
-    for (int y = region.top; y < region.bottom; ++y, out += stride) {
-        const std::uint8_t *luma = upsampled_row(scan.plane(0), region, y, state_->cb);
-        if (channels == 1) {
-            std::memcpy(out, luma, width);
-        } else if (plan.planes == 1) {
-            grey_to_rgb(luma, width, out);
-        } else {
-            const std::uint8_t *cb = upsampled_row(scan.plane(1), region, y, state_->cb);
-            const std::uint8_t *cr = upsampled_row(scan.plane(2), region, y, state_->cr);
-            ycbcr_to_rgb(luma, cb, cr, width, out);
-        }
-    }
+    if (!state_->scan.read(data, size, header, plan)) return false;
+    state_->write(plan, region, channels, out, stride);
     return true;
 }
 
+bool BaselineDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const SeekTable &table,
+                           const Region &region, int scale, int channels, std::uint8_t *out, std::size_t stride) {
+    if (!can_read(header)) return false;
+    if (!state_) state_ = std::make_unique<State>();
+    const RegionPlan plan = plan_region(header, region, scale, channels);
+    if (!state_->scan.read(data, size, header, plan, table)) return false;
+    state_->write(plan, region, channels, out, stride);
+    return true;
+}
+
+std::vector<std::uint64_t> BaselineDecoder::make_seek_table(const std::uint8_t *data, std::size_t size,
+                                                            const JpegHeader &header, int pixels) {
+    if (!can_read(header) || !is_seekable(header)) return {};
+    const int step = choose_step(header, size, pixels);
+    if (step == 0) return {};
+    if (!state_) state_ = std::make_unique<State>();
+    return state_->scan.make_seek_table(data, size, header, step);
+}
+
 }  // namespace bushel
-#endif

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "common/image.hpp"
 #include "jpeg/header.hpp"
+#include "jpeg/seek.hpp"
 
 namespace bushel {
 
@@ -20,6 +22,15 @@ public:
     // `stride` bytes apart. Return false if libjpeg has to decode it.
     bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region, int scale,
               int channels, std::uint8_t *out, std::size_t stride);
+
+    // Do the same with the states of a seek table, without reading other bytes than those of `seek_ranges`. Return
+    // false also if the table is not that of the image.
+    bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const SeekTable &table,
+              const Region &region, int scale, int channels, std::uint8_t *out, std::size_t stride);
+
+    // Return a seek table with states about `pixels` apart; empty if the image cannot have one, or is damaged.
+    std::vector<std::uint64_t> make_seek_table(const std::uint8_t *data, std::size_t size, const JpegHeader &header,
+                                               int pixels);
 
 private:
     struct State;

@@ -13,6 +13,8 @@
 #include "common/python.hpp"
 #include "jpeg/crop.hpp"
 #include "jpeg/encode.hpp"
+#include "jpeg/plan.hpp"
+#include "jpeg/seek.hpp"
 #include "jpeg/tiles.hpp"
 
 namespace bushel {
@@ -140,11 +142,30 @@ nb::object jpeg_header(nb::handle data) {
     return found;
 }
 
+// A seek table that may be missing. A file holds its words in little-endian order.
+class TableArgument {
+public:
+    explicit TableArgument(nb::handle table) {
+        if (!table.is_none()) buffer_.emplace(table);
+    }
+
+    SeekTable view() const { return buffer_ ? SeekTable(buffer_->data(), buffer_->size()) : SeekTable(); }
+
+private:
+    std::optional<BufferArgument> buffer_;
+};
+
 void give_back(std::uint8_t *pixels) noexcept { PixelStore::shared().give(pixels); }
 
-nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, bool grey, bool libjpeg,
-                       std::int64_t limit) {
+// Append the number of an image with another one's seek table to a list, if one is given.
+void note_refused(nb::handle list, std::size_t number, bool is_refused) {
+    if (is_refused && !list.is_none()) nb::cast<nb::list>(list).append(number);
+}
+
+nb::object decode_jpeg(nb::handle data, nb::handle table, bool orient, bool tolerant, bool fast, bool grey,
+                       bool libjpeg, std::int64_t limit, nb::handle refused) {
     const BufferArgument buffer(data);
+    const TableArgument states(table);
     JpegOptions options;
     options.orient = orient, options.tolerant = tolerant, options.max_pixels = limit;
     options.libjpeg = libjpeg, options.fast = fast;
@@ -160,14 +181,15 @@ nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, b
         const nb::gil_scoped_release unlocked;
         JpegDecoders &decoders = decoders_of_thread();
         if (orientation.is_upright()) {
-            decode_all(decoders, buffer.data(), buffer.size(), header, channels, options, pixels.get());
+            decode_all(decoders, buffer.data(), buffer.size(), header, channels, options, pixels.get(), states.view());
         } else {
             std::uint8_t *stored = decoders.pixels.bytes(height * width * static_cast<std::size_t>(channels));
-            decode_all(decoders, buffer.data(), buffer.size(), header, channels, options, stored);
+            decode_all(decoders, buffer.data(), buffer.size(), header, channels, options, stored, states.view());
             make_upright({stored, std::ptrdiff_t{header.width} * channels, header.width, header.height, channels},
                          orientation, pixels.get());
         }
     }
+    note_refused(refused, 0, decoders_of_thread().refused_table);
     std::uint8_t *first = pixels.release();
     nb::capsule owner(first, [](void *memory) noexcept { give_back(static_cast<std::uint8_t *>(memory)); });
     const std::size_t shape[] = {height, width, 3};
@@ -176,7 +198,7 @@ nb::object decode_jpeg(nb::handle data, bool orient, bool tolerant, bool fast, b
 
 nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, const std::string &layout,
                         nb::handle table, std::optional<double> reducing_gap, bool orient, bool tolerant, bool libjpeg,
-                        std::int64_t limit) {
+                        std::int64_t limit, nb::handle seek_tables, nb::handle refused) {
     const BatchOutput images(out, is_channels_first(layout), table);
     const nb::object list = nb::steal(PySequence_Fast(datas.ptr(), "datas: expected a list of bytes"));
     if (!list.is_valid()) throw nb::python_error();
@@ -190,6 +212,16 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
     for (std::size_t row = 0; row < count; ++row) {
         buffers.emplace_back(PySequence_Fast_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(row)));
     }
+    std::deque<TableArgument> tables;
+    if (!seek_tables.is_none()) {
+        const nb::object given = nb::steal(PySequence_Fast(seek_tables.ptr(), "seek_tables: expected a list"));
+        if (!given.is_valid()) throw nb::python_error();
+        if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given.ptr())) != count)
+            raise_value_error("seek_tables: expected one for each image, or None");
+        for (std::size_t row = 0; row < count; ++row) {
+            tables.emplace_back(PySequence_Fast_GET_ITEM(given.ptr(), static_cast<Py_ssize_t>(row)));
+        }
+    }
     JpegOptions options;
     options.reducing_gap = reducing_gap.value_or(0);
     options.orient = orient, options.tolerant = tolerant, options.libjpeg = libjpeg, options.max_pixels = limit;
@@ -197,18 +229,22 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
         raise_value_error("reducing_gap: expected a number of at least 1, or None");
 
     std::vector<std::pair<std::size_t, std::string>> errors;
+    std::vector<std::size_t> refusals;
     {
         const nb::gil_scoped_release unlocked;
         JpegDecoders &decoders = decoders_of_thread();
         for (std::size_t row = 0; row < count; ++row) {
             try {
                 decode_crop(decoders, buffers[row].data(), buffers[row].size(),
-                            geometry_row(rows.data() + row * rows.shape(1)), options, images[row]);
+                            geometry_row(rows.data() + row * rows.shape(1)), options, images[row],
+                            tables.empty() ? SeekTable() : tables[row].view());
+                if (decoders.refused_table) refusals.push_back(row);
             } catch (const JpegError &error) {
                 errors.emplace_back(row, error.message);
             }
         }
     }
+    for (const std::size_t row : refusals) note_refused(refused, row, true);
     nb::list found;
     for (const auto &[row, message] : errors) found.append(nb::make_tuple(row, message));
     return found;
@@ -315,6 +351,66 @@ nb::object splice_jpeg(nb::handle data, const std::array<int, 4> &box, nb::handl
     return nb::make_tuple(nb::bytes(spliced.data(), spliced.size()), shown.left, shown.top);
 }
 
+nb::object jpeg_seek_table(nb::handle data, int pixels) {
+    const BufferArgument buffer(data);
+    if (pixels < 1) raise_value_error("pixels: expected at least 1, found " + std::to_string(pixels));
+    std::vector<std::uint64_t> words;
+    {
+        const nb::gil_scoped_release unlocked;
+        const JpegHeader header = read_jpeg_header(buffer.data(), buffer.size());
+        words = decoders_of_thread().baseline.make_seek_table(buffer.data(), buffer.size(), header, pixels);
+    }
+    std::unique_ptr<std::uint64_t[]> copy(new std::uint64_t[words.size()]);
+    std::copy(words.begin(), words.end(), copy.get());
+    return owned_array(copy.release(), words.size());
+}
+
+// The seek table of an image of a given size, checked as far as its header allows; none if it is not that of the image.
+std::optional<SeekTable> table_of(const TableArgument &table, const JpegHeader &header, std::size_t size) {
+    const SeekTable view = table.view();
+    if (header.data_offset > size || !view.fits(header, size)) return std::nullopt;
+    return view;
+}
+
+nb::object jpeg_seek_ranges(nb::handle head, std::size_t size, nb::handle table, const std::array<int, 4> &box) {
+    const BufferArgument buffer(head);
+    const TableArgument states(table);
+    const JpegHeader header = read_jpeg_header(buffer.data(), buffer.size());
+    const Region region = box_argument(header, box);
+    const std::optional<SeekTable> view = table_of(states, header, size);
+    if (!view) return nb::none();
+    nb::list ranges;
+    for (const auto &[begin, end] : seek_ranges(*view, header, size, plan_region(header, region, 1, 3).mcus)) {
+        ranges.append(nb::make_tuple(begin, end - begin));
+    }
+    return ranges;
+}
+
+nb::object decode_jpeg_box(nb::handle data, nb::handle table, const std::array<int, 4> &box, std::int64_t limit) {
+    const BufferArgument buffer(data);
+    const TableArgument states(table);
+    JpegOptions options;
+    options.max_pixels = limit;
+    const JpegHeader header = check_jpeg(buffer.data(), buffer.size(), options);
+    const Region region = box_argument(header, box);
+    const int channels = header.components == 1 ? 1 : 3;
+    const auto height = static_cast<std::size_t>(region.height()), width = static_cast<std::size_t>(region.width());
+    const std::size_t stride = width * static_cast<std::size_t>(channels);
+    std::unique_ptr<std::uint8_t[]> pixels(new std::uint8_t[height * stride]);
+    {
+        const nb::gil_scoped_release unlocked;
+        if (!decoders_of_thread().baseline.read(buffer.data(), buffer.size(), header, states.view(), region, 1,
+                                                channels, pixels.get(), stride)) {
+            pixels.reset();
+        }
+    }
+    if (!pixels) return nb::none();
+    std::uint8_t *first = pixels.release();
+    nb::capsule owner(first, [](void *memory) noexcept { delete[] static_cast<std::uint8_t *>(memory); });
+    const std::size_t shape[] = {height, width, 3};
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(first, channels == 1 ? 2 : 3, shape, owner));
+}
+
 nb::object coefficients(nb::handle data, std::int64_t limit) {
     const BufferArgument buffer(data);
     std::vector<JpegCoefficients> components;
@@ -365,13 +461,19 @@ void resize_image(nb::handle image, nb::handle geometry, nb::handle out, const s
 void bind_jpeg(nb::module_ &module) {
     module.attr("JpegHeader") = nb::borrow(reinterpret_cast<PyObject *>(header_type()));
     module.def("jpeg_header", &jpeg_header, nb::arg("data"));
-    module.def("decode_jpeg", &decode_jpeg, nb::arg("data"), nb::kw_only(), nb::arg("orient") = false,
-               nb::arg("tolerant") = false, nb::arg("fast") = false, nb::arg("grey") = false,
-               nb::arg("libjpeg") = false, nb::arg("max_pixels") = default_max_pixels);
+    module.def("decode_jpeg", &decode_jpeg, nb::arg("data"), nb::arg("seek_table") = nb::none(), nb::kw_only(),
+               nb::arg("orient") = false, nb::arg("tolerant") = false, nb::arg("fast") = false, nb::arg("grey") = false,
+               nb::arg("libjpeg") = false, nb::arg("max_pixels") = default_max_pixels, nb::arg("refused") = nb::none());
     module.def("decode_jpegs", &decode_jpegs, nb::arg("datas"), nb::arg("geometry"), nb::arg("out"),
                nb::arg("layout") = "HWC", nb::arg("table") = nb::none(), nb::kw_only(), nb::arg("reducing_gap") = 2.0,
                nb::arg("orient") = false, nb::arg("tolerant") = false, nb::arg("libjpeg") = false,
-               nb::arg("max_pixels") = default_max_pixels);
+               nb::arg("max_pixels") = default_max_pixels, nb::arg("seek_tables") = nb::none(),
+               nb::arg("refused") = nb::none());
+    module.def("decode_jpeg_box", &decode_jpeg_box, nb::arg("data"), nb::arg("seek_table"), nb::arg("box"),
+               nb::kw_only(), nb::arg("max_pixels") = default_max_pixels);
+    module.def("jpeg_seek_table", &jpeg_seek_table, nb::arg("data"), nb::arg("pixels") = 128);
+    module.def("jpeg_seek_ranges", &jpeg_seek_ranges, nb::arg("head"), nb::arg("size"), nb::arg("seek_table"),
+               nb::arg("box"));
     module.def("encode_jpeg", &encode, nb::arg("image"), nb::arg("quality") = 95,
                nb::arg("sampling") = std::array<int, 2>{2, 2}, nb::kw_only(), nb::arg("fast") = false);
     module.def("tile_jpeg", &tile, nb::arg("data"), nb::kw_only(), nb::arg("metadata") = false,

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/simd.hpp"
-
 namespace bushel {
 
 // Convert a row of CMYK pixels, which libjpeg does not convert, to RGB in place, as Pillow does: levels are inverted,
@@ -20,8 +18,6 @@ inline void cmyk_to_rgb(std::uint8_t *row, std::size_t pixels) {
         }
     }
 }
-
-#ifdef BUSHEL_X86
 
 // Convert rows of samples, which may be read 32 bytes beyond their ends, to a row of RGB pixels, with libjpeg's factors
 // (JFIF 1.02) and rounding.
@@ -47,7 +43,5 @@ private:
     std::vector<std::uint16_t> sums_;  // of the rows, with one more at either end
     std::vector<std::uint8_t> out_;
 };
-
-#endif
 
 }  // namespace bushel

@@ -78,11 +78,24 @@ Pixels decode_with_libjpeg(LibjpegDecoder &decoder, const std::uint8_t *data, st
     return decoder.read({region.left - left, region.top - top, region.right - left, region.bottom - top});
 }
 
+// Decode with Bushel's decoder: from the states of the seek table, or from the start if that is not the image's. A
+// table of an image that cannot be decoded from the start either is not to blame.
+bool read_baseline(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
+                   const SeekTable &table, const Region &region, int scale, int channels, std::uint8_t *out,
+                   std::size_t stride) {
+    BaselineDecoder &decoder = decoders.baseline;
+    if (!table.is_empty() && decoder.read(data, size, header, table, region, scale, channels, out, stride)) return true;
+    const bool done = decoder.read(data, size, header, region, scale, channels, out, stride);
+    decoders.refused_table = done && !table.is_empty();
+    return done;
+}
+
 Pixels decode_region(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
-                     const Region &region, int scale, int channels, const JpegOptions &options) {
+                     const SeekTable &table, const Region &region, int scale, int channels,
+                     const JpegOptions &options) {
     const std::size_t stride = static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(channels);
     std::uint8_t *out = decoders.pixels.bytes(stride * static_cast<std::size_t>(region.height()));
-    if (!options.libjpeg && decoders.baseline.read(data, size, header, region, scale, channels, out, stride)) {
+    if (!options.libjpeg && read_baseline(decoders, data, size, header, table, region, scale, channels, out, stride)) {
         return {out, static_cast<std::ptrdiff_t>(stride), region.width(), region.height(), channels};
     }
     return decode_with_libjpeg(decoders.libjpeg, data, size, header, region, scale, channels, options.tolerant);
@@ -161,12 +174,13 @@ std::string geometry_problem(const Geometry &geometry, int width, int height, co
 }
 
 void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
-                int channels, const JpegOptions &options, std::uint8_t *out) {
+                int channels, const JpegOptions &options, std::uint8_t *out, const SeekTable &table) {
     const std::size_t stride = static_cast<std::size_t>(header.width) * static_cast<std::size_t>(channels);
     const Region all{0, 0, header.width, header.height};
+    decoders.refused_table = false;
     // GulpIO2 decodes with libjpeg's fast inverse DCT.
     if (!options.libjpeg && !options.fast &&
-        decoders.baseline.read(data, size, header, all, 1, channels, out, stride)) {
+        read_baseline(decoders, data, size, header, table, all, 1, channels, out, stride)) {
         return;
     }
     decoders.libjpeg.begin(data, size, channels, 1, options.tolerant, options.fast);
@@ -174,7 +188,8 @@ void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t si
 }
 
 void decode_crop(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const Geometry &geometry,
-                 const JpegOptions &options, const OutputImage &out) {
+                 const JpegOptions &options, const OutputImage &out, const SeekTable &table) {
+    decoders.refused_table = false;
     const JpegHeader header = check_jpeg(data, size, options);
     if (out.channels == 1 && header.components != 1) throw JpegError("it has colours, but the array has one channel");
     const Orientation orientation(options.orient ? header.orientation : 1);
@@ -195,7 +210,7 @@ void decode_crop(JpegDecoders &decoders, const std::uint8_t *data, std::size_t s
         region = {region.left + columns.low(), region.top + rows.low(), region.left + columns.high(),
                   region.top + rows.high()};
     }
-    const Pixels stored = decode_region(decoders, data, size, header, region, scale, out.channels, options);
+    const Pixels stored = decode_region(decoders, data, size, header, table, region, scale, out.channels, options);
     if (orientation.is_upright()) return resize(stored, columns, rows, out);
 
     thread_local Buffer upright;

@@ -8,6 +8,7 @@
 #include "jpeg/baseline_decoder.hpp"
 #include "jpeg/header.hpp"
 #include "jpeg/libjpeg_decoder.hpp"
+#include "jpeg/seek.hpp"
 #include "resize/batch_output.hpp"
 #include "resize/resize.hpp"
 
@@ -53,6 +54,7 @@ struct JpegDecoders {
     BaselineDecoder baseline;
     LibjpegDecoder libjpeg;
     Buffer pixels;
+    bool refused_table = false;  // whether the last image had a seek table that is not its own
 };
 
 // Return the header of an image that can be decoded: with 1, 3 or 4 components, at most `max_pixels`, and (unless
@@ -62,12 +64,12 @@ JpegHeader check_jpeg(const std::uint8_t *data, std::size_t size, const JpegOpti
 // Return what is wrong with a geometry for an image of the given size; empty if it is valid.
 std::string geometry_problem(const Geometry &geometry, int width, int height, const OutputImage &out);
 
-// Decode a whole image, as it is stored, into rows without gaps.
+// Decode a whole image, as it is stored, into rows without gaps. The seek table may be empty.
 void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
-                int channels, const JpegOptions &options, std::uint8_t *out);
+                int channels, const JpegOptions &options, std::uint8_t *out, const SeekTable &table = {});
 
 void decode_crop(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const Geometry &geometry,
-                 const JpegOptions &options, const OutputImage &out);
+                 const JpegOptions &options, const OutputImage &out, const SeekTable &table = {});
 
 // Do the same for an image that is decoded already. The geometry must be valid.
 void resize_crop(const Pixels &pixels, const Geometry &geometry, const OutputImage &out);

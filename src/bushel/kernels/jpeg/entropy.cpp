@@ -23,6 +23,7 @@ bool HuffmanTable::set(const HuffmanSpec &spec, Kind kind) {
         has_strides_ = false;
         is_valid_ = build();
     }
+    is_repeated_ = same;
     return is_valid_;
 }
 
@@ -99,28 +100,25 @@ HuffmanEntry HuffmanTable::long_code(std::uint32_t first) const {
     return {};
 }
 
-#ifdef BUSHEL_X86
-
 // Copy 32 bytes at a time up to the next 0xFF; on average there is one in some hundred bytes.
-BUSHEL_AVX2 void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
+BUSHEL_VECTORS void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
     constexpr std::size_t step = 32;
     const std::uint8_t *end = data + size;
     std::uint8_t *out = bytes_.bytes(size + padding);
     begin_ = out;
     is_before_marker_ = false;
-    const __m256i ones = _mm256_set1_epi8(-1);
     while (data < end) {
         if (static_cast<std::size_t>(end - data) < step) {
             const std::uint8_t byte = *data++;
             *out++ = byte;
             if (byte != 0xFF) continue;
         } else {
-            const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(data));
-            _mm256_storeu_si256(reinterpret_cast<__m256i *>(out), bytes);
-            const auto found = static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, ones)));
-            const std::size_t plain = found ? static_cast<std::size_t>(__builtin_ctz(found)) + 1 : step;
+            const vectors::Vector bytes = vectors::load(data);
+            vectors::store(out, bytes);
+            const auto found = static_cast<std::size_t>(vectors::find_byte(bytes, 0xFF));
+            const std::size_t plain = std::min(found + 1, step);
             data += plain, out += plain;
-            if (!found) continue;
+            if (found == step) continue;
         }
         if (data < end && *data == 0) {
             ++data;
@@ -134,7 +132,5 @@ BUSHEL_AVX2 void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
     size_ = static_cast<std::size_t>(out - begin_);
     std::memset(out, 0, 64);
 }
-
-#endif
 
 }  // namespace bushel

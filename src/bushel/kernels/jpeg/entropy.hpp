@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/memory.hpp"
-#include "common/simd.hpp"
+#include "common/vectors.hpp"
 #include "jpeg/header.hpp"
 
 namespace bushel {
@@ -77,6 +77,10 @@ public:
     // Look up the same in an AC table, after make_strides.
     HuffmanStride stride(std::uint64_t first) const { return strides_[first]; }
     void make_strides();
+    bool has_strides() const { return has_strides_; }
+
+    // Whether two images in turn had this table, as it is with encoders that do not optimise their tables.
+    bool is_repeated() const { return is_repeated_; }
 
     // Look up the next 16 bits of a stream, for a longer code. Unknown if there is no such code.
     HuffmanEntry long_code(std::uint32_t first) const;
@@ -92,11 +96,9 @@ private:
     std::uint32_t limit_[17] = {};  // the first 16 bits after all codes of this length or shorter
     std::int32_t shift_[17] = {};   // from a code of this length to the index of its symbol
     Kind kind_ = Kind::dc;
-    bool is_valid_ = false, has_strides_ = false;
+    bool is_valid_ = false, has_strides_ = false, is_repeated_ = false;
     std::vector<std::uint8_t> spec_;
 };
-
-#ifdef BUSHEL_X86
 
 // The bytes of a segment (between two restart markers) without the zeros that are stuffed after each 0xFF, and with
 // padding, so that a reader may run beyond the end.
@@ -126,22 +128,36 @@ struct BitReader {
     unsigned count = 0;
 
     // Make at least 56 bits available (Giesen, "Reading bits in far too many ways", part 3, variant 4).
-    BUSHEL_AVX2_INLINE void fill() {
+    BUSHEL_VECTORS_INLINE void fill() {
         std::uint64_t word;
         std::memcpy(&word, next, sizeof word);
         bits |= __builtin_bswap64(word) >> count;
         next += (63 - count) >> 3;
         count |= 56;
     }
-    BUSHEL_AVX2_INLINE void skip(unsigned used) {
+    BUSHEL_VECTORS_INLINE void skip(unsigned used) {
         bits <<= used;
         count -= used;
     }
-    BUSHEL_AVX2_INLINE std::uint64_t first(unsigned wanted) const { return bits >> (64 - wanted); }
+    // Begin at a bit of the segment's first byte.
+    void begin_at(const SegmentBits &segment, unsigned bit) {
+        next = segment.begin(), bits = 0, count = 0;
+        if (bit > 0) {
+            bits = std::uint64_t{*next++} << (56 + bit);
+            count = 8 - bit;
+        }
+    }
+    BUSHEL_VECTORS_INLINE std::uint64_t first(unsigned wanted) const { return bits >> (64 - wanted); }
 
     // Bits of the segment that are left; negative if the reader is beyond its end.
     std::ptrdiff_t left(const SegmentBits &segment) const {
         return (segment.end() - next) * 8 + static_cast<std::ptrdiff_t>(count);
+    }
+
+    // Whether the reader stayed inside the segment and, at its end, a marker follows at once. After the last segment
+    // libjpeg accepts bytes before the marker.
+    bool is_valid(const SegmentBits &segment, bool is_end, bool is_last) const {
+        return left(segment) >= 0 && (!is_end || (segment.is_before_marker() && (is_last || left(segment) < 8)));
     }
 };
 
@@ -152,7 +168,7 @@ alignas(64) inline constexpr std::uint8_t natural_order[80] = {
     39, 46, 53, 60, 61, 54, 47, 55, 62, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
 
 // Read the value of 1 to 15 bits that follows a code (ITU T.81, F.2.2.1).
-BUSHEL_AVX2_INLINE int take_value(BitReader &reader, unsigned size) {
+BUSHEL_VECTORS_INLINE int take_value(BitReader &reader, unsigned size) {
     const auto value = static_cast<int>(reader.first(size));
     const int negative = static_cast<int>(~reader.bits >> 63);
     reader.skip(size);
@@ -162,14 +178,14 @@ BUSHEL_AVX2_INLINE int take_value(BitReader &reader, unsigned size) {
 constexpr int bad_code = -1;
 
 // Return the next code, of any length; unknown if the bits are not a code. The reader must be filled.
-BUSHEL_AVX2_INLINE HuffmanEntry next_code(const BitReader &reader, const HuffmanTable &table) {
+BUSHEL_VECTORS_INLINE HuffmanEntry next_code(const BitReader &reader, const HuffmanTable &table) {
     const HuffmanEntry entry = table[reader.first(HuffmanTable::lookup_bits)];
     return __builtin_expect(entry.is_known(), 1) ? entry
                                                  : table.long_code(static_cast<std::uint32_t>(reader.first(16)));
 }
 
 // Read the difference of a block's DC coefficient and add it to the prediction. Return false for an invalid code.
-BUSHEL_AVX2_INLINE bool take_dc(BitReader &reader, const HuffmanTable &table, int &dc_prediction) {
+BUSHEL_VECTORS_INLINE bool take_dc(BitReader &reader, const HuffmanTable &table, int &dc_prediction) {
     reader.fill();
     const HuffmanEntry entry = next_code(reader, table);
     reader.skip(entry.bits());
@@ -180,15 +196,15 @@ BUSHEL_AVX2_INLINE bool take_dc(BitReader &reader, const HuffmanTable &table, in
 // The number of entries with a value for which one filling is enough.
 constexpr int entries_per_fill = 4;
 
-BUSHEL_AVX2_INLINE void put(std::int16_t *block, int &number, HuffmanEntry entry) {
+BUSHEL_VECTORS_INLINE void put(std::int16_t *block, int &number, HuffmanEntry entry) {
     number += entry.run();
     block[natural_order[number++]] = static_cast<std::int16_t>(entry.value());
 }
 
 // Take an entry without a value. Return true at the end of the block; then `number` is that of the last coefficient
 // plus one, or bad_code.
-BUSHEL_AVX2_INLINE bool take_other(BitReader &reader, const HuffmanTable &table, HuffmanEntry entry,
-                                   std::int16_t *block, int &number) {
+BUSHEL_VECTORS_INLINE bool take_other(BitReader &reader, const HuffmanTable &table, HuffmanEntry entry,
+                                      std::int16_t *block, int &number) {
     if (__builtin_expect(!entry.is_known(), 0)) {
         reader.fill();
         entry = table.long_code(static_cast<std::uint32_t>(reader.first(16)));
@@ -209,7 +225,7 @@ BUSHEL_AVX2_INLINE bool take_other(BitReader &reader, const HuffmanTable &table,
 
 // Read the AC coefficients of a block from `number` on (in zigzag order) into zeroed memory, in natural order. Return
 // the number of the last one plus one, or bad_code.
-BUSHEL_AVX2_INLINE int take_ac(BitReader &reader, const HuffmanTable &table, std::int16_t *block, int number = 1) {
+BUSHEL_VECTORS_INLINE int take_ac(BitReader &reader, const HuffmanTable &table, std::int16_t *block, int number = 1) {
     while (true) {
         reader.fill();
         for (int i = 0; i < entries_per_fill; ++i) {
@@ -227,9 +243,9 @@ BUSHEL_AVX2_INLINE int take_ac(BitReader &reader, const HuffmanTable &table, std
 
 // Do the same for blocks of two segments at once. They are independent, so that the processor works on one while it
 // waits for the other.
-BUSHEL_AVX2_INLINE void take_two_ac(BitReader &first, BitReader &second, const HuffmanTable &table,
-                                    std::int16_t *first_block, std::int16_t *second_block, int &first_number,
-                                    int &second_number) {
+BUSHEL_VECTORS_INLINE void take_two_ac(BitReader &first, BitReader &second, const HuffmanTable &table,
+                                       std::int16_t *first_block, std::int16_t *second_block, int &first_number,
+                                       int &second_number) {
     int one = 1, two = 1;
     bool one_ends = false, two_ends = false;
     while (true) {
@@ -262,7 +278,7 @@ BUSHEL_AVX2_INLINE void take_two_ac(BitReader &first, BitReader &second, const H
 
 // Skip one AC code and advance `number` (in zigzag order), to 64 or more at the end of the block. Return false for an
 // invalid code.
-BUSHEL_AVX2_INLINE bool skip_code(BitReader &reader, const HuffmanTable &table, int &number) {
+BUSHEL_VECTORS_INLINE bool skip_code(BitReader &reader, const HuffmanTable &table, int &number) {
     const HuffmanEntry entry = next_code(reader, table);
     reader.skip(entry.bits() + (entry.needs_value() ? entry.value_bits() : 0));
     number = entry.is_eob() ? 64 : number + entry.run() + 1;
@@ -270,7 +286,7 @@ BUSHEL_AVX2_INLINE bool skip_code(BitReader &reader, const HuffmanTable &table, 
 }
 
 // Skip the AC codes of a block, one by one.
-BUSHEL_AVX2_INLINE bool skip_ac(BitReader &reader, const HuffmanTable &table) {
+BUSHEL_VECTORS_INLINE bool skip_ac(BitReader &reader, const HuffmanTable &table) {
     for (int number = 1; number < 64;) {
         reader.fill();
         if (!skip_code(reader, table, number)) return false;
@@ -279,7 +295,7 @@ BUSHEL_AVX2_INLINE bool skip_ac(BitReader &reader, const HuffmanTable &table) {
 }
 
 // Skip the AC codes of a block, several at once; after make_strides.
-BUSHEL_AVX2_INLINE bool stride_ac(BitReader &reader, const HuffmanTable &table) {
+BUSHEL_VECTORS_INLINE bool stride_ac(BitReader &reader, const HuffmanTable &table) {
     for (int number = 1; number < 64;) {
         reader.fill();
         const HuffmanStride stride = table.stride(reader.first(HuffmanTable::lookup_bits));
@@ -294,7 +310,5 @@ BUSHEL_AVX2_INLINE bool stride_ac(BitReader &reader, const HuffmanTable &table) 
     }
     return true;
 }
-
-#endif
 
 }  // namespace bushel

@@ -1,8 +1,6 @@
 // The inverse DCT of one block, at full size, 1/2, 1/4 and 1/8: the same levels as libjpeg's (JDCT_ISLOW and its
 // reduced sizes).
 #pragma once
-#include "common/simd.hpp"
-#ifdef BUSHEL_X86
 #include <cstddef>
 #include <cstdint>
 
@@ -23,4 +21,3 @@ using InverseDct = bool (*)(const std::int16_t *block, const Quantisers &quantis
 InverseDct inverse_dct(int size);
 
 }  // namespace bushel
-#endif

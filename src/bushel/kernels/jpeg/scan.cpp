@@ -1,6 +1,5 @@
 #include "jpeg/scan.hpp"
 
-#ifdef BUSHEL_X86
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -15,16 +14,8 @@ namespace {
 void begin_segment(SegmentBits &bits, BitReader &reader, int (&dc_prediction)[3], const std::uint8_t *data,
                    const std::size_t *offsets) {
     bits.set(data + offsets[0], offsets[1] - offsets[0]);
-    reader = BitReader();
-    reader.next = bits.begin();
+    reader.begin_at(bits, 0);
     std::fill(std::begin(dc_prediction), std::end(dc_prediction), 0);
-}
-
-// Whether the reader stayed inside the segment and, at its end, a marker follows at once. After the last segment
-// libjpeg accepts bytes before the marker.
-bool is_valid(const BitReader &reader, const SegmentBits &bits, bool is_end, bool is_last) {
-    const std::ptrdiff_t left = reader.left(bits);
-    return left >= 0 && (!is_end || (bits.is_before_marker() && (is_last || left < 8)));
 }
 
 // Whether the DC coefficients fit 16 bits, as in every image. Larger ones could overflow when more is added to them.
@@ -59,10 +50,13 @@ bool ScanDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHea
     return done;
 }
 
-// Build the tables, and allocate the planes, of each component.
 bool ScanDecoder::set_up(const JpegHeader &header) {
-    constexpr std::size_t padding = 64;
-    std::size_t bytes[3] = {}, total = 0;
+    if (!set_up_tables(header)) return false;
+    set_up_planes();
+    return true;
+}
+
+bool ScanDecoder::set_up_tables(const JpegHeader &header) {
     for (int i = 0; i < plan_.planes; ++i) {
         const JpegComponent &given = header.component[i];
         Component &component = component_[i];
@@ -76,7 +70,14 @@ bool ScanDecoder::set_up(const JpegHeader &header) {
         component.ac = same ? component_[i - 1].ac : &ac_[i];
         component.transform = inverse_dct(plan_.plane[i].side);
         for (int k = 0; k < 64; ++k) component.quantisers.factor[natural_order[k]] = given.quantisers[k];
+    }
+    return true;
+}
 
+void ScanDecoder::set_up_planes() {
+    constexpr std::size_t padding = 64;
+    std::size_t bytes[3] = {}, total = 0;
+    for (int i = 0; i < plan_.planes; ++i) {
         Plane &plane = plane_[i];
         plane.plan = plan_.plane[i];
         const auto side = static_cast<std::size_t>(plane.plan.side);
@@ -86,7 +87,6 @@ bool ScanDecoder::set_up(const JpegHeader &header) {
     }
     std::uint8_t *memory = samples_.bytes(total);
     for (int i = 0; i < plan_.planes; memory += bytes[i++]) plane_[i].samples = memory;
-    return true;
 }
 
 // Read the needed segments of a tiled image, two rows of segments at once.
@@ -104,9 +104,9 @@ bool ScanDecoder::read_rows(const std::uint8_t *data, const std::size_t *offsets
                               offsets + (row + i) * segments_across + column);
                 if (!skip_mcus<false>(lane, first - begin)) return false;
             }
-            if (!(lanes == 1 ? read_mcus<1>(row, first, last) : read_mcus<max_lanes>(row, first, last))) return false;
+            if (!read_lanes(lanes, row, first, last, 1)) return false;
             for (int i = 0; i < lanes; ++i) {
-                if (!is_valid(lane_[i].reader, lane_[i].bits, last == end, false)) return false;
+                if (!lane_[i].reader.is_valid(lane_[i].bits, last == end, false)) return false;
             }
         }
     }
@@ -126,7 +126,7 @@ bool ScanDecoder::read_segments(const std::uint8_t *data, const std::size_t *off
         if (needed == first) continue;
         begin_segment(lane.bits, lane.reader, lane.dc_prediction, data, offsets + first / interval);
         if (!read_segment(first, needed, columns)) return false;
-        if (!is_valid(lane.reader, lane.bits, needed == last, last == count)) return false;
+        if (!lane.reader.is_valid(lane.bits, needed == last, last == count)) return false;
     }
     return true;
 }
@@ -160,9 +160,13 @@ bool ScanDecoder::read_segment(int first, int last, int columns) {
     return true;
 }
 
-// Decode MCUs of one row for each lane.
+// Decode MCUs of one row for each lane, `distance` rows apart.
+bool ScanDecoder::read_lanes(int lanes, int row, int first, int last, int distance) {
+    return lanes == 1 ? read_mcus<1>(row, first, last) : read_mcus<max_lanes>(row, first, last, distance);
+}
+
 template <int Lanes>
-BUSHEL_AVX2 bool ScanDecoder::read_mcus(int row, int first, int last) {
+BUSHEL_VECTORS bool ScanDecoder::read_mcus(int row, int first, int last, int distance) {
     BitReader reader[Lanes];
     for (int i = 0; i < Lanes; ++i) reader[i] = lane_[i].reader;
     for (int mcu = first; mcu < last; ++mcu) {
@@ -172,7 +176,7 @@ BUSHEL_AVX2 bool ScanDecoder::read_mcus(int row, int first, int last) {
                       v_samp_factor = plane_[number].plan.v_samp_factor;
             for (int y = 0; y < v_samp_factor; ++y) {
                 int block_row[Lanes];
-                for (int i = 0; i < Lanes; ++i) block_row[i] = (row + i) * v_samp_factor + y;
+                for (int i = 0; i < Lanes; ++i) block_row[i] = (row + i * distance) * v_samp_factor + y;
                 for (int x = 0; x < h_samp_factor; ++x) {
                     if (!read_blocks<Lanes>(reader, number, block_row, mcu * h_samp_factor + x, next)) return false;
                 }
@@ -189,8 +193,8 @@ BUSHEL_AVX2 bool ScanDecoder::read_mcus(int row, int first, int last) {
 }
 
 template <int Lanes>
-BUSHEL_AVX2_INLINE bool ScanDecoder::read_blocks(BitReader (&reader)[Lanes], int number, const int (&row)[Lanes],
-                                                 int column, Block *&next) {
+BUSHEL_VECTORS_INLINE bool ScanDecoder::read_blocks(BitReader (&reader)[Lanes], int number, const int (&row)[Lanes],
+                                                    int column, Block *&next) {
     const HuffmanTable &dc = *component_[number].dc, &ac = *component_[number].ac;
     const Plane &plane = plane_[number];
     bool needed[Lanes];
@@ -224,8 +228,15 @@ BUSHEL_AVX2_INLINE bool ScanDecoder::read_blocks(BitReader (&reader)[Lanes], int
     return true;
 }
 
+// Skip MCUs, several codes at once if the tables for that have been made.
+bool ScanDecoder::move(Lane &lane, int count) {
+    bool strides = true;
+    for (int number = 0; number < plan_.planes; ++number) strides = strides && component_[number].ac->has_strides();
+    return strides ? skip_mcus<true>(lane, count) : skip_mcus<false>(lane, count);
+}
+
 template <bool Strides>
-BUSHEL_AVX2 bool ScanDecoder::skip_mcus(Lane &lane, int count) {
+BUSHEL_VECTORS bool ScanDecoder::skip_mcus(Lane &lane, int count) {
     BitReader reader = lane.reader;
     const std::uint8_t *const end = lane.bits.end() + sizeof(std::uint64_t);
     for (int mcu = 0; mcu < count; ++mcu) {
@@ -257,4 +268,3 @@ bool ScanDecoder::transform(Block *end) {
 }
 
 }  // namespace bushel
-#endif

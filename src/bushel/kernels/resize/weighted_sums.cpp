@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "common/simd.hpp"
+#include "common/vectors.hpp"
 #include "resize/resize.hpp"
 
 namespace bushel {
@@ -34,27 +34,26 @@ void scalar_sums(const std::uint8_t *first, std::ptrdiff_t stride, const std::in
     }
 }
 
-#ifdef BUSHEL_X86
-
-BUSHEL_AVX2 void avx2_sums(const std::uint8_t *first, std::ptrdiff_t stride, const std::int32_t *weights, int taps,
-                           std::uint8_t *out, int groups) {
+BUSHEL_VECTORS void vector_sums(const std::uint8_t *first, std::ptrdiff_t stride, const std::int32_t *weights, int taps,
+                                std::uint8_t *out, int groups) {
+    using namespace vectors;
     for (int group = 0; group < groups; ++group, first += sum_lanes, out += sum_lanes) {
-        __m256i low = _mm256_set1_epi32(half), high = low;
+        Vector low_sums = all_32(half), high_sums = low_sums;
         const std::uint8_t *at = first;
         for (int tap = 0; tap < taps; ++tap, at += stride) {
-            const __m256i weight = _mm256_set1_epi32(weights[tap]);
-            const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i *>(at));
-            low = _mm256_add_epi32(low, _mm256_mullo_epi32(_mm256_cvtepu8_epi32(bytes), weight));
-            high = _mm256_add_epi32(high,
-                                    _mm256_mullo_epi32(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(bytes, bytes)), weight));
+            const Vector weight = all_32(weights[tap]);
+            const Half bytes = load_half(at);
+            low_sums = add_32(low_sums, multiply_32(widen_first_u8_to_32(bytes), weight));
+            high_sums = add_32(high_sums, multiply_32(widen_last_u8_to_32(bytes), weight));
         }
-        // Packing works within halves of 128 bits; the permutation restores the order.
-        const __m256i words = _mm256_permute4x64_epi64(
-            _mm256_packs_epi32(_mm256_srai_epi32(low, Weights::bits), _mm256_srai_epi32(high, Weights::bits)), 0xD8);
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out),
-                         _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+        // Narrowing works within halves of 128 bits; then the quarters are brought back into order.
+        const Vector levels =
+            narrow_32_to_16(shift_right_32<Weights::bits>(low_sums), shift_right_32<Weights::bits>(high_sums));
+        store_half(out, narrow_16_to_u8(quarters_0213(levels)));
     }
 }
+
+#ifdef BUSHEL_X86
 
 BUSHEL_AVX512 void avx512_sums(const std::uint8_t *first, std::ptrdiff_t stride, const std::int32_t *weights, int taps,
                                std::uint8_t *out, int groups) {
@@ -102,8 +101,8 @@ WeightedSums weighted_sums() {
     static const WeightedSums fastest = select<WeightedSums>({
 #ifdef BUSHEL_X86
         {Simd::avx512, avx512_sums},
-        {Simd::avx2, avx2_sums},
 #endif
+        {vectors_need, vector_sums},
         {Simd::scalar, scalar_sums},
     });
     return fastest;

@@ -1,0 +1,215 @@
+// Python bindings: reading a batch of samples, as dicts of their keys and stored bytes.
+#include <algorithm>
+#include <memory>
+
+#include "files/batch_argument.hpp"
+#include "files/key_argument.hpp"
+
+namespace bushel {
+
+namespace {
+
+// A batch of at most this many bytes is loaded into the cache while its samples are made.
+constexpr std::int64_t cache_size = 256 * 1024;
+
+// One field: its name, and where its values are.
+struct FieldArgument {
+    explicit FieldArgument(nb::handle object) {
+        PyObject *parts[5];
+        if (!PyTuple_Check(object.ptr()) || PyTuple_GET_SIZE(object.ptr()) != 5) {
+            throw nb::type_error("fields: expected tuples of name, file, offset, length and crc32");
+        }
+        for (Py_ssize_t i = 0; i < 5; ++i) parts[i] = PyTuple_GET_ITEM(object.ptr(), i);
+        if (!PyUnicode_Check(parts[0])) throw nb::type_error("fields: a name is not a str");
+        name = nb::borrow(parts[0]);
+        if (PyLong_Check(parts[1])) {
+            number = PyLong_AsLong(parts[1]);
+            if (number == -1 && PyErr_Occurred()) PyErr_Clear();
+        } else {
+            file = array_argument<const std::int32_t>(parts[1], "file");
+            has_file = true;
+        }
+        offset = array_argument<const std::int64_t>(parts[2], "offset");
+        length = array_argument<const std::int64_t>(parts[3], "length");
+        has_crc = parts[4] != Py_None;
+        if (has_crc) crc = array_argument<const std::uint32_t>(parts[4], "crc32");
+        const std::size_t rows = offset.size();
+        if (length.size() != rows || (has_crc && crc.size() != rows) || (has_file && file.size() != rows)) {
+            throw nb::value_error("file, offset, length and crc32 of a field must have the same number of rows");
+        }
+    }
+
+    nb::object name;
+    bool has_file = false, has_crc = false;
+    long number = 0;
+    Array<const std::int32_t> file;
+    Array<const std::int64_t> offset, length;
+    Array<const std::uint32_t> crc;
+};
+
+// The extents of a batch of samples: those of the first field, then those of the second, and so on. Rows of an index
+// are random, so each of its arrays misses the cache: all of them are loaded some rows in advance.
+class Extents {
+public:
+    Extents(const std::vector<FieldArgument> &fields, const std::int64_t *rows, std::size_t samples) {
+        const std::size_t total = fields.size() * samples;
+        offset_.resize(total);
+        length_.resize(total);
+        file_.resize(total);
+        checked_ = !fields.empty() && fields[0].has_crc;
+        if (checked_) crc_.resize(total);
+        std::size_t at = 0;
+        for (const FieldArgument &field : fields) {
+            if (field.has_crc != checked_) {
+                throw nb::value_error("crc32 must be given for all fields, or for none");
+            }
+            if (!rows && field.offset.size() != samples) {
+                throw nb::value_error("fields and keys must have the same number of rows");
+            }
+            const std::size_t count = field.offset.size();
+            for (std::size_t i = 0; rows && i < std::min(ahead, samples); ++i) load(field, rows[i], count);
+            for (std::size_t i = 0; i < samples; ++i, ++at) {
+                if (rows && i + ahead < samples) load(field, rows[i + ahead], count);
+                const std::size_t row = rows ? static_cast<std::size_t>(rows[i]) : i;
+                if (row >= count) {
+                    throw nb::index_error(
+                        ("row " + std::to_string(rows[i]) + " of " + std::to_string(count) + " samples").c_str());
+                }
+                offset_[at] = field.offset.data()[row];
+                length_[at] = field.length.data()[row];
+                file_[at] = field.has_file ? field.file.data()[row] : static_cast<std::int32_t>(field.number);
+                if (checked_) crc_[at] = field.crc.data()[row];
+            }
+        }
+    }
+
+    // The batch, which borrows the arrays. `files` are kept alive by the caller.
+    Batch batch(nb::handle files, std::vector<nb::object> &kept) const {
+        const Py_ssize_t count = PySequence_Fast_GET_SIZE(files.ptr());
+        Batch batch;
+        batch.files.assign(static_cast<std::size_t>(count), nullptr);
+        batch.file = file_.data();
+        batch.offset = offset_.data();
+        batch.length = length_.data();
+        batch.crc = checked_ ? crc_.data() : nullptr;
+        batch.rows = offset_.size();
+        for (std::size_t row = 0; row < batch.rows; ++row) {
+            if (batch.missing(row)) continue;
+            const std::int32_t number = file_[row];
+            if (number < 0 || number >= count) {
+                throw nb::value_error(("file[" + std::to_string(row) + "] is " + std::to_string(number) +
+                                       ", but there are " + std::to_string(count) + " files")
+                                          .c_str());
+            }
+            const MappedFile *&known = batch.files[static_cast<std::size_t>(number)];
+            if (!known) known = &file_argument(files, number, kept);
+        }
+        return batch;
+    }
+
+private:
+    static constexpr std::size_t ahead = 128;
+
+    static void load(const FieldArgument &field, std::int64_t row, std::size_t count) {
+        if (static_cast<std::uint64_t>(row) >= count) return;
+        __builtin_prefetch(field.offset.data() + row);
+        __builtin_prefetch(field.length.data() + row);
+        if (field.has_crc) __builtin_prefetch(field.crc.data() + row);
+    }
+
+    std::vector<std::int64_t> offset_, length_;
+    std::vector<std::int32_t> file_;
+    std::vector<std::uint32_t> crc_;
+    bool checked_ = false;
+};
+
+void set_item(PyObject *sample, nb::handle name, PyObject *value) {
+    if (PyDict_SetItem(sample, name.ptr(), value) != 0) throw nb::python_error();
+}
+
+// Return a list of dicts with the key of each sample only.
+template <typename KeyOf>
+nb::object keyed_dicts(std::size_t samples, nb::handle key_name, KeyOf key_of) {
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(samples)));
+    if (!list.is_valid()) throw nb::python_error();
+    for (std::size_t i = 0; i < samples; ++i) {
+        PyObject *const sample = PyDict_New();
+        if (!sample) throw nb::python_error();
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), sample);
+        set_item(sample, key_name, key_of(i).ptr());
+    }
+    return list;
+}
+
+nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb::handle key_name, nb::handle keys) {
+    const nb::object list = nb::steal(PySequence_Fast(files.ptr(), "files: expected a list of MappedFile"));
+    if (!list.is_valid()) throw nb::python_error();
+    const nb::object field_list = nb::steal(PySequence_Fast(fields.ptr(), "fields: expected a list of tuples"));
+    if (!field_list.is_valid()) throw nb::python_error();
+    std::vector<FieldArgument> arguments;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(field_list.ptr()); ++i) {
+        arguments.emplace_back(nb::handle(PySequence_Fast_GET_ITEM(field_list.ptr(), i)));
+    }
+    if (!PyUnicode_Check(key_name.ptr())) throw nb::type_error("key_name: expected a str");
+
+    Array<const std::int64_t> chosen;
+    if (!rows.is_none()) chosen = array_argument<const std::int64_t>(rows, "rows");
+    nb::object samples;
+    std::size_t count = chosen.size();
+    const bool own_keys = PyTuple_Check(keys.ptr());
+    if (!own_keys && !PyList_Check(keys.ptr())) throw nb::type_error("keys: expected a list, or text and offsets");
+    if (own_keys && (rows.is_none() || PyTuple_GET_SIZE(keys.ptr()) != 2)) {
+        throw nb::type_error("keys: text and offsets need rows");
+    }
+    if (!own_keys) {
+        const auto given = static_cast<std::size_t>(PyList_GET_SIZE(keys.ptr()));
+        if (!rows.is_none() && given != count) throw nb::value_error("keys and rows must have the same length");
+        count = given;
+    }
+    const Extents extents(arguments, rows.is_none() ? nullptr : chosen.data(), count);
+    std::vector<nb::object> kept;
+    const Batch batch = extents.batch(list, kept);
+    const std::int64_t total = check(batch);
+
+    const bool fits = total <= cache_size;
+    const auto load_values = [&](std::size_t i) {
+        for (std::size_t row = i; fits && row < batch.rows; row += count) load_into_cache(batch, row, cache_size);
+    };
+    if (own_keys) {
+        const KeysArgument table(PyTuple_GET_ITEM(keys.ptr(), 0), PyTuple_GET_ITEM(keys.ptr(), 1));
+        const LoadAhead ahead(table, chosen.data(), count);
+        samples = keyed_dicts(count, key_name, [&](std::size_t i) {
+            load_values(i);
+            ahead.at(i);
+            return table.text(chosen.data()[i]);
+        });
+    } else {
+        samples = keyed_dicts(count, key_name, [&](std::size_t i) {
+            load_values(i);
+            return nb::borrow(PyList_GET_ITEM(keys.ptr(), static_cast<Py_ssize_t>(i)));
+        });
+    }
+
+    std::vector<std::uint8_t *> out(batch.rows);
+    std::size_t row = 0;
+    for (const FieldArgument &field : arguments) {
+        for (std::size_t i = 0; i < count; ++i, ++row) {
+            if (batch.missing(row)) continue;
+            const nb::object value = nb::steal(PyBytes_FromStringAndSize(nullptr, batch.length[row]));
+            if (!value.is_valid()) throw nb::python_error();
+            out[row] = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(value.ptr()));
+            set_item(PyList_GET_ITEM(samples.ptr(), static_cast<Py_ssize_t>(i)), field.name, value.ptr());
+        }
+    }
+    copy_quickly(batch, total, out.data());
+    return samples;
+}
+
+}  // namespace
+
+void bind_samples(nb::module_ &module) {
+    module.def("read_samples", &read_samples, nb::arg("files"), nb::arg("fields"), nb::arg("rows").none(),
+               nb::arg("key_name"), nb::arg("keys"));
+}
+
+}  // namespace bushel

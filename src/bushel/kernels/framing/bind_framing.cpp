@@ -1,0 +1,135 @@
+// Python bindings: framing many values at once.
+#include <memory>
+
+#include "common/python.hpp"
+#include "files/crc32.hpp"
+#include "framing/framing.hpp"
+
+namespace bushel {
+
+namespace {
+
+// Values from (data, offsets), checked.
+class ValuesArgument {
+public:
+    ValuesArgument(nb::handle data, nb::handle offsets)
+        : data_(array_argument<const std::uint8_t>(data, "data")),
+          offsets_(array_argument<const std::int64_t>(offsets, "offsets")) {
+        if (offsets_.size() == 0) throw nb::value_error("offsets is empty");
+        const std::int64_t *at = offsets_.data();
+        const std::size_t count = offsets_.size() - 1;
+        bool ascending = at[0] >= 0 && static_cast<std::uint64_t>(at[count]) <= data_.size();
+        for (std::size_t i = 0; i < count; ++i) ascending = ascending && at[i] <= at[i + 1];
+        if (!ascending) throw nb::value_error("offsets must ascend and lie inside data");
+        values_.data = data_.data();
+        values_.offsets = at;
+        values_.count = count;
+    }
+
+    const Values &operator*() const { return values_; }
+    const Values *operator->() const { return &values_; }
+
+private:
+    Array<const std::uint8_t> data_;
+    Array<const std::int64_t> offsets_;
+    Values values_;
+};
+
+template <typename T>
+nb::object array_of(std::vector<T> &&elements) {
+    auto *const kept = new std::vector<T>(std::move(elements));
+    nb::capsule owner(kept, [](void *memory) noexcept { delete static_cast<std::vector<T> *>(memory); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+nb::object crc32_rows(nb::handle data, nb::handle offsets) {
+    const ValuesArgument values(data, offsets);
+    std::vector<std::uint32_t> sums(values->count);
+    {
+        const nb::gil_scoped_release unlocked;
+        for (std::size_t row = 0; row < values->count; ++row) sums[row] = crc32(values->at(row), values->length(row));
+    }
+    return array_of(std::move(sums));
+}
+
+nb::object recordio(nb::handle data, nb::handle offsets) {
+    const ValuesArgument values(data, offsets);
+    for (std::size_t row = 0; row < values->count; ++row) {
+        if (values->length(row) >= std::size_t{1} << 29) throw nb::value_error("a record has 512 MiB or more");
+    }
+    std::vector<std::uint8_t> split;
+    Framed framed;
+    {
+        const nb::gil_scoped_release unlocked;
+        framed = frame_recordio(*values, split);
+    }
+    return nb::make_tuple(array_of(std::move(framed.bytes)), array_of(std::move(framed.ends)),
+                          array_of(std::move(split)));
+}
+
+nb::object idx(nb::handle keys, std::int64_t first, nb::handle offsets) {
+    const auto starts = array_argument<const std::int64_t>(offsets, "offsets");
+    if (first < 0) throw nb::value_error("first must not be negative");
+    for (std::size_t row = 0; row < starts.size(); ++row) {
+        if (starts.data()[row] < 0) throw nb::value_error("an offset is negative");
+    }
+    std::unique_ptr<ValuesArgument> texts;
+    if (!keys.is_none()) {
+        if (!PyTuple_Check(keys.ptr()) || PyTuple_GET_SIZE(keys.ptr()) != 2) {
+            throw nb::type_error("keys: expected text and offsets");
+        }
+        texts.reset(new ValuesArgument(PyTuple_GET_ITEM(keys.ptr(), 0), PyTuple_GET_ITEM(keys.ptr(), 1)));
+        if ((*texts)->count != starts.size()) throw nb::value_error("keys and offsets must have the same length");
+    }
+    Framed framed = frame_idx(texts ? &**texts : nullptr, first, starts.data(), starts.size());
+    return nb::make_tuple(array_of(std::move(framed.bytes)), array_of(std::move(framed.ends)));
+}
+
+nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::handle suffixes, nb::handle columns) {
+    const BufferArgument start(header);
+    if (start.size() != 512) throw nb::value_error("header: expected 512 bytes");
+    const ValuesArgument names(keys, key_offsets);
+    std::vector<std::string> endings;
+    for (const nb::handle suffix : suffixes) {
+        const BufferArgument bytes(suffix);
+        endings.emplace_back(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    }
+    std::vector<std::unique_ptr<ValuesArgument>> kept;
+    std::vector<Values> fields;
+    for (const nb::handle column : columns) {
+        if (!PyTuple_Check(column.ptr()) || PyTuple_GET_SIZE(column.ptr()) != 2) {
+            throw nb::type_error("columns: expected tuples of data and offsets");
+        }
+        kept.emplace_back(new ValuesArgument(PyTuple_GET_ITEM(column.ptr(), 0), PyTuple_GET_ITEM(column.ptr(), 1)));
+        fields.push_back(**kept.back());
+        if (fields.back().count != names->count) throw nb::value_error("columns and keys must have the same length");
+    }
+    if (endings.size() != fields.size()) throw nb::value_error("there must be a suffix for each column");
+    for (std::size_t row = 0; row < names->count; ++row) {
+        for (std::size_t field = 0; field < fields.size(); ++field) {
+            if (names->length(row) + endings[field].size() > 100 || fields[field].length(row) >> 33) {
+                throw nb::value_error(("sample " + std::to_string(row) + " does not fit a plain header").c_str());
+            }
+        }
+    }
+    std::vector<std::int64_t> starts;
+    Framed framed;
+    {
+        const nb::gil_scoped_release unlocked;
+        framed = frame_tar(start.data(), *names, endings, fields, starts);
+    }
+    return nb::make_tuple(array_of(std::move(framed.bytes)), array_of(std::move(framed.ends)),
+                          array_of(std::move(starts)));
+}
+
+}  // namespace
+
+void bind_framing(nb::module_ &module) {
+    module.def("crc32_rows", &crc32_rows, nb::arg("data"), nb::arg("offsets"));
+    module.def("frame_recordio", &recordio, nb::arg("data"), nb::arg("offsets"));
+    module.def("frame_idx", &idx, nb::arg("keys").none(), nb::arg("first"), nb::arg("offsets"));
+    module.def("frame_tar", &tar, nb::arg("header"), nb::arg("keys"), nb::arg("key_offsets"), nb::arg("suffixes"),
+               nb::arg("columns"));
+}
+
+}  // namespace bushel

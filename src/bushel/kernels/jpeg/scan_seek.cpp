@@ -1,0 +1,168 @@
+// Reading a scan from the states of a seek table, and making the table.
+#include "jpeg/scan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "jpeg/tiles.hpp"
+
+namespace bushel {
+
+namespace {
+
+constexpr std::uint8_t stuffed = 0xFF;  // a zero follows it, which SegmentBits removes
+
+// Move `at` by as many bytes of coded data, without counting zeros after FF.
+void advance(const std::uint8_t *&at, std::size_t count) {
+    while (count > 0) {
+        const void *found = std::memchr(at, stuffed, count);
+        if (!found) {
+            at += count;
+            return;
+        }
+        const auto *zero = static_cast<const std::uint8_t *>(found) + 1;
+        count -= static_cast<std::size_t>(zero - at);
+        at = zero + 1;
+    }
+}
+
+}  // namespace
+
+bool ScanDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan,
+                       const SeekTable &table) {
+    plan_ = plan;
+    if (!table.fits(header, size) || !set_up(header)) return false;
+    const JpegGrid grid(header);
+    data_ = data, size_ = size, data_offset_ = header.data_offset, table_ = table;
+    columns_ = grid.columns, count_ = grid.columns * grid.rows;
+    if (plan_.mcus.width() < columns_) {  // MCUs are skipped
+        for (int number = 0; number < plan_.planes; ++number) {
+            if (component_[number].ac->is_repeated()) component_[number].ac->make_strides();
+        }
+    }
+    const bool done = read_runs();
+    if (!done) std::memset(static_cast<void *>(blocks_), 0, sizeof blocks_);
+    return done;
+}
+
+// Decode the upper and the lower half of the rows at once, so that the processor works on one while it waits for the
+// other.
+bool ScanDecoder::read_runs() {
+    const Region upper = rows_of_lane(plan_.mcus, 0), lower = rows_of_lane(plan_.mcus, 1);
+    const Region *const halves[] = {&upper, &lower};
+    const int distance = upper.height();
+    for (int number = 0; number < distance; ++number) {
+        const int lanes = number < lower.height() ? 2 : 1;
+        for (int i = 0; i < lanes; ++i) {
+            Lane &lane = lane_[i];
+            const int row = halves[i]->top + number;
+            if (number == 0 || row == lane.run.bottom) {
+                if (number > 0 && !end_run(lane)) return false;
+                begin_run(lane, row, halves[i]->bottom);
+            }
+            if (!skip_to(lane, row * columns_ + plan_.mcus.left)) return false;
+        }
+        if (!read_row(upper.top + number, lanes, distance)) return false;
+    }
+    return end_run(lane_[0]) && (lower.is_empty() || end_run(lane_[1]));
+}
+
+void ScanDecoder::begin_run(Lane &lane, int row, int bottom) {
+    lane.run = next_run(table_, plan_.mcus, columns_, row, bottom);
+    const SeekState state = table_[lane.run.first];
+    const auto [begin, end] = bytes_of_run(table_, lane.run, data_offset_, size_);
+    lane.bits.set(data_ + begin, end - begin);
+    lane.reader.begin_at(lane.bits, state.bit);
+    std::copy(std::begin(state.dc), std::end(state.dc), std::begin(lane.dc_prediction));
+    lane.at = mcu_of_state(lane.run.first);
+    lane.check = lane.run.first + 1;
+}
+
+// The first state that a run meets shows whether it began at a right one.
+bool ScanDecoder::end_run(Lane &lane) {
+    if (lane.check != checked && !skip_to(lane, mcu_of_state(lane.check))) return false;
+    return lane.reader.is_valid(lane.bits, false, false);
+}
+
+bool ScanDecoder::skip_to(Lane &lane, int mcu) {
+    while (lane.at < mcu) {
+        const int next = lane.check == checked ? mcu : std::min(mcu, mcu_of_state(lane.check));
+        if (!move(lane, next - lane.at)) return false;
+        lane.at = next;
+        if (!compare(lane)) return false;
+    }
+    return true;
+}
+
+// Decode the MCUs of a row, and of the row `distance` below it.
+bool ScanDecoder::read_row(int row, int lanes, int distance) {
+    for (int column = plan_.mcus.left; column < plan_.mcus.right;) {
+        int next = plan_.mcus.right;
+        for (int i = 0; i < lanes; ++i) {
+            const Lane &lane = lane_[i];
+            if (lane.check != checked) next = std::min(next, column + mcu_of_state(lane.check) - lane.at);
+        }
+        if (!read_lanes(lanes, row, column, next, distance)) return false;
+        for (int i = 0; i < lanes; ++i) {
+            lane_[i].at += next - column;
+            if (!compare(lane_[i])) return false;
+        }
+        column = next;
+    }
+    return true;
+}
+
+// Compare a lane that has reached a state with it: the first one that a run meets, and the last one before its end. In
+// between there is nothing to learn.
+bool ScanDecoder::compare(Lane &lane) {
+    if (lane.check == checked || lane.at < mcu_of_state(lane.check)) return true;
+    const int number = lane.check, end = (lane.run.bottom - 1) * columns_ + plan_.mcus.right;
+    const int last = end == count_ ? table_.last() : end / table_.step();
+    lane.check = number < last ? last : checked;
+    if (number == table_.last() && !lane.reader.is_valid(lane.bits, true, true)) return false;
+
+    const SeekState state = table_[number];
+    const std::uint8_t *const begin = data_ + data_offset_ + table_[lane.run.first].offset;
+    const std::uint8_t *const there = data_ + data_offset_ + state.offset;
+    const std::ptrdiff_t zeros = std::count(begin, there, stuffed);
+    return bits_before(lane) == (there - begin - zeros) * 8 + static_cast<std::ptrdiff_t>(state.bit) &&
+           std::equal(state.dc, state.dc + plan_.planes, lane.dc_prediction);
+}
+
+// The bits of a lane's bytes that have been read.
+std::ptrdiff_t ScanDecoder::bits_before(const Lane &lane) {
+    return (lane.bits.end() - lane.bits.begin()) * 8 - lane.reader.left(lane.bits);
+}
+
+std::vector<std::uint64_t> ScanDecoder::make_seek_table(const std::uint8_t *data, std::size_t size,
+                                                        const JpegHeader &header, int step) {
+    constexpr int few = 1000;  // MCUs for which strides take longer to make than they save
+    const JpegGrid grid(header);
+    count_ = grid.columns * grid.rows;
+    plan_ = plan_region(header, {0, 0, header.width, header.height}, 1, 3);
+    if (!set_up_tables(header)) return {};
+    for (int i = 0; i < plan_.planes; ++i) {
+        if (count_ > few) component_[i].ac->make_strides();
+    }
+    Lane &lane = lane_[0];
+    lane.bits.set(data + header.data_offset, size - header.data_offset);
+    lane.reader.begin_at(lane.bits, 0);
+    std::fill(std::begin(lane.dc_prediction), std::end(lane.dc_prediction), 0);
+    std::vector<std::uint64_t> words{SeekTable::first_word(header.data_offset, step)};
+    const std::uint8_t *const begin = data + header.data_offset, *at = begin;
+    std::size_t bytes = 0;  // before `at`, without stuffed zeros
+    for (int mcu = 0; mcu < count_; mcu += step) {
+        if (!move(lane, std::min(step, count_ - mcu)) || !lane.reader.is_valid(lane.bits, false, false)) return {};
+        const auto bits = static_cast<std::size_t>(bits_before(lane));
+        advance(at, bits / 8 - bytes);
+        bytes = bits / 8;
+        SeekState state;
+        state.offset = static_cast<std::size_t>(at - begin), state.bit = static_cast<unsigned>(bits % 8);
+        std::copy(lane.dc_prediction, lane.dc_prediction + plan_.planes, state.dc);
+        if (!state.is_storable()) return {};
+        words.push_back(state.word());
+    }
+    return lane.reader.is_valid(lane.bits, true, true) ? words : std::vector<std::uint64_t>();
+}
+
+}  // namespace bushel

@@ -1,0 +1,101 @@
+"""The framing kernels: against plain Python, and with arguments that do not fit."""
+
+import tarfile
+import zlib
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bushel.containers.tar import end_of_archive, header_of
+from bushel.kernels import crc32_rows, frame_idx, frame_recordio, frame_tar, split_recordio
+
+MAGIC = (0xCED7230A).to_bytes(4, "little")
+VALUES = st.lists(st.binary(max_size=300) | st.lists(st.sampled_from([MAGIC, b"abcd"])).map(b"".join), max_size=12)
+
+
+def joined(values: list[bytes], before: bytes = b"") -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    offsets = np.cumsum([len(before), *map(len, values)], dtype=np.int64)
+    return np.frombuffer(before + b"".join(values), np.uint8), offsets
+
+
+@given(VALUES, st.binary(max_size=5))
+def test_checksums_and_records(values: list[bytes], before: bytes) -> None:
+    data, offsets = joined(values, before)
+    assert crc32_rows(data, offsets).tolist() == [zlib.crc32(value) for value in values]
+    records = [split_recordio(value) for value in values]
+    framed, ends, split = frame_recordio(data, offsets)
+    assert framed.tobytes() == b"".join(records)
+    assert ends.tolist() == np.cumsum([len(record) for record in records]).tolist()
+    assert split.tolist() == [
+        len(record) != 8 + -(-len(value) // 4) * 4 for record, value in zip(records, values, strict=True)
+    ]
+
+
+@given(st.lists(st.integers(0, 2**63 - 1)), st.integers(0, 2**60))
+def test_lines_of_an_idx(offsets: list[int], first: int) -> None:
+    numbers = np.array(offsets, np.int64)
+    lines, ends = frame_idx(None, first, numbers)
+    expected = [f"{first + row}\t{offset}\n".encode() for row, offset in enumerate(offsets)]
+    assert lines.tobytes() == b"".join(expected)
+    assert ends.tolist() == np.cumsum([len(line) for line in expected]).tolist()
+    keys = [b"k" * (row % 3) + b"\xc3\xa9" for row in range(len(offsets))]
+    lines, _ = frame_idx(joined(keys), 0, numbers)
+    assert lines.tobytes() == b"".join(b"%b\t%d\n" % pair for pair in zip(keys, offsets, strict=True))
+
+
+@given(st.lists(st.tuples(st.binary(max_size=1100), st.binary(max_size=9)), max_size=5))
+def test_members_of_a_tar(samples: list[tuple[bytes, bytes]]) -> None:
+    keys = [f"sample{number}" for number in range(len(samples))]
+    columns = [joined([sample[place] for sample in samples]) for place in range(2)]
+    text = joined([key.encode() for key in keys])
+    framed, ends, starts = frame_tar(header_of("x", 7), *text, [b".a", b".b"], columns)
+    archive = framed.tobytes() + end_of_archive(len(framed))
+    assert len(framed) == (int(ends[-1]) if samples else 0)
+    with tarfile.open(fileobj=BytesIO(archive)) as opened:
+        members = opened.getmembers()
+    assert [member.name for member in members] == [key + suffix for key in keys for suffix in (".a", ".b")]
+    assert [member.offset_data for member in members] == starts.tolist()
+    values = [value for sample in samples for value in sample]
+    assert [archive[member.offset_data :][: member.size] for member in members] == values
+    assert all(header_of(member.name, member.size) == archive[member.offset :][:512] for member in members)
+
+
+@pytest.mark.parametrize("offsets", [[], [0, 5], [2, 1], [-1, 1], [0, 3, 2], [0, -(2**62)]])
+def test_offsets_that_do_not_fit(offsets: list[int]) -> None:
+    bad = (np.zeros(4, np.uint8), np.array(offsets, np.int64))
+    for call in (crc32_rows, frame_recordio):
+        with pytest.raises(ValueError, match="offsets"):
+            call(*bad)
+    with pytest.raises(ValueError, match="offsets"):
+        frame_idx(bad, 0, np.zeros(1, np.int64))
+    with pytest.raises(ValueError, match="offsets"):
+        frame_tar(bytes(512), *bad, [], [])
+
+
+def test_other_arguments_that_do_not_fit() -> None:
+    one = joined([b"k"])
+    cases: list[tuple[Any, ...]] = [
+        (bytes(511), *one, [], []),
+        (bytes(512), *one, [b"x"], []),
+        (bytes(512), *one, [b"x" * 100], [one]),
+        (bytes(512), *one, [b"x"], [joined([b"a", b"b"])]),
+    ]
+    for arguments in cases:
+        with pytest.raises(ValueError):
+            frame_tar(*arguments)
+    for columns in ([one[0]], [(one[0],)], [(1, 2)]):
+        with pytest.raises(TypeError):
+            frame_tar(bytes(512), *one, [b"x"], columns)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="negative"):
+        frame_idx(None, -1, np.zeros(1, np.int64))
+    with pytest.raises(ValueError, match="negative"):
+        frame_idx(None, 0, np.array([-5], np.int64))
+    with pytest.raises(ValueError, match="same length"):
+        frame_idx(one, 0, np.zeros(2, np.int64))
+    with pytest.raises(TypeError):
+        frame_idx(3, 0, np.zeros(2, np.int64))  # type: ignore[arg-type]
