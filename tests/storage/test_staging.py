@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import signal
+import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from tests.descriptors import open_files
 
 from bushel.storage import Sink, Staging
-from bushel.storage import staging as staging_module
+from bushel.storage import sink as sink_module
 
 
 @contextmanager
@@ -52,11 +53,11 @@ STEPS = st.lists(
 def test_a_sink_is_a_growing_string(
     buffer: int, large: int, steps: list[tuple[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
-    monkeypatch.setattr(staging_module, "_LARGE", large)
+    monkeypatch.setattr(sink_module, "_BUFFER", buffer)
+    monkeypatch.setattr(sink_module, "_LARGE", large)
     path = tmp_path / "x"
     path.unlink(missing_ok=True)
-    sink, model = Sink(path), b""
+    sink, model, first = Sink(path), b"", 0
     for step, value in steps:
         if step == "write":
             assert sink.write(value) == len(model)
@@ -64,17 +65,22 @@ def test_a_sink_is_a_growing_string(
         elif step == "truncate":
             model = model[: int(value * len(model))]
             sink.truncate(len(model))
+            first = min(first, len(model))
         elif step == "extend":
             model += bytes(value)
             sink.truncate(len(model))
+            first = len(model) if value else first
         elif step == "flush":
             sink.flush()
             assert path.read_bytes() == model
+            start, found = sink.checksum()
+            assert found == zlib.crc32(model[start:])
+            assert start <= first
         else:
             sink.close(sync=False)
             with path.open("ab") as file:
                 file.write(b"half a sample that nobody knows of")
-            sink = Sink(path, len(model))
+            sink, first = Sink(path, len(model)), len(model)
         assert sink.position == len(model)
     sink.close()
     sink.close()
@@ -89,7 +95,7 @@ def test_a_sink_is_a_growing_string(
 def test_anything_of_bytes_can_be_written(
     tmp_path: Path, data: Any, buffer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
+    monkeypatch.setattr(sink_module, "_BUFFER", buffer)
     sink = Sink(tmp_path / "x")
     assert (sink.write(data), sink.write(b""), sink.write(data), sink.position) == (0, 8, 8, 16)
     sink.write(memoryview(np.zeros((0, 3), np.int64)))  # type: ignore[arg-type]
@@ -113,7 +119,7 @@ def test_a_sink_for_another_file_than_it_was(tmp_path: Path) -> None:
 def test_the_system_may_write_less_than_it_was_given(
     tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging_module, "_LARGE", 8)
+    monkeypatch.setattr(sink_module, "_LARGE", 8)
     whole = os.pwritev
 
     def little(handle: int, pieces: list[memoryview], offset: int) -> int:
@@ -136,8 +142,8 @@ def test_the_system_may_write_less_than_it_was_given(
 def test_a_write_that_fails_leaves_the_sink_where_it_was(
     tmp_path: Path, buffer: int, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
-    monkeypatch.setattr(staging_module, "_LARGE", large)
+    monkeypatch.setattr(sink_module, "_BUFFER", buffer)
+    monkeypatch.setattr(sink_module, "_LARGE", large)
     sink = Sink(tmp_path / "x")
     written = b""
     with file_size_limit(1000):
@@ -294,3 +300,16 @@ def test_writers_beside_each_other_may_come_and_go(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(come_and_go, range(8)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_checksum_of_a_sink_that_was_cut_back_and_has_grown_again(tmp_path: Path) -> None:
+    sink = Sink(tmp_path / "x")
+    for data in (b"first", b"second"):
+        sink.write(data)
+        sink.flush()
+        sink.checksum()
+    sink.truncate(7)
+    sink.write(b"others, and more of them")
+    sink.flush()
+    assert sink.checksum() == (0, zlib.crc32(b"firstseothers, and more of them"))
+    sink.abandon()

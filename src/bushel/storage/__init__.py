@@ -14,11 +14,13 @@ from bushel.storage.files import FilePool, as_path, is_local, is_object, open_fi
 from bushel.storage.reading import gather, prefetch, read_many
 from bushel.storage.whole import (
     copy_whole,
+    make_folder,
     place_file,
     read_all,
     read_text,
     read_whole,
     remove,
+    sync_folder,
     walk_names,
     write_whole,
 )
@@ -26,7 +28,8 @@ from bushel.storage.whole import (
 if TYPE_CHECKING:
     from bushel.storage.forward import end_process, is_compressed
     from bushel.storage.notation import expand_braces, parse_bytes
-    from bushel.storage.staging import Sink, Staging, leave_workplace, make_workplace, workplace
+    from bushel.storage.sink import Sink
+    from bushel.storage.staging import Staging, leave_workplace, make_workplace, workplace
 
 __all__ = [
     "AnyPath",
@@ -46,6 +49,7 @@ __all__ = [
     "is_local",
     "is_object",
     "leave_workplace",
+    "make_folder",
     "make_workplace",
     "open_file",
     "open_known",
@@ -57,6 +61,7 @@ __all__ = [
     "read_text",
     "read_whole",
     "remove",
+    "sync_folder",
     "walk_names",
     "workplace",
     "write_whole",
@@ -65,7 +70,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "Sink": "storage.staging",
+        "Sink": "storage.sink",
         "Staging": "storage.staging",
         "end_process": "storage.forward",
         "expand_braces": "storage.notation",

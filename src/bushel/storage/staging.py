@@ -12,150 +12,18 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from io import FileIO
 from pathlib import Path
-
-from typing_extensions import Buffer
 
 from bushel.errors import FormatError, UnsupportedError, naming, noted_in
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
-from bushel.storage.whole import place_file, remove
+from bushel.storage.sink import Sink
+from bushel.storage.whole import make_folder, place_file, remove, sync_folder
 
-__all__ = ["Claim", "Sink", "Staging", "leave_workplace", "make_workplace", "workplace"]
-
-_BUFFER = 1 << 20
-_LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
-_MOST = 1 << 30  # one system call writes 2 GiB at most
+__all__ = ["Claim", "Staging", "leave_workplace", "make_workplace", "remove_staged", "workplace"]
 
 _CLAIM_NAME = "writer"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-
-
-class Sink:
-    """A file under construction, to which bytes are appended, and which can be truncated.
-
-    The last bytes are buffered. A write that fails, for example on a full disk, leaves the sink as it was: the same
-    bytes, and others after them, can be written again.
-
-    Attributes:
-        path: The staged file.
-        position: Bytes written so far.
-    """
-
-    __slots__ = ("_handle", "_pieces", "_waiting", "_written", "path", "position")
-
-    def __init__(self, path: Path, position: int = 0) -> None:
-        """Open the file, keeping its first `position` bytes (0: a new file).
-
-        Raises:
-            FileExistsError: `position` is 0 and the file exists.
-            OSError: The file cannot be written, or is shorter than `position`.
-        """
-        self.path = path
-        self.position = self._written = position
-        self._pieces: list[bytes] = []  # buffered, followed by
-        self._waiting = bytearray()  # bytes copied since the last piece
-        new = position == 0 and not path.exists()
-        if not new and path.stat().st_size < position:
-            raise OSError(f"{path} has {path.stat().st_size} bytes, but {position} were written before")
-        self._handle: FileIO | None = open(path, "xb" if new else "r+b", buffering=0)  # noqa: SIM115 - see close()
-        if not new:  # ext4 writes a file that was ever truncated to its disk when it is closed
-            self._handle.truncate(position)
-
-    def write(self, data: Buffer) -> int:
-        """Append bytes.
-
-        Returns:
-            Their offset.
-        """
-        start = self.position
-        raw = data if isinstance(data, bytes) else memoryview(data)
-        size = len(raw) if isinstance(raw, bytes) else raw.nbytes
-        if start - self._written + size > _BUFFER:
-            self.flush()
-        if size < _LARGE:
-            self._waiting += raw
-        elif isinstance(raw, bytes) and size < _BUFFER:
-            if self._waiting:
-                self._pieces.append(bytes(self._waiting))
-                self._waiting.clear()
-            self._pieces.append(raw)
-        else:  # too large to buffer, or it may be changed meanwhile
-            self.flush()
-            self._put([raw])
-            self._written += size
-        self.position = start + size
-        return start
-
-    def truncate(self, position: int) -> None:
-        """Truncate the file to `position` bytes."""
-        if position < self._written:
-            self._drop()
-            self._open.truncate(position)
-            self._written = position
-        elif position <= self.position:
-            kept = b"".join([*self._pieces, self._waiting])[: position - self._written]
-            self._drop()
-            self._waiting += kept
-        else:
-            self.flush()
-            self._open.truncate(position)
-            self._written = position
-        self.position = position
-
-    def flush(self) -> None:
-        """Pass everything written so far to the operating system."""
-        if self.position > self._written:
-            self._put([*self._pieces, self._waiting])
-            self._drop()
-            self._written = self.position
-
-    def close(self, *, sync: bool = True) -> None:
-        """Close the file. With `sync`, wait until it is on disk."""
-        if self._handle is None:
-            return
-        try:
-            self.flush()
-            if sync:
-                with naming(self.path):
-                    os.fsync(self._handle.fileno())
-        finally:
-            self._handle.close()
-            self._handle = None
-
-    def abandon(self) -> None:
-        """Close the file without writing what is buffered."""
-        self._drop()
-        self.position = self._written
-        self.close(sync=False)
-
-    @property
-    def _open(self) -> FileIO:
-        if self._handle is None:
-            raise ValueError(f"{self.path} is closed")
-        return self._handle
-
-    def _drop(self) -> None:
-        self._pieces.clear()
-        self._waiting.clear()
-
-    def _put(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
-        """Append pieces in one system call, so that other threads interrupt it less often."""
-        handle, end = self._open, self._written
-        with naming(self.path), ExitStack() as stack:
-            views = [stack.enter_context(stack.enter_context(memoryview(piece)).cast("B")) for piece in pieces]
-            try:
-                while views:
-                    done = os.pwritev(handle.fileno(), [view[:_MOST] for view in views], end)
-                    end += done
-                    while views and done >= len(views[0]):
-                        done -= len(views.pop(0))
-                    if done:
-                        views[0] = stack.enter_context(views[0][done:])
-            except BaseException:
-                handle.truncate(self._written)
-                raise
 
 
 class Claim:
@@ -193,7 +61,9 @@ class Claim:
                     f"another process is writing in {folder}: wait until it has ended, or write to another path"
                 ) from None
             try:
-                if os.path.samestat(os.fstat(handle), (folder / _CLAIM_NAME).stat()):
+                with naming(folder):
+                    own = os.fstat(handle)
+                if os.path.samestat(own, (folder / _CLAIM_NAME).stat()):
                     return
             except FileNotFoundError:
                 pass
@@ -280,6 +150,10 @@ class Staging:
         """Bytes written to each file so far."""
         return {name: sink.position for name, sink in self.sinks.items()}
 
+    def checksums(self) -> dict[str, tuple[int, int]]:
+        """Return `Sink.checksum` of each file."""
+        return {name: sink.checksum() for name, sink in self.sinks.items()}
+
     def truncate(self, positions: Mapping[str, int]) -> None:
         """Truncate every file to its size in `positions`."""
         for name, sink in self.sinks.items():
@@ -302,19 +176,65 @@ class Staging:
         stats = [(self.place / name).stat() for name in names]
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
-    def commit(self, names: Iterable[str]) -> None:
-        """Rename sealed files of a local dataset to their final names, in this order, and remove the others."""
-        names = list(names)
-        if self.folder is not None and isinstance(self.root, Path):
+    def sync_names(self) -> None:
+        """With `sync`, wait until the names of the staged files are on disk, up to that of the dataset's folder.
+
+        Only then may the journal say that they are complete: after a power cut, a file that is neither staged nor
+        renamed could not be told from one that was renamed.
+        """
+        if not self.sync:
+            return
+        for folder, _, _ in os.walk(self.place, topdown=False, onerror=_raise):
+            sync_folder(Path(folder))
+        above = self.place.parent
+        while above != self.root:
+            sync_folder(above)
+            above = above.parent
+        sync_folder(above)
+
+    def sync_files(self, names: Iterable[str]) -> None:
+        """With `sync`, wait until staged files that were copied, not written by a sink, are on disk."""
+        for name in names if self.sync else ():
+            with naming(self.place / name), open(self.place / name, "rb") as file:
+                os.fsync(file.fileno())
+
+    def commit(self, names: Iterable[str], *, index: str | None = None) -> None:
+        """Rename sealed files of a local dataset to their final names, in this order, and remove the others.
+
+        The index is renamed first, and with `sync` its name is on disk before the others: without it, data may be read
+        under other names and types.
+
+        Files that a killed process has renamed already are not staged any more; their names are only put on disk.
+        """
+        names = [*names] if index is None else [index, *names]
+        if not isinstance(self.root, Path):  # a file system of the caller, which the drop-ins write to
+            for name in names:
+                place_file(self.place / name, self.root / name)
+            self.discard()
+            return
+        if self.folder is not None and not (self.place / self.folder).exists():
+            changed = {self.root}
+        elif self.folder is not None:
             for path in [path for path in (self.place / self.folder).rglob("*") if path.is_file()]:
                 if path.relative_to(self.place).as_posix() not in names:
                     path.unlink()
+                    if self.sync:
+                        sync_folder(path.parent)
             os.rename(self.place / self.folder, self.root / self.folder)
+            changed = {self.root}
         else:
+            changed = {(self.root / name).parent for name in names}
+            for folder in sorted(changed):
+                make_folder(folder, sync=self.sync)
             for name in names:
-                place_file(self.place / name, self.root / name)
-        if isinstance(self.root, Path) and self.sync:
-            sync_folder(self.root)
+                if (self.place / name).exists() or not (self.root / name).exists():
+                    place_file(self.place / name, self.root / name)
+                if name == index:
+                    (self.root / f"{name}.partial").unlink(missing_ok=True)  # of a killed reader that indexed it
+                    if self.sync:
+                        sync_folder((self.root / name).parent)
+        for folder in sorted(changed) if self.sync else ():
+            sync_folder(folder)
         self.discard()
 
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
@@ -384,6 +304,10 @@ class Staging:
             _remove_empty(self.place.parent, self.place.parent.parent)
 
 
+def _raise(error: OSError) -> None:
+    raise error
+
+
 def _below(folder: Path, name: str) -> Path:
     """Return the path of a file in a folder. The name may come from the keys of an object store."""
     if not name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
@@ -418,6 +342,13 @@ def leave_workplace(root: AnyPath) -> None:
         _remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
 
 
+def remove_staged(folder: Path, claim: Claim) -> None:
+    """Remove a staging folder that cannot be continued."""
+    shutil.rmtree(folder)
+    claim.release()
+    _remove_empty(folder.parent)
+
+
 def _remove_empty(*folders: Path) -> None:
     for folder in folders:
         try:
@@ -444,12 +375,3 @@ def make_workplace(root: AnyPath) -> Path:
         raise PermissionError(f"{above} belongs to another user: set TMPDIR to a folder of your own")
     folder.mkdir(exist_ok=True)
     return folder
-
-
-def sync_folder(folder: Path) -> None:
-    """Write a folder's entries to disk, so that a rename in it survives a power cut."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

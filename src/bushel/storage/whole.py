@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +14,18 @@ from bushel.errors import naming
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
 
-__all__ = ["copy_whole", "place_file", "read_all", "read_text", "read_whole", "remove", "walk_names", "write_whole"]
+__all__ = [
+    "copy_whole",
+    "make_folder",
+    "place_file",
+    "read_all",
+    "read_text",
+    "read_whole",
+    "remove",
+    "sync_folder",
+    "walk_names",
+    "write_whole",
+]
 
 _PIECE = 1 << 22
 
@@ -25,7 +38,7 @@ def read_whole(path: AnyPath) -> bytes:
         OSError: The file cannot be read.
     """
     if isinstance(path, Path):
-        with open(path, "rb", buffering=0) as file:
+        with naming(path), open(path, "rb", buffering=0) as file:
             return file.read()
     if is_object(path):
         return path.read_bytes()
@@ -49,16 +62,20 @@ def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
     return [_attempt(path) for path in paths]
 
 
-def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
+def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
     """Write a file, or replace it, completely or not at all.
+
+    A local file is written as `NAME.partial` and renamed. What a killed process has left under that name is written
+    over by the next one.
 
     Args:
         path: The file; its folder is created if necessary.
         data: Its content.
-        sync: Whether to wait until it is on disk.
+        sync: Whether to wait until the file and its name are on disk. Without that, a power cut may leave an empty or
+            damaged file.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file cannot be written. A file that was there before is unchanged.
     """
     if is_object(path):
         from bushel.storage.objects.upload import put_bytes
@@ -69,22 +86,69 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = False) -> None:
         with naming(path), path.open("wb") as file:
             file.write(data)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    partial = path.with_name(f"{path.name}.partial")
     try:
-        with open(partial, "wb") as file:
-            file.write(data)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(partial, path)
+        make_folder(path.parent, sync=sync)
+        with _open_alone(partial) as file:
+            try:
+                file.truncate(0)
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[file.write(rest) :]
+                if sync:
+                    os.fsync(file.fileno())
+                os.replace(partial, path)
+            except BaseException:
+                partial.unlink(missing_ok=True)
+                raise
+        if sync:
+            sync_folder(path.parent)
     except OSError as error:
         error.filename = str(path)  # the name that the caller gave
         if error.filename2 is not None:
             del error.filename2
         raise
+
+
+def _open_alone(path: Path) -> FileIO:
+    """Open a temporary file for writing. Another thread or process that does the same waits until it is closed."""
+    while True:
+        file = open(path, "ab", buffering=0)  # noqa: SIM115 - the caller closes it
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            return file
+        except BaseException:
+            file.close()
+            raise
+        try:
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        except FileNotFoundError:  # renamed by its last owner
+            pass
+        file.close()
+
+
+def make_folder(folder: Path, *, sync: bool = True) -> None:
+    """Create a folder and its parents if necessary. With `sync`, wait until the new entries are on disk."""
+    missing = []
+    at = folder
+    while not at.exists():
+        missing.append(at)
+        at = at.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing if sync else ():
+        sync_folder(made.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's entries to disk, so that a rename in it survives a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with naming(folder):
+            os.fsync(handle)
     finally:
-        partial.unlink(missing_ok=True)
+        os.close(handle)
 
 
 def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: threading.Event | None = None) -> None:
@@ -125,7 +189,8 @@ def copy_whole(source: AnyPath, target: Path) -> None:
 
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(source, Path):
-        shutil.copyfile(source, target)  # in the kernel
+        with naming(source):
+            shutil.copyfile(source, target)  # in the kernel
     else:
         with source.open("rb") as data, naming(target), open(target, "wb") as copy:
             shutil.copyfileobj(data, copy, _PIECE)

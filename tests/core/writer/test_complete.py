@@ -123,7 +123,7 @@ def test_nothing_was_published(tmp_path: Path) -> None:
         writer = bushel.Writer(tmp_path / name, {"x": "int"}, container="tar", sync=False)
         writer.append({"x": 1})
         writer.suspend()
-    advice = "a write of it was interrupted before a shard was complete: .* mode='resume'.*mode='overwrite'"
+    advice = "a write of it was interrupted: .* mode='resume'.*mode='overwrite'"
     with pytest.raises(bushel.FormatError, match=advice):
         bushel.open(tmp_path / "out")
     with pytest.raises(FileNotFoundError, match=advice):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.writer.journal import Journal, SavedShard, read_journal
+from bushel.kernels import crc32
 from bushel.spec import Field
 
 Stage = tuple[int, int, dict[str, Any]]
@@ -186,3 +187,28 @@ def test_a_checkpoint_that_fails_hides_no_later_one(tmp_path: Path) -> None:
     again = read_journal(tmp_path)
     assert again is not None
     assert (again.samples, restored(again)) == (4, state(builder))
+
+
+@pytest.mark.parametrize("damage", ["zeros", "cut", "gone"])
+@pytest.mark.parametrize(("first", "samples"), [(0, 0), (12, 1), (25, 2), (31, 3)])
+def test_a_checkpoint_counts_if_its_bytes_are_there(tmp_path: Path, damage: str, first: int, samples: int) -> None:
+    data = bytes(range(1, 31))
+    staged = tmp_path / "a.bag"
+    journal, builder = Journal(tmp_path, head=HEAD), new_builder()
+    for number in range(3):
+        add(builder, number)
+        size = 10 * builder.samples
+        staged.write_bytes(data[:size])
+        journal.checkpoint(builder, {"a.bag": size}, {"a.bag": (0, crc32(data[:size]))})
+    if damage == "gone" and first < 30:
+        staged.unlink()
+        samples = 0
+    elif damage == "cut":
+        staged.write_bytes(data[:first])
+    else:
+        staged.write_bytes(data[:first] + bytes(max(30 - first, 0)))
+    for _ in range(2):  # frames that do not count are gone
+        kept = read_journal(tmp_path)
+        assert kept is not None
+        assert kept.samples == samples
+        assert kept.positions == ({"a.bag": 10 * samples} if samples else {})

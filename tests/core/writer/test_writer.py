@@ -13,7 +13,7 @@ import pytest
 
 import bushel
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.writer.dataset_writer import PackWriter
+from bushel.core.writer.pack_writer import PackWriter
 from bushel.storage import parse_bytes
 
 SPEC = {"text": "utf8", "label": "int"}

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bushel
+from bushel.errors import UnsupportedError
 from bushel.storage import as_path, is_local
 from bushel.storage.base import FROM_TAG
 from bushel.storage.objects.location import ObjectPath
@@ -99,3 +100,8 @@ def test_secrets_in_urls_are_refused_and_not_told(url: str) -> None:
     with pytest.raises(bushel.UnsupportedError, match="credentials") as caught:
         as_path(url)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_name_that_no_store_can_have_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"s3://bucket/a\x1fb: .*control characters are not supported"):
+        ObjectPath("s3://bucket", "a\x1fb").stat()

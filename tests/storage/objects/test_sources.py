@@ -260,8 +260,7 @@ class TestPack:
         files = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and ".bushel" not in path.parts]
         expected = {path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in files}
         assert objects_in(ObjectPath.parse("s3://bucket/out")) == expected
-        labels = read_text(ObjectPath.parse("s3://bucket/out.label2idx.json"))
-        assert json.loads(labels) == {"cat": 0, "dog": 1, "dog.d": 2}
+        assert bushel.open("s3://bucket/out").labels == {"label": ("cat", "dog", "dog.d")}
 
     def test_parts_and_labels_go_on(self, buckets: Buckets, tmp_path: Path) -> None:
         _, remote = both(tmp_path, FILES)
@@ -274,7 +273,7 @@ class TestPack:
         bushel.pack(str(more), "s3://bucket/one.rec", mode="append")
         one = bushel.open("s3://bucket/one.rec")
         assert one["cow/9", ["label"]]["label"] == 3
-        assert json.loads(read_text(as_path("s3://bucket/one.rec.label2idx.json")))["cow"] == 3
+        assert one.labels == {"label": ("cat", "dog", "dog.d", "cow")}
 
     @pytest.mark.parametrize("same_machine", [True, False])
     def test_errors_are_noted_and_resumed(self, buckets: Buckets, tmp_path: Path, same_machine: bool) -> None:

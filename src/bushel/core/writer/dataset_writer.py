@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,27 +14,25 @@ from typing import Any, Literal, Self
 from bushel.codecs import get_codec
 from bushel.containers.base import Layout, WriteOptions
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.class_names import Labels
+from bushel.core.index.seek_scan import has_seek_tables
+from bushel.core.writer.class_names import names_to_write, write_file_of_names
 from bushel.core.writer.marker import Marker
 from bushel.core.writer.overwrite import Overwrite, recover_overwrite
 from bushel.core.writer.sample_values import KeyCheck, encode_sample
 from bushel.core.writer.shard_writer import ShardInProgress, Uploads
-from bushel.core.writer.target import (
-    check_file_or_folder,
-    check_same_fields,
-    choose_container,
-    existing_shards,
-)
+from bushel.core.writer.target import check_file_or_folder, check_same_fields, choose_container, existing_shards
 from bushel.errors import SpecError, UnsupportedError, is_out_of_room, noted_in
 from bushel.spec import KEY, format_spec, parse_spec
-from bushel.storage import as_path, is_object, leave_workplace, parse_bytes, workplace
-from bushel.storage.staging import Claim
+from bushel.storage import as_path, is_object, leave_workplace, make_folder, parse_bytes, sync_folder, workplace
+from bushel.storage.staging import Claim, remove_staged
 
-__all__ = ["DatasetWriter", "Mode", "PackWriter"]
+__all__ = ["CHECKPOINT_SECONDS", "DatasetWriter", "Mode"]
 
 Mode = Literal["create", "append", "resume", "overwrite"]
 
 _MODES = ("create", "append", "resume", "overwrite")
-_CHECKPOINT_SECONDS = 1.0
+CHECKPOINT_SECONDS = 1.0
 _FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"
 _FREE_SPACE_OVERWRITE = "free some disk space, and run it again: the old dataset is unchanged"
 
@@ -54,9 +51,9 @@ class DatasetWriter:
         expected: Number of samples that will be appended, which some containers use.
         total: Number of samples that will be appended, for the manifest; by default `expected`.
         folders: Paths of empty folders.
-        sync: Whether to wait for the disk.
         before_publish: Called when a shard is complete and about to get its final name, or, with `overwrite`, when the
             dataset is, so that files beside the dataset are never older than it.
+        before_checkpoint: Called before samples are recorded for `resume`, to put on disk what else that needs.
     """
 
     def __init__(
@@ -73,7 +70,10 @@ class DatasetWriter:
         total: int | None = None,
         folders: Iterable[str] | None = None,
         sync: bool = True,
+        labels: Mapping[str, Sequence[str]] | None = None,
+        seek: bool = False,
         before_publish: Callable[[], None] | None = None,
+        before_checkpoint: Callable[[], None] | None = None,
     ) -> None:
         if mode not in _MODES:
             raise ValueError(f"invalid mode={mode!r}: write one of {', '.join(map(repr, _MODES))}")
@@ -100,7 +100,10 @@ class DatasetWriter:
         if self._folders is not None and not self._container.keeps_folders:
             raise SpecError(f"{self._container.name} cannot store empty folders: use ffrecord")
         self._sync = sync
+        self._labels: Labels = {}
+        self._seek = seek
         self._before_publish = before_publish
+        self._before_checkpoint = before_checkpoint
         self._mode = mode
         self._uploads = Uploads()
         self._lock = threading.Lock()
@@ -122,6 +125,7 @@ class DatasetWriter:
         self._marker = Marker(self._root, self._target.name if self._single else "", sync=sync)
         try:
             self._open("create" if self._overwrite is not None else mode, expected if total is None else total)
+            self._settle_labels(labels)
         except BaseException as error:
             with noted_in(error):
                 self.suspend()
@@ -196,7 +200,7 @@ class DatasetWriter:
                 raise ValueError(f"key {key!r} is not allowed, because the samples before it have no keys")
             else:
                 key = None
-            values = dict(encode_sample(sample, self._fields, self._container, layout))
+            values = dict(encode_sample(sample, self._fields, self._container.name, layout))
             shard = self._current or self._start_shard(layout)
             shard.append(key, values)
             if self._keys is not None and key is not None:
@@ -205,7 +209,7 @@ class DatasetWriter:
             self._appended = True
             if self._is_full(shard):
                 self._finish_shard()
-            elif time.monotonic() - self._checkpointed > _CHECKPOINT_SECONDS:
+            elif time.monotonic() - self._checkpointed > CHECKPOINT_SECONDS:
                 self._checkpoint(shard)
             return self._samples - 1
 
@@ -265,6 +269,7 @@ class DatasetWriter:
         self._closed = True
         self._settle(end=True)
         leave_workplace(self._root)
+        write_file_of_names(self._container, self._target, self._labels)
         self._marker.finish(self._shards)
 
     def _add_advice(self, error: BaseException) -> None:
@@ -303,7 +308,10 @@ class DatasetWriter:
         if mode == "append" and not self._shards:
             raise FileNotFoundError(f"{self._target} has no {self._container.name} dataset to append to")
         if isinstance(self._root, Path):
-            self._root.mkdir(parents=True, exist_ok=True)
+            make_folder(self._root, sync=self._sync)
+            if self._sync and not self._shards:  # a process that made it may have been killed before that
+                with suppress(PermissionError):
+                    sync_folder(self._root.parent)
         self._adopt_existing()
         if self._adopts_spec and not self._fields:
             raise ValueError(
@@ -315,20 +323,27 @@ class DatasetWriter:
         if self._current is not None and self._is_full(self._current):  # killed just before it was finished
             self._finish_shard()
 
+    def _settle_labels(self, given: Mapping[str, Sequence[str]] | None) -> None:
+        unfinished = {} if self._current is None else self._current.labels
+        self._labels = names_to_write(given, self._fields, self._target, self._shards, unfinished)
+        if self._current is not None:
+            self._current.labels = self._labels
+
     def _take_up_staged(self, mode: Mode) -> None:
         """Continue the shard that a killed writer left, or publish it if it is complete."""
         staged = ShardInProgress.staged(self._root, self._target.name if self._single else None)
         if mode == "overwrite":
             for folder in staged:
-                claim = Claim(folder)
-                shutil.rmtree(folder)
-                claim.release()
+                remove_staged(folder, Claim(folder))
             return
         if staged and mode != "resume":
             raise FileExistsError(
                 f"{self._target} has an unfinished write: continue it with mode='resume', or replace it with "
                 f"mode='overwrite' (it is in {staged[0]})"
             )
+        if staged:  # one of them may be complete and be published now
+            self._marker.load()
+            self._marker.begin(self._container.name)
         for folder in staged:
             taken = ShardInProgress.resume(folder, self._root, self._container, sync=self._sync)
             if isinstance(taken, ShardInProgress):
@@ -343,6 +358,7 @@ class DatasetWriter:
             self._layout = current.layout
         elif self._shards:
             last = self._shards[-1]
+            self._seek = self._seek or has_seek_tables(last.index)
             self._generation = self._generation or self._container.generation(last.shard)
             if self._adopts_spec:
                 self._fields = {field.name: field for shard in self._shards for field in shard.fields}
@@ -379,11 +395,26 @@ class DatasetWriter:
     def _new_shard(self, layout: Layout) -> ShardInProgress:
         name = self._target.name if self._single else None
         shard = self._container.shard(self._root, layout, len(self._shards), name)
-        overwrite = self._mode == "overwrite" and self._overwrite is None
-        return ShardInProgress.create(shard, self._container, layout, sync=self._sync, replace=overwrite)
+        return ShardInProgress.create(
+            shard,
+            self._container,
+            layout,
+            sync=self._sync,
+            replace=self._mode == "overwrite" and self._overwrite is None,
+            labels=self._labels,
+            seek=self._seek,
+        )
 
     def _reopen_last(self, layout: Layout) -> ShardInProgress:
-        reopened = ShardInProgress.reopen(self._shards[-1], self._root, self._container, layout, sync=self._sync)
+        reopened = ShardInProgress.reopen(
+            self._shards[-1],
+            self._root,
+            self._container,
+            layout,
+            sync=self._sync,
+            labels=self._labels,
+            seek=self._seek,
+        )
         self._shards.pop()
         return reopened
 
@@ -415,7 +446,12 @@ class DatasetWriter:
         by_samples = self._limit_samples is not None and shard.samples >= self._limit_samples
         return by_samples or (self._limit_bytes is not None and shard.bytes >= self._limit_bytes)
 
+    def _prepare_checkpoint(self) -> None:
+        if self._before_checkpoint is not None and self._sync:
+            self._before_checkpoint()
+
     def _checkpoint(self, shard: ShardInProgress) -> None:
+        self._prepare_checkpoint()
         shard.checkpoint()
         self._checkpointed = time.monotonic()
 
@@ -423,6 +459,7 @@ class DatasetWriter:
         if self._current is not None:
             shard, self._current = self._current, None
             self._closed = True  # if this fails, the shard stays staged for mode="resume", and nothing may replace it
+            self._prepare_checkpoint()
             finished = shard.finish()
             self._settle()
             if self._before_publish is not None and self._overwrite is None:
@@ -455,30 +492,5 @@ class DatasetWriter:
         closed, self._closed = self._closed, True
         if not closed and self._current is not None:
             current, self._current = self._current, None
+            self._prepare_checkpoint()
             current.suspend()
-
-
-class PackWriter(DatasetWriter):
-    """The writer of `pack`, which can continue the last shard of a dataset."""
-
-    def close_incomplete(self) -> None:
-        """Finish the last shard, and leave an incomplete dataset, which `mode="resume"` continues."""
-        with self._lock:
-            if self._current is None and not self._shards:
-                self._start_shard(self._layout or self._decide_layout(keyed=False))
-            if self._current is not None:
-                self._finish_shard()
-            self._closed = True
-            self._settle(end=True)
-            leave_workplace(self._root)
-            self._marker.update(self._shards)
-
-    def fill_last(self, since: int = 0) -> None:
-        """Let the next samples go into the last shard if it is not full.
-
-        Args:
-            since: Position of a sample. A shard with samples before it is not changed.
-        """
-        with self._lock:
-            fillable = self._sharded and self._current is None and workplace(self._root) and self._shards
-            self._last_may_grow = bool(fillable) and self._samples - self._shards[-1].samples >= since

@@ -2,17 +2,22 @@
 
 The journal is a file beside the staged files of a shard. It consists of frames of `<u4 length> <u4 CRC-32> <msgpack>`.
 The first frame describes the shard. Each later frame is a checkpoint: the length of every staged file after the samples
-written so far, and the index rows added since the previous checkpoint. The last frame may state that the files are
-complete and are being renamed. Frames after a damaged one are ignored, so a journal that was truncated by a kill is
-equivalent to one that ends a checkpoint earlier.
+written so far, a checksum of its bytes, and the index rows added since the previous checkpoint. The last frame may
+state that the files are complete and are being renamed; only before this one the writer waits for the disk.
+
+Frames after a damaged one are ignored, and so are checkpoints whose bytes are not in the staged files. So a journal
+that was truncated by a kill is equivalent to one that ends a checkpoint earlier, and after a power cut the writer
+continues from the last checkpoint of which everything has reached the disk.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +26,10 @@ import msgpack
 from bushel.core.index.builders import IndexBuilder
 from bushel.errors import naming
 from bushel.kernels import crc32
+from bushel.storage import read_whole
+from bushel.storage.sink import checksum_of
 
-__all__ = ["Journal", "SavedShard", "read_journal"]
+__all__ = ["Journal", "SavedShard", "read_head", "read_journal"]
 
 _NAME = "journal"
 _FRAME = struct.Struct("<II")
@@ -68,10 +75,26 @@ class Journal:
         """Set how much the existing journal covers."""
         self._samples, self._positions = samples, dict(positions)
 
-    def checkpoint(self, builder: IndexBuilder, positions: Mapping[str, int]) -> None:
-        """Record the samples added since the last checkpoint. Their bytes must be in the staged files already."""
-        if builder.samples > self._samples or positions != self._positions:
-            self._write({"positions": dict(positions), **builder.since(self._samples)})
+    def has_news(self, builder: IndexBuilder, positions: Mapping[str, int]) -> bool:
+        """Return whether anything was written since the last checkpoint."""
+        return builder.samples > self._samples or positions != self._positions
+
+    def checkpoint(
+        self,
+        builder: IndexBuilder,
+        positions: Mapping[str, int],
+        checksums: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
+        """Record the samples added since the last checkpoint. Their bytes must be in the staged files already.
+
+        Args:
+            builder: The index rows.
+            positions: Length of every staged file.
+            checksums: For every staged file a position, and the CRC-32 of the bytes from there to its length.
+        """
+        if self.has_news(builder, positions):
+            frame = {"positions": dict(positions), **builder.since(self._samples)}
+            self._write(frame if checksums is None else {**frame, "checksums": dict(checksums)})
             self._samples, self._positions = builder.samples, dict(positions)
 
     def commit(self, names: list[str], *, sync: bool = True) -> None:
@@ -93,13 +116,28 @@ class Journal:
                 raise
 
 
+def read_head(folder: Path) -> dict[str, Any] | None:
+    """Return the description of the shard in a staging folder, or None if there is no usable journal."""
+    try:
+        with open(folder / _NAME, "rb") as file:
+            length, checksum = _FRAME.unpack(file.read(_FRAME.size))
+            body = file.read(length)
+    except (FileNotFoundError, struct.error):
+        return None
+    if not body or len(body) != length or crc32(body) != checksum:
+        return None
+    head: dict[str, Any] = msgpack.unpackb(body)
+    return head
+
+
 def read_journal(folder: Path) -> SavedShard | None:
     """Return the saved state in a staging folder, or None if there is no usable journal."""
     try:
-        data = (folder / _NAME).read_bytes()
+        data = read_whole(folder / _NAME)
     except FileNotFoundError:
         return None
     frames: list[dict[str, Any]] = []
+    bodies: list[bytes] = []
     at, good = 0, 0
     while at + _FRAME.size <= len(data):
         length, checksum = _FRAME.unpack_from(data, at)
@@ -107,11 +145,43 @@ def read_journal(folder: Path) -> SavedShard | None:
         if not body or len(body) != length or crc32(body) != checksum:  # a power cut leaves zeros
             break
         frames.append(msgpack.unpackb(body))
+        bodies.append(body)
         at = good = at + _FRAME.size + length
     if not frames:
         return None
-    os.truncate(folder / _NAME, good)
+    if "commit" not in frames[-1]:
+        whole = 1 + _stored_checkpoints(folder, frames[1:])
+        good = sum(_FRAME.size + len(body) for body in bodies[:whole])
+        del frames[whole:]
+    with naming(folder / _NAME), open(folder / _NAME, "r+b") as file:
+        file.truncate(good)
+        os.fsync(file.fileno())  # or else frames that are written now could be followed by the old ones
     head, *rest = frames
     commit = rest.pop()["commit"] if rest and "commit" in rest[-1] else None
     samples = rest[-1]["samples"] if rest else 0
     return SavedShard(head, rest[-1]["positions"] if rest else {}, rest, samples, commit)
+
+
+def _stored_checkpoints(folder: Path, frames: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of checkpoints whose bytes are in the staged files."""
+    sums: dict[str, tuple[int, int, int]] = {}  # first byte, end, and CRC-32 of what was compared
+    with ExitStack() as stack:
+        files: dict[str, FileIO] = {}
+        for number, frame in enumerate(frames):
+            for name, (first, expected) in frame.get("checksums", {}).items():
+                end = frame["positions"][name]
+                start, at, found = sums.get(name, (-1, 0, 0))
+                if start != first:  # the writer was resumed there
+                    at, found = first, 0
+                try:
+                    if name not in files:
+                        files[name] = stack.enter_context(open(folder / name, "rb", buffering=0))
+                except FileNotFoundError:
+                    return number
+                found = checksum_of(files[name], at, end, found)
+                with naming(folder / name):
+                    size = os.fstat(files[name].fileno()).st_size
+                if found != expected or size < end:
+                    return number
+                sums[name] = first, end, found
+    return len(frames)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bushel.core.dataset.discovery import load_state, marker_path
 from bushel.core.dataset.shards import OpenShard, manifest_path, write_manifest
-from bushel.core.index.sidecar import Manifest, save_manifest
-from bushel.storage import AnyPath, remove
+from bushel.core.index.sidecar import FOLDER, Manifest, save_manifest
+from bushel.storage import AnyPath, remove, sync_folder
 
 __all__ = ["Marker"]
 
@@ -38,6 +38,8 @@ class Marker:
         state = load_state(self._root, self._name)
         if state is not None and not state.complete:
             self.written, self.expected = True, state.expected
+            if self._sync and isinstance(self._path, Path):  # its writer may have been killed before it did that
+                sync_folder(self._path.parent)
         return self.written
 
     def begin(self, container: str) -> None:
@@ -56,8 +58,13 @@ class Marker:
         """Replace the manifest by that of the complete dataset; a dataset of one file has none."""
         if not self._name:
             write_manifest(shards, sync=self._sync)
-        if self.written and (self._name or self._path != manifest_path([opened.shard for opened in shards])):
+        left = self.written or isinstance(self._path, Path)  # also by a run of which nothing else is there
+        if left and (self._name or self._path != manifest_path([opened.shard for opened in shards])):
             remove(self._path)
-            if isinstance(self._path, Path):
-                with suppress(OSError):  # the folder contains other files
-                    self._path.parent.rmdir()
+        if isinstance(self._root, Path):
+            sidecars = self._root / FOLDER
+            for folder in (sidecars / "staging", sidecars):
+                with suppress(OSError):  # it contains other files, or does not exist
+                    folder.rmdir()
+            if self._sync:  # or else a power cut could bring back this manifest, or what was staged
+                sync_folder(sidecars if sidecars.exists() else self._root)

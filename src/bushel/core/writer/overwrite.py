@@ -22,8 +22,8 @@ from pathlib import Path
 from bushel.containers import containers
 from bushel.core.index.sidecar import FOLDER
 from bushel.errors import FormatError, StateError
-from bushel.storage import write_whole
-from bushel.storage.staging import Claim, sync_folder
+from bushel.storage import make_folder, sync_folder, write_whole
+from bushel.storage.staging import Claim
 
 __all__ = ["Overwrite", "overwrite_folder", "recover_overwrite"]
 
@@ -104,8 +104,14 @@ class Overwrite:
         marker = {"device": stat.st_dev, "inode": stat.st_ino, "old": self._old_files, "new": beside}
         self._ended = True
         write_whole(self.folder / _MARKER, json.dumps(marker).encode(), sync=self._sync)
+        if self._sync:  # after a power cut in the middle of the swap, the marker must be there
+            for above in (self.folder.parent, self.folder.parent.parent, self.folder.parent.parent.parent):
+                sync_folder(above)
         _swap(self.folder, sync=self._sync)
         _remove(self.folder)
+        if self._sync:
+            sidecars = self.folder.parent.parent
+            sync_folder(sidecars if sidecars.exists() else sidecars.parent)
         self._claim.release()
 
     def discard(self) -> None:
@@ -186,15 +192,15 @@ def _swap(folder: Path, *, sync: bool) -> None:
         _exchange(staged, target, folder / "old")
     for name in new:
         if (folder / name).exists():
-            (parent / name).parent.mkdir(exist_ok=True)
+            make_folder((parent / name).parent, sync=sync)
             os.replace(folder / name, parent / name)
     for name in old - set(new):
         if (parent / name).is_dir():
             shutil.rmtree(parent / name, ignore_errors=True)
         else:
             (parent / name).unlink(missing_ok=True)
-    if sync:
-        sync_folder(parent)
+    for changed in {parent, *((parent / name).parent for name in new)} if sync else ():
+        sync_folder(changed)
 
 
 def _exchange(new: Path, target: Path, old: Path) -> None:

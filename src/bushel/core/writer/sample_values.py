@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bushel.codecs import get_codec
-from bushel.containers.base import Container, Layout, Stored
+from bushel.containers.base import Layout, Stored
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.key_lookup import KeyTable
 from bushel.errors import SpecError
@@ -16,14 +17,14 @@ __all__ = ["KeyCheck", "encode_sample"]
 
 
 def encode_sample(
-    sample: Mapping[str, Any], fields: Spec, container: Container, layout: Layout
+    sample: Mapping[str, Any], fields: Spec, container: str, layout: Layout
 ) -> Iterator[tuple[str, Stored]]:
     """Yield the name and the stored bytes, or an iterator of them, of every field of a sample.
 
     Args:
         sample: Field to value. Bytes-like values are stored as they are.
         fields: The writer's fields.
-        container: The container.
+        container: Name of the container.
         layout: How it stores the fields.
 
     Raises:
@@ -37,7 +38,7 @@ def encode_sample(
         field = column.field
         if field.name not in sample:
             if not layout.sparse:
-                raise SpecError(f"the sample lacks {field.name!r}, but a {container.name} needs every field")
+                raise SpecError(f"the sample lacks {field.name!r}, but a {container} needs every field")
             continue
         value = sample[field.name]
         if value is None and layout.sparse and field.codec not in ("json", "msgpack"):
@@ -94,3 +95,26 @@ class KeyCheck:
     def add(self, key: str) -> None:
         """Add the key of a sample that was written."""
         self._keys.add(key)
+
+    def check_all(self, keys: Sequence[str]) -> None:
+        """Check the keys of many new samples.
+
+        Raises:
+            TypeError: A key is not a str.
+            ValueError: Two samples have the same key, or another sample has one of them.
+        """
+        if wrong := [key for key in keys if not isinstance(key, str)]:
+            raise TypeError(f"a key must be a str, not {type(wrong[0]).__name__}: use str({wrong[0]!r})")
+        new = set(keys)
+        if len(new) < len(keys):
+            twice = next(key for key, count in Counter(keys).items() if count > 1)
+            raise ValueError(f"key {twice!r} is given twice")
+        known = next(iter(new & self._keys), None) if self._keys else None
+        if known is None and self._table is not None:
+            known = next((key for key in keys if next(self._table.find(key), None) is not None), None)
+        if known is not None:
+            raise ValueError(f"key {known!r} is in the dataset already")
+
+    def add_all(self, keys: Iterable[str]) -> None:
+        """Add the keys of samples that were written."""
+        self._keys.update(keys)

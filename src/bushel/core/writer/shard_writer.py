@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
@@ -11,18 +10,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bushel.containers.base import Column, Container, Layout, Shard, ShardWriter, Stored, WriteOptions
+from bushel.containers.base import (
+    Column,
+    Container,
+    Layout,
+    Shard,
+    ShardWriter,
+    Stored,
+    StoredColumn,
+    WriteOptions,
+    WritesColumns,
+)
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.dataset.tables import stamp_of
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
+from bushel.core.index.class_names import Labels
+from bushel.core.index.clip_frames import ClipFrames
+from bushel.core.index.clip_scan import clip_fields, has_pyav, with_frames
+from bushel.core.index.seek_scan import with_seek_tables
 from bushel.core.index.segment_scan import NO_SEGMENTS, with_segments
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
-from bushel.core.index.table import FileStamp, Segments
+from bushel.core.index.table import FileStamp, SeekTables, Segments
 from bushel.core.writer.journal import Journal, SavedShard, read_journal
 from bushel.errors import StateError
 from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, Staging, open_file, workplace
-from bushel.storage.staging import Claim
+from bushel.storage.staging import Claim, remove_staged
 
 __all__ = ["FinishedShard", "ShardInProgress", "Uploads"]
 
@@ -33,6 +46,7 @@ class ShardInProgress:
     Attributes:
         shard: The final files.
         layout: How samples are stored.
+        labels: Names of classes, which the index gets.
     """
 
     def __init__(
@@ -44,9 +58,15 @@ class ShardInProgress:
         builder: IndexBuilder,
         journal: Journal,
         segments: Mapping[str, Segments] | None = None,
+        labels: Labels | None = None,
+        frames: Mapping[str, ClipFrames] | None = None,
+        *,
+        seek: bool = False,
+        seek_tables: Mapping[str, SeekTables] | None = None,
     ) -> None:
-        self.shard, self.layout = shard, layout
-        self._segments = segments or {}
+        self.shard, self.layout, self.labels = shard, layout, labels or {}
+        self._segments, self._frames = segments or {}, frames or {}
+        self._seek, self._seek_tables = seek, seek_tables
         self._container, self._staging, self._builder, self._journal = container, staging, builder, journal
         try:
             self._writer: ShardWriter = container.writer(layout, shard, staging, builder)
@@ -56,29 +76,61 @@ class ShardInProgress:
 
     @classmethod
     def create(
-        cls, shard: Shard, container: Container, layout: Layout, *, sync: bool, replace: bool = False
+        cls,
+        shard: Shard,
+        container: Container,
+        layout: Layout,
+        *,
+        sync: bool,
+        replace: bool = False,
+        labels: Labels | None = None,
+        seek: bool = False,
     ) -> ShardInProgress:
-        """Start a new shard. `replace` allows an upload to replace existing objects."""
+        """Start a new shard. `replace` allows an upload to replace existing objects; `seek` makes seek tables.
+
+        Raises:
+            FileExistsError: A file of the shard exists, or another process is writing it.
+        """
         staging = Staging(shard.root, _staging_name(shard), folder=_own_folder(shard), sync=sync, new=not replace)
+        if (there := next((path for path in _final_paths(shard) if path.exists()), None)) is not None:
+            staging.discard()
+            raise FileExistsError(
+                f"{there} exists already, but this writer was about to create it: another process is writing here, or "
+                "the dataset lacks an earlier shard"
+            )
         builder = _builder(container, layout)
-        return cls(
-            shard, container, layout, staging, builder, Journal(staging.place, head=_head(shard, container, layout))
-        )
+        journal = Journal(staging.place, head={**_head(shard, container, layout, labels), "seek": seek})
+        return cls(shard, container, layout, staging, builder, journal, labels=labels, seek=seek)
 
     @classmethod
     def reopen(
-        cls, last: OpenShard, root: AnyPath, container: Container, layout: Layout, *, sync: bool
+        cls,
+        last: OpenShard,
+        root: AnyPath,
+        container: Container,
+        layout: Layout,
+        *,
+        sync: bool,
+        labels: Labels | None = None,
+        seek: bool = False,
     ) -> ShardInProgress:
-        """Copy an existing shard to the staging folder, to add samples to it."""
+        """Copy an existing shard to the staging folder, to add samples to it. Seek tables are kept, or made of all."""
         shard = last.shard
         staging = Staging(root, _staging_name(shard), sync=sync)
-        staging.keep(container.reopen(layout, shard, last.index, staging))
+        staging.keep(kept := container.reopen(layout, shard, last.index, staging))
+        staging.sync_files(kept)  # the checksums in the journal begin after them
         builder = _builder(container, layout)
         builder.load(last.index)
         segments = {name: column.segments for name, column in last.index.columns.items() if column.segments is not None}
-        head = {**_head(shard, container, layout), "segments": list(segments)}
+        tables = {name: column.seek for name, column in last.index.columns.items() if column.seek is not None} or None
+        seek = seek or tables is not None
+        head = {**_head(shard, container, layout, labels), "segments": list(segments), "seek": seek}
         head["folder"] = None  # the folder exists: its files are replaced one by one
-        opened = cls(shard, container, layout, staging, builder, Journal(staging.place, head=head), segments)
+        frames = {name: column.frames for name, column in last.index.columns.items() if column.frames is not None}
+        journal = Journal(staging.place, head=head)
+        opened = cls(
+            shard, container, layout, staging, builder, journal, segments, labels, frames, seek=seek, seek_tables=tables
+        )
         opened.checkpoint()
         return opened
 
@@ -107,8 +159,7 @@ class ShardInProgress:
         claim = Claim(folder)
         kept = read_journal(folder)
         if kept is None or (kept.samples == 0 and kept.commit is None):
-            shutil.rmtree(folder)
-            claim.release()
+            remove_staged(folder, claim)
             return None
         if kept.head["container"] != container.name:
             raise StateError(
@@ -126,7 +177,9 @@ class ShardInProgress:
         journal = Journal(staging.place, head=None)
         journal.resume(kept.samples, kept.positions)
         segments = dict.fromkeys(kept.head.get("segments", ()), NO_SEGMENTS)
-        return cls(shard, container, layout, staging, builder, journal, segments)
+        labels = {name: tuple(names) for name, names in kept.head.get("labels", {}).items()}
+        seek = bool(kept.head.get("seek"))
+        return cls(shard, container, layout, staging, builder, journal, segments, labels, seek=seek)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -159,10 +212,23 @@ class ShardInProgress:
             self._builder.truncate(samples)
             raise
 
+    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        """Write many samples at once, as far as there is room, and return how many: see `WritesColumns`."""
+        if not isinstance(self._writer, WritesColumns):
+            return 0
+        positions, samples = self._staging.positions, self._builder.samples
+        try:
+            return self._writer.extend(keys, columns, room)
+        except BaseException:
+            self._staging.truncate(positions)
+            self._builder.truncate(samples)
+            raise
+
     def checkpoint(self) -> None:
         """Save the samples written so far, so that they survive a kill of this process."""
         self._staging.flush()
-        self._journal.checkpoint(self._builder, self._staging.positions)
+        if self._journal.has_news(self._builder, self._staging.positions):
+            self._journal.checkpoint(self._builder, self._staging.positions, self._staging.checksums())
 
     def suspend(self) -> None:
         """Stop writing, and leave the staged files for `resume`."""
@@ -187,9 +253,15 @@ class ShardInProgress:
                 FileStamp(name, *stat, stamp_of(open_file(path)))
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
-            index = with_segments(self._builder.build(stamps), staged_files.__getitem__, self._segments)
+            index = dataclasses.replace(self._builder.build(stamps), labels=self.labels)
+            index = with_segments(index, staged_files.__getitem__, self._segments)
+            if clip_fields(index) and has_pyav():  # without it, clips are read whole until `bushel index --frames`
+                index = with_frames(index, staged_files.__getitem__, self._frames)
+            if self._seek:
+                index = with_seek_tables(index, staged_files.__getitem__, self._seek_tables)
             sidecar = _sidecar_name(self.shard)
             save_index(index, self._staging.place / sidecar, sync=self._staging.sync)
+            self._staging.sync_names()
             self._journal.commit([*names, sidecar], sync=self._staging.sync)
         shard = Shard(self.shard.root, self.shard.name, tuple(names), self.shard.sidecars)
         staged = OpenShard.of(self._container.name, shard, index, stored=True)
@@ -217,7 +289,7 @@ class FinishedShard:
         opened, staging = self.staged, self.staging
         names, sidecar = opened.shard.files, _sidecar_name(opened.shard)
         if staging.local:
-            staging.commit([*names, sidecar])
+            staging.commit(names, index=sidecar)
             return opened
         stamps = tuple(
             FileStamp(entry.name, *stat, entry.crc32)
@@ -298,11 +370,14 @@ def _complete(staging: Staging, kept: SavedShard, shard: Shard, container: Conta
         index = load_index(staging.place / sidecar)
         whole = Shard(shard.root, shard.name, tuple(names), shard.sidecars)
         return FinishedShard(OpenShard.of(container.name, whole, index, stored=True), staging).publish()
-    if kept.head["folder"] is None or (staging.place / kept.head["folder"]).exists():
-        staging.commit([name for name in [*names, sidecar] if (staging.place / name).exists()])
-    else:
-        staging.discard()
+    staging.commit(names, index=sidecar)
     return OpenShard.of(container.name, shard, load_index(shard.sidecar), stored=True)
+
+
+def _final_paths(shard: Shard) -> list[Path]:
+    """Return the paths of the files of a local shard. The claim of a writer keeps them as they are."""
+    root = shard.root
+    return [root / name for name in shard.files] if isinstance(root, Path) else []
 
 
 def _sidecar_name(shard: Shard) -> str:
@@ -323,7 +398,7 @@ def _builder(container: Container, layout: Layout) -> IndexBuilder:
     return IndexBuilder(container.name, columns, keyed=layout.options.keyed)
 
 
-def _head(shard: Shard, container: Container, layout: Layout) -> dict[str, Any]:
+def _head(shard: Shard, container: Container, layout: Layout, labels: Labels | None) -> dict[str, Any]:
     options = layout.options
     return {
         "container": container.name,
@@ -335,6 +410,7 @@ def _head(shard: Shard, container: Container, layout: Layout) -> dict[str, Any]:
         "options": [options.keyed, options.generation, options.single, options.expected],
         "sparse": layout.sparse,
         "limits": list(layout.limits),
+        "labels": {name: list(names) for name, names in (labels or {}).items()},
     }
 
 

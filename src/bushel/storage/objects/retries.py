@@ -93,7 +93,9 @@ def translated(path: object) -> Iterator[None]:
         raise FileNotFoundError(errno.ENOENT, "the object or bucket does not exist", url) from error
     except Exception as error:
         kind = type(error).__name__
-        if not type(error).__module__.startswith("obstore"):
+        if isinstance(error, ValueError) and "Could not parse path" in str(error):
+            kind = "InvalidPathError"
+        elif not type(error).__module__.startswith("obstore"):
             raise
         found = _STATUS.search(str(error))
         status = "" if found is None else found[1]

@@ -1,0 +1,197 @@
+"""A file under construction: buffered appending, truncation, and a checksum of what was written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from io import FileIO
+from pathlib import Path
+
+from typing_extensions import Buffer
+
+from bushel.errors import naming
+from bushel.kernels import crc32
+
+__all__ = ["Sink", "checksum_of"]
+
+_BUFFER = 1 << 20
+_LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
+_MOST = 1 << 30  # one system call writes 2 GiB at most
+
+
+class Sink:
+    """A file under construction, to which bytes are appended, and which can be truncated.
+
+    The last bytes are buffered. A write that fails, for example on a full disk, leaves the sink as it was: the same
+    bytes, and others after them, can be written again.
+
+    Attributes:
+        path: The staged file.
+        position: Bytes written so far.
+    """
+
+    __slots__ = ("_checked", "_first", "_handle", "_pieces", "_sum", "_waiting", "_written", "path", "position")
+
+    def __init__(self, path: Path, position: int = 0) -> None:
+        """Open the file, keeping its first `position` bytes (0: a new file).
+
+        Raises:
+            FileExistsError: `position` is 0 and the file exists.
+            OSError: The file cannot be written, or is shorter than `position`.
+        """
+        self.path = path
+        self.position = self._written = position
+        self._first = position  # the checksum is that of the bytes from here on
+        self._sum: int | None = 0  # CRC-32 of the bytes up to _written; None if it must be computed from
+        self._checked = (position, 0)  # an earlier position and the CRC-32 up to it
+        self._pieces: list[bytes] = []  # buffered, followed by
+        self._waiting = bytearray()  # bytes copied since the last piece
+        new = position == 0 and not path.exists()
+        if not new and path.stat().st_size < position:
+            raise OSError(f"{path} has {path.stat().st_size} bytes, but {position} were written before")
+        self._handle: FileIO | None = open(path, "xb" if new else "r+b", buffering=0)  # noqa: SIM115 - see close()
+        if not new:  # ext4 writes a file that was ever truncated to its disk when it is closed
+            self._truncate(position)
+
+    def write(self, data: Buffer) -> int:
+        """Append bytes.
+
+        Returns:
+            Their offset.
+        """
+        start = self.position
+        raw = data if isinstance(data, bytes) else memoryview(data)
+        size = len(raw) if isinstance(raw, bytes) else raw.nbytes
+        if start - self._written + size > _BUFFER:
+            self.flush()
+        if size < _LARGE:
+            self._waiting += raw
+        elif isinstance(raw, bytes) and size < _BUFFER:
+            if self._waiting:
+                self._pieces.append(bytes(self._waiting))
+                self._waiting.clear()
+            self._pieces.append(raw)
+        else:  # too large to buffer, or it may be changed meanwhile
+            self.flush()
+            self._put([raw])
+            self._written += size
+        self.position = start + size
+        return start
+
+    def truncate(self, position: int) -> None:
+        """Truncate the file to `position` bytes."""
+        if position < self._written:
+            self._drop()
+            self._truncate(position)
+            self._written = position
+            self._sum = None
+            if position < self._first:
+                self._restart(position)
+            elif position < self._checked[0]:
+                self._checked = (self._first, 0)
+        elif position <= self.position:
+            kept = b"".join([*self._pieces, self._waiting])[: position - self._written]
+            self._drop()
+            self._waiting += kept
+        else:
+            self.flush()
+            self._truncate(position)
+            self._written = position
+            self._restart(position)
+        self.position = position
+
+    def flush(self) -> None:
+        """Pass everything written so far to the operating system."""
+        if self.position > self._written:
+            self._put([*self._pieces, self._waiting])
+            self._drop()
+            self._written = self.position
+
+    def checksum(self) -> tuple[int, int]:
+        """Return a position, and the CRC-32 of the bytes from there to the end of what was flushed.
+
+        The position is that at which the sink was opened, or the end of the room that `truncate` left.
+        """
+        if self._sum is None or self._checked[0] > self._written:
+            at, self._sum = self._checked if self._checked[0] <= self._written else (self._first, 0)
+            with open(self.path, "rb", buffering=0) as file:
+                self._sum = checksum_of(file, at, self._written, self._sum)
+        self._checked = self._written, self._sum
+        return self._first, self._sum
+
+    def close(self, *, sync: bool = True) -> None:
+        """Close the file. With `sync`, wait until it is on disk.
+
+        If the disk reports an error then, the file becomes empty: what the system could not write may be lost although
+        it can still be read, and waiting again would not report it.
+        """
+        if self._handle is None:
+            return
+        try:
+            self.flush()
+            if sync:
+                try:
+                    with naming(self.path):
+                        os.fsync(self._handle.fileno())
+                except OSError:
+                    with suppress(OSError):
+                        self._handle.truncate(0)
+                    raise
+        finally:
+            self._handle.close()
+            self._handle = None
+
+    def abandon(self) -> None:
+        """Close the file without writing what is buffered."""
+        self._drop()
+        self.position = self._written
+        self.close(sync=False)
+
+    @property
+    def _open(self) -> FileIO:
+        if self._handle is None:
+            raise ValueError(f"{self.path} is closed")
+        return self._handle
+
+    def _restart(self, position: int) -> None:
+        """Begin the checksum at a position, which is the end of what is written."""
+        self._first, self._sum, self._checked = position, 0, (position, 0)
+
+    def _truncate(self, position: int) -> None:
+        with naming(self.path):
+            self._open.truncate(position)
+
+    def _drop(self) -> None:
+        self._pieces.clear()
+        self._waiting.clear()
+
+    def _put(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
+        """Append pieces in one system call, so that other threads interrupt it less often."""
+        handle, end = self._open, self._written
+        with naming(self.path), ExitStack() as stack:
+            views = [stack.enter_context(stack.enter_context(memoryview(piece)).cast("B")) for piece in pieces]
+            try:
+                while views:
+                    done = os.pwritev(handle.fileno(), [view[:_MOST] for view in views], end)
+                    end += done
+                    while views and done >= len(views[0]):
+                        done -= len(views.pop(0))
+                    if done:
+                        views[0] = stack.enter_context(views[0][done:])
+            except BaseException:
+                handle.truncate(self._written)
+                raise
+        if self._sum is not None:
+            for piece in pieces:
+                self._sum = crc32(piece, self._sum)
+
+
+def checksum_of(file: FileIO, first: int, last: int, start: int = 0) -> int:
+    """Return the CRC-32 of the bytes from `first` to `last`, or to the end of the file if it is shorter."""
+    total = start
+    with naming(file.name):
+        while first < last and (data := os.pread(file.fileno(), min(last - first, _BUFFER), first)):
+            total = crc32(data, total)
+            first += len(data)
+    return total

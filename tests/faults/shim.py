@@ -1,0 +1,83 @@
+"""The library `shim.c`: compile it, start programs with it, and switch it on in them.
+
+`start` runs a module of this folder with the library. There, `Shim` is its handle.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.paths import ROOT
+
+__all__ = ["CALLS", "Shim", "compiler", "shim_library", "start"]
+
+_SOURCE = Path(__file__).with_name("shim.c")
+
+CALLS = {"open": 1, "read": 2, "write": 4, "sync": 8, "names": 16, "stat": 32, "create": 64}
+"""Kinds of calls that `Shim.fail` knows. `create` opens files for writing; `names` are rename, link, unlink, mkdir and
+rmdir."""
+
+
+def compiler() -> str | None:
+    """Return the C compiler, or None if there is none or this is not Linux."""
+    return shutil.which(os.environ.get("CC", "cc")) if sys.platform == "linux" else None
+
+
+def shim_library() -> Path:
+    """Compile `shim.c` if it has changed, and return the library."""
+    digest = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
+    target = Path(tempfile.gettempdir()) / f"bushel-shim-{os.getuid()}" / f"shim-{digest}.so"
+    if not target.exists():
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        partial = target.with_name(f"{target.name}.{os.getpid()}")
+        options = ["-O1", "-g", "-Wall", "-Wextra", "-fPIC", "-shared"]
+        subprocess.run([compiler() or "cc", *options, "-o", partial, _SOURCE, "-ldl", "-lpthread"], check=True)
+        partial.rename(target)
+    return target
+
+
+def start(module: str, *arguments: str, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a module of the tests in a process with the library, and wait for it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    environment |= {"LD_PRELOAD": str(shim_library()), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False, timeout=timeout
+    )
+
+
+class Shim:
+    """The library in this process, which `start` has preloaded."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(None)
+        try:
+            self._library.shim_changes.restype = ctypes.c_long
+        except AttributeError:
+            raise SystemExit("run this with LD_PRELOAD, as tests.faults.shim.start does") from None
+
+    def log(self, folder: Path, log: Path, kill_at: int = 0) -> None:
+        """Log changes below a folder, and kill this process before change number `kill_at` (0: never)."""
+        self._library.shim_log(os.fsencode(folder.resolve()), os.fsencode(log), ctypes.c_long(kill_at))
+
+    @property
+    def changes(self) -> int:
+        """Number of changes since `log`."""
+        return int(self._library.shim_changes())
+
+    def fail(self, calls: str, error: int, folder: Path, *, after: int = 0, times: int = -1) -> None:
+        """Let calls on files below a folder fail with an error number: `times` of them (-1: all), after some."""
+        kinds = sum(CALLS[call] for call in calls.split())
+        place = os.fsencode(folder.resolve())
+        self._library.shim_fail(kinds, error, ctypes.c_long(after), ctypes.c_long(times), place)
+
+    def set_clock_back(self, seconds: int, *, after: int = 0) -> None:
+        """Set the clock back after it was read some times."""
+        self._library.shim_clock(ctypes.c_long(after), ctypes.c_long(seconds))

@@ -1,0 +1,14 @@
+"""The campaign of kills of `campaign.py`, with a few kills of each job. `make faults` runs many, and errors too."""
+
+from __future__ import annotations
+
+import pytest
+from tests.faults.jobs import JOBS
+from tests.faults.shim import compiler, start
+
+
+@pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
+def test_a_few_of_each() -> None:
+    jobs = ",".join(name for name in JOBS if name != "pack-processes")  # whose helper processes start slowly
+    done = start("tests.faults.campaign", "--quiet", "--kills", "2", "--jobs", jobs, timeout=600)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,117 @@
+"""Whether what is in a folder after a kill is whole, and whether two folders hold the same."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any
+
+import bushel
+
+__all__ = ["check_state", "comparable", "note_samples"]
+
+
+def comparable(root: Path) -> dict[str, Any]:
+    """Return the files below a folder by name. Times of modification are left out.
+
+    So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses.
+    """
+    found: dict[str, Any] = {}
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and not (path.parent.name == ".bushel" and path.name.endswith(".partial")):
+            data: Any = path.read_bytes()
+            if path.suffix == ".safetensors":
+                data = _without_times(data)
+            elif path.name.endswith("manifest.json"):
+                data = json.loads(data)
+                for shard in data["shards"]:
+                    shard["files"] = [file[:2] for file in shard["files"]]
+            found[path.relative_to(root).as_posix()] = data
+    return found
+
+
+def _without_times(data: bytes) -> Any:
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    own = json.loads(header["__metadata__"].pop("bushel"))
+    own["files"] = [file[:2] for file in own["files"]]
+    return header, own, data[8 + length :]
+
+
+def check_state(root: Path, before: Path, whole: Path, dataset: Path) -> None:
+    """Check a folder after a kill: what has a final name is whole, and the dataset knows whether it is complete.
+
+    Args:
+        root: The folder.
+        before: What it was before the first run.
+        whole: What it is after an undisturbed run.
+        dataset: Path of the dataset in `root`.
+
+    Raises:
+        AssertionError: It is not so.
+    """
+    published = []
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root)
+        if not path.is_file() or {"staging", "overwrite"} & set(name.parts) or path.name.endswith(".partial"):
+            continue
+        if ".bushel" in name.parts:
+            if path.suffix == ".json":
+                assert isinstance(json.loads(path.read_bytes()), dict), f"{name} is not whole"
+            continue
+        if path.name.endswith("errors.jsonl"):  # its last line may be cut: nobody reads it then
+            continue
+        published.append(name)
+        data = path.read_bytes()
+        wanted = [place / name for place in (before, whole)]
+        there = any(each.exists() and each.read_bytes() == data for each in wanted)
+        assert there, f"{name} has neither the bytes from before the first run nor those of an undisturbed run"
+    _check_opens(before, whole, dataset, published)
+
+
+def note_samples(before: Path, whole: Path, name: Path) -> None:
+    """Store digests of the samples of a dataset beside two folders in which it is, for `check_state`."""
+    for folder in (before, whole):
+        digests = _digests(bushel.open(folder / name)) if (folder / name).exists() else []
+        _note(folder).write_text(json.dumps(digests))
+
+
+def _note(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.samples")
+
+
+def _digests(dataset: bushel.Dataset) -> list[int]:
+    return [zlib.crc32(pickle.dumps(sample)) for sample in dataset]
+
+
+def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path]) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            opened = bushel.open(dataset)
+        except (FileNotFoundError, bushel.FormatError) as error:
+            told = not published or "interrupted" in str(error) or _says_incomplete(dataset)
+            if not told:
+                raise AssertionError("open does not say that the dataset is incomplete") from error
+            return
+    found = _digests(opened)
+    wanted = [json.loads(_note(folder).read_text()) for folder in (whole, before)]
+    said = [str(warning.message) for warning in caught if issubclass(warning.category, bushel.IncompleteWarning)]
+    if said:
+        assert any(found == samples[: len(found)] for samples in wanted), "the samples are not the first ones"
+        return
+    assert found in wanted, f"{len(found)} samples that are not those of a complete dataset, and nothing says so"
+    result = bushel.verify(dataset)
+    serious = [problem for problem in result.problems if not problem.warning]
+    assert not serious, f"verify finds {serious[0]}"
+
+
+def _says_incomplete(path: Path) -> bool:
+    try:
+        problems = bushel.verify(path).problems
+    except (FileNotFoundError, bushel.FormatError) as error:
+        return "interrupted" in str(error)
+    return any(problem.kind in ("incomplete", "unfinished") for problem in problems)

@@ -1,0 +1,140 @@
+"""A damaged file, given straight to the compiled functions: a build with sanitizers finds every wrong access."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from tests.fuzz.campaign.cases import Case
+from tests.fuzz.campaign.check import Outcome, WrongError
+from tests.fuzz.campaign.material import Material
+
+from bushel import kernels
+from bushel.kernels import ExtentError, JpegError, MappedFile
+
+__all__ = ["check_kernels"]
+
+_JPEG = b"\xff\xd8\xff"
+_LARGEST = 1 << 22
+"""Bytes that an extent in the damaged file may ask for when it is expected to be refused or read at once."""
+
+
+def check_kernels(case: Case, container: str, material: Material, path: Path) -> Outcome:
+    """Scan a damaged file, read extents that it names, and decode the images in it.
+
+    Raises:
+        WrongError: A kernel gives an extent outside the file, or other bytes than the file has.
+        Exception: Anything but the errors that the kernels document.
+    """
+    rng = random.Random(case.number)
+    path.write_bytes(case.data)
+    file = MappedFile(str(path))
+    if container == "tar":
+        _scan_tar(case.data, file, rng)
+    if container == "recordio":
+        _scan_recordio(case.data, file)
+    read = _read_tables(case.data, file, rng)
+    _decode(case.data, rng)
+    return Outcome(True, read)
+
+
+def _scan_tar(data: bytes, file: MappedFile, rng: random.Random) -> None:
+    start = 512 * rng.randrange(3)
+    if start and start >= len(data):
+        return
+    try:
+        members = kernels.scan_tar(data, start)
+    except ValueError:
+        if data:
+            raise
+        return
+    again = kernels.scan_tar(file, start)
+    scanner = kernels.TarScanner(len(data), start, rng.choice([0, 512, 4096]))
+    while (window := scanner.next_window()) is not None:
+        scanner.feed(data[window[0] : window[0] + window[1]])
+    for other in (again, scanner.finish()):
+        if not np.array_equal(members.offset, other.offset) or members.problem != other.problem:
+            raise WrongError("scan_tar: windows of another size give another result")
+    _inside(members.offset, members.size, len(data), "scan_tar")
+    rows = np.arange(len(members), dtype=np.int64)
+    kernels.decode_keys(members.names, members.name_offsets, rows)
+    kernels.hash_keys(members.names, members.name_offsets)
+
+
+def _scan_recordio(data: bytes, file: MappedFile) -> None:
+    records = kernels.scan_recordio(data)
+    again = kernels.scan_recordio(file)
+    if not np.array_equal(records.offset, again.offset):
+        raise WrongError("scan_recordio: the file and its bytes give other results")
+    _inside(records.offset + 8, records.span, len(data), "scan_recordio")
+    for offset, span in zip(records.offset.tolist(), records.span.tolist(), strict=True):
+        framed = data[offset : offset + 8 + span]
+        payload = kernels.join_recordio(framed)
+        kernels.split_recordio(payload)
+    with suppress(ValueError):
+        kernels.join_recordio(data)
+    kernels.contains_recordio_magic(data)
+
+
+def _inside(offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], size: int, what: str) -> None:
+    if ((offset < 0) | (length < 0) | (offset > size) | (length > size - offset)).any():
+        raise WrongError(f"{what}: an extent is outside the file")
+
+
+def _read_tables(data: bytes, file: MappedFile, rng: random.Random) -> int:
+    """Take the words of the file as a table of extents and keys, as a bag has one, and read what it names."""
+    shift = min(rng.randrange(8), len(data))
+    words = np.frombuffer(data, "<i8", max((len(data) - shift) // 8, 0), shift)[-64:].astype(np.int64)
+    small = words % (len(data) + 64) - 8
+    read = 0
+    for values in (words, small):
+        half = len(values) // 2
+        offset, length = values[:half].copy(), values[half : 2 * half].copy()
+        if values is words:
+            length = np.minimum(length, _LARGEST)
+        for row in range(half):
+            one = slice(row, row + 1)
+            try:
+                [value] = kernels.read_many([file], 0, offset[one], length[one])
+            except (ExtentError, ValueError):
+                continue
+            if value is not None and value != data[int(offset[row]) : int(offset[row]) + int(length[row])]:
+                raise WrongError("read_many: other bytes than in the file")
+            read += 1
+        with suppress(ExtentError, ValueError):
+            kernels.gather([file], 0, offset, length)
+        with suppress(ExtentError, ValueError):
+            kernels.crc32_many([file], 0, offset, length)
+        with suppress(ExtentError, ValueError):
+            kernels.prefetch([file], 0, offset, length)
+        text = np.frombuffer(data, np.uint8)
+        with suppress(ValueError):
+            kernels.hash_keys(text, np.sort(values) if rng.random() < 0.5 else values)
+        with suppress(ValueError, IndexError):
+            kernels.decode_keys(text, np.sort(np.abs(values)), np.arange(max(len(values) - 1, 0), dtype=np.int64))
+    return read
+
+
+def _decode(data: bytes, rng: random.Random) -> None:
+    """Decode the images in the file, from their first bytes to the end of the file or to a random place."""
+    at = data.find(_JPEG)
+    for _ in range(2):
+        if at < 0:
+            break
+        end = len(data) if rng.random() < 0.5 else rng.randrange(at, len(data) + 1)
+        image = data[at : min(end, at + 20_000)]
+        with suppress(JpegError):
+            header = kernels.jpeg_header(image)
+            if header.width * header.height <= 1 << 20:
+                kernels.decode_jpeg(
+                    image, tolerant=rng.random() < 0.5, libjpeg=rng.random() < 0.3, fast=rng.random() < 0.3
+                )
+                kernels.jpeg_coefficients(image)
+        with suppress(JpegError):
+            kernels.tile_jpeg(image, max_pixels=1 << 20)
+        with suppress(JpegError):
+            kernels.jpeg_segment_offsets(image)
+        at = data.find(_JPEG, at + 3)
