@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +113,15 @@ def test_damage_is_what_granular_raises(tmp_path: Path, granular: Any) -> None:
             granular.BagReader(str(tmp_path / "x.bag"))
     with pytest.raises(AssertionError):
         granular.ShardedDatasetReader(tmp_path / "empty", None)
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, mx.MXNetError])
+def test_a_missing_record_file_is_an_mxnet_error(tmp_path: Path, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"x\.rec") as caught:
+        mx.recordio.MXRecordIO(tmp_path / "x.rec", "r")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(copy, mx.MXNetError)
+    assert (copy.message, copy.details) == (str(caught.value), {})
 
 
 def test_an_option_that_is_not_offered_is_an_mxnet_error(tmp_path: Path) -> None:

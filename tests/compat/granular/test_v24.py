@@ -63,19 +63,19 @@ def cut_entry(folder: Path) -> None:
 
 
 def tail(folder: Path) -> None:
-    """A crash left records that are not in the index."""
+    """A crash left records that are not in the index, the last one partial."""
     with open(folder / "text.bag", "ab") as file:
-        file.write(b"uncommitted")
+        file.write(b"text 4te")
 
 
 def ahead(folder: Path) -> None:
     """A crash left one key ahead of the others."""
     with granular.BagWriter(folder / "text.bag") as writer:
-        writer.append(b"other")
+        writer.append(b"text 4")
 
 
 @pytest.mark.parametrize(("damage", "kept"), [(cut_entry, 3), (tail, 4), (ahead, 4)])
-def test_what_a_crash_leaves_is_taken_away(tmp_path: Path, damage: Callable[[Path], None], kept: int) -> None:
+def test_what_a_crash_leaves_is_gone_on_with(tmp_path: Path, damage: Callable[[Path], None], kept: int) -> None:
     write(tmp_path / "d", range(4))
     damage(tmp_path / "d")
     write(tmp_path / "d", range(kept, 6))
@@ -83,6 +83,30 @@ def test_what_a_crash_leaves_is_taken_away(tmp_path: Path, damage: Callable[[Pat
     assert files(tmp_path / "d") == files(tmp_path / "whole")
     with granular.DatasetReader(tmp_path / "d", granular.decoders) as reader:
         assert list(reader) == [{"n": number, "text": f"text {number}"} for number in range(6)]
+
+
+@pytest.mark.parametrize(("damage", "named"), [(tail, "does not match"), (ahead, "Record mismatch")])
+def test_other_data_than_a_crash_left_is_refused(tmp_path: Path, damage: Callable[[Path], None], named: str) -> None:
+    write(tmp_path / "d", range(4))
+    damage(tmp_path / "d")
+    left = files(tmp_path / "d")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=named), granular.DatasetWriter(tmp_path / "d", SPEC, None) as writer:
+            writer.append({"n": b"\4", "text": b"other"})
+        assert files(tmp_path / "d") == left
+
+
+def test_what_a_crash_left_is_taken_by_several_records(tmp_path: Path) -> None:
+    (tmp_path / "x.bag").write_bytes(b"abcdef")
+    with granular.BagWriter(tmp_path / "x.bag") as writer:
+        for record in (b"ab", b"cde"):
+            writer.append(record)
+    assert (tmp_path / "x.bag").read_bytes() == b"abcdef"
+    with granular.BagWriter(tmp_path / "x.bag") as writer:
+        assert writer.append(b"fg", flush=False) == 2
+        assert writer.append(b"h", flush=False) == 3
+        assert writer.size == 8 + 4 * 8
+    assert list(granular.BagReader(tmp_path / "x.bag")) == [b"ab", b"cde", b"fg", b"h"]
 
 
 def test_a_bag_without_its_records_is_refused(tmp_path: Path) -> None:

@@ -208,6 +208,12 @@ def test_serializers(tmp_path: Path, serializer: AbstractSerializer) -> None:
     assert list(again.meta_dict) == ["a", "b"]
 
 
+def test_anything_can_be_pickled(tmp_path: Path) -> None:
+    pickle_serializer.dump({"a": "b", "c": [ImgInfo(1, 2, 3)]}, str(tmp_path / "x"))
+    assert pickle.loads((tmp_path / "x").read_bytes()) == {"a": "b", "c": [(1, 2, 3)]}
+    assert b"bushel" not in (tmp_path / "x").read_bytes()
+
+
 def test_pickles_of_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pickles of the original name its class. Neither package is needed to read the pickles of the other."""
 

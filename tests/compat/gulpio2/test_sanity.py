@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.compat.gulpio2.frames import frame, videos, write
@@ -32,6 +34,12 @@ def failed(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     assert code == (1 if wrong else 0)
     details = "".join(line for line in lines if line.startswith("    "))
     return wrong | ({"details": details} if details else {})
+
+
+def test_malformed_entries_have_ids_too() -> None:
+    chunks = [SimpleNamespace(meta_dict={"0": "x", "1": {}}, serializer=None)]
+    directory: Any = SimpleNamespace(chunks=lambda: chunks)
+    assert sanity_utils.extract_all_ids(directory) == ["0", "1"]
 
 
 def test_fine(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

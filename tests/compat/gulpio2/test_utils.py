@@ -79,6 +79,13 @@ def test_the_only_video(tmp_path: Path) -> None:
         (tmp_path / f"{len(list(tmp_path.iterdir()))}.mp4").touch()
 
 
+def test_the_quality_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    default = utils.img_to_jpeg_bytes(frame(1))
+    monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", 100)
+    assert len(utils.img_to_jpeg_bytes(frame(1))) > len(default)
+    np.testing.assert_array_equal(utils.jpeg_bytes_to_img(utils.img_to_jpeg_bytes(np.ones((4, 1, 3), np.uint8))), 1)
+
+
 def test_entries_that_are_there_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write(tmp_path / "d", videos(2))
     entries = [{"id": id_} for id_ in ("v0", "x", 7, "7", "v1", "x", "y")]

@@ -1,6 +1,7 @@
 """URLs: files, commands, programs; and copies of them."""
 
 import os
+import pickle
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,8 +72,31 @@ def test_commands_run_only_when_allowed(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("WDS_SECURE", "1")
     with pytest.raises(ValueError, match="WDS_SECURE"):
         gopen(url, allow_commands=True)
-    with pytest.raises(ValueError, match="opens no local files"):
+    with pytest.raises(ValueError, match="cannot open local files"):
         gopen(shard)
+
+
+def test_security_is_enforced_by_the_module_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert wds.utils.enforce_security is False
+    monkeypatch.setattr(wds.utils, "enforce_security", True)
+    monkeypatch.setenv("GOPEN_REWRITE", "a=b")
+    for url in (str(tmp_path), "pipe:true"):
+        with pytest.raises(ValueError, match="unsafe_gopen is False, cannot"):
+            gopen(url, allow_commands=True)
+    monkeypatch.setenv("BUSHEL_ALLOW_PICKLE", "1")
+    with pytest.raises(ValueError, match="Unpickling is not allowed for security reasons when enforce_security is set"):
+        wds.autodecode.unpickle_loads(pickle.dumps(1))
+
+
+def test_a_local_shard_through_a_cache(tmp_path: Path) -> None:
+    shard = str(tmp_path / "a.tar")
+    Path(shard).write_bytes(archive(numbered(0, 1)))
+    (found,) = FileCache(str(tmp_path / "cache"))([{"url": shard}])
+    with found["stream"] as stream:
+        assert stream.read() == Path(shard).read_bytes()
+    assert (found["url"], found["local_path"]) == (shard, shard)
+    with pytest.raises(AssertionError):
+        url_to_cache_name(3)  # type: ignore[arg-type]
 
 
 def test_a_refused_command_reaches_the_handler() -> None:
@@ -179,7 +203,7 @@ def test_urls_are_rewritten(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert rewrite_url("http://old/x") == "/new/x"
     assert capsys.readouterr().out == "GOPEN REWRITE http://old/x -> /new/x\n"
     monkeypatch.setenv("WDS_SECURE", "1")
-    with pytest.raises(ValueError, match="both set"):
+    with pytest.raises(ValueError, match="cannot rewrite URLs"):
         rewrite_url("http://old/x")
 
 

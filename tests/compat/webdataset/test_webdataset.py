@@ -1,5 +1,6 @@
 """`WebDataset`, pipelines and lists of shards."""
 
+import itertools
 import os
 import pickle
 import subprocess
@@ -230,14 +231,32 @@ def test_a_folder_of_shards(tmp_path: Path, mode: str, left: list[str]) -> None:
     (tmp_path / "b.tgz").write_bytes(gzip.compress(archive(numbered(1, 2))))
     os.utime(tmp_path / "a.tar", (1, 1))
     shards = DirectoryShardList(f"{tmp_path}/", mode=mode, poll=None, select="oldest")
-    pipeline = wds.DataPipeline(shards, wds.tarfile_to_samples(), wds.slice(2))
-    assert classes(pipeline) == ([0, 0] if mode == "resample" else [0, 1])
-    del pipeline
+    pipeline = wds.DataPipeline(shards, wds.tarfile_to_samples())
+    found: Any = iter(pipeline)
+    assert [int(next(found)["cls"]) for _ in range(2)] == ([0, 0] if mode == "resample" else [0, 1])
+    if mode == "resample":
+        next(found)
+    else:
+        assert list(found) == []
+    found.close()
+    left = [f"a.tar._{os.getpid()}_", "b.tgz"] if mode == "resample" else left  # it was not read to its end
     assert sorted(path.name for path in tmp_path.iterdir()) == left
+    if mode == "resample":  # so the next iteration has it again
+        assert int(next(iter(pipeline))["cls"]) == 0
     with pytest.raises(ValueError, match="see its documentation"):
         DirectoryShardList(f"{tmp_path}/", mode="shred")
     with pytest.raises(NotADirectoryError):
         DirectoryShardList(f"{tmp_path}/nowhere/")
+
+
+@pytest.mark.parametrize("mode", ["resample", "keep", "unlink"])
+def test_a_shard_that_is_left_is_not_lost(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "a.tar").write_bytes(b"a")
+    shards = DirectoryShardList(f"{tmp_path}/", mode=mode, poll=None)
+    taken = next(iter(shards))["url"]
+    assert Path(taken).read_bytes() == b"a"
+    again = [shard["url"] for shard in itertools.islice(shards, 1)]
+    assert again == ([taken] if mode == "resample" else [])
 
 
 def test_a_shard_of_a_dead_process_is_given_back(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ class ExistsError(FileExistsError, AssertionError):
     """A file or folder exists already."""
 
 
-class MismatchError(StateError, AssertionError):
-    """A dataset cannot be continued, because it was written with another spec."""
+class MismatchError(StateError, AssertionError, ValueError):
+    """A dataset cannot be continued: it has another spec, or other data after its last datapoint."""
 
 
 class DamagedError(FormatError, ValueError, AssertionError):

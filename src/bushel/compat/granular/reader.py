@@ -101,7 +101,7 @@ class PointReader(Closing):
 
     def _open(self) -> None:
         with raised_as(DamagedError):
-            opened = bushel.open(self._folders, container="bag", index="memory")
+            opened = bushel.open(self._folders, container="bag", index="memory", damaged="raise")
         if not self._cache_index and not all(shard.stored for shard in opened.shards):
             tables = [(shard.shard, _off_memory(shard.index)) for shard in opened.shards]
             opened = bushel.Dataset.from_tables("bag", tables)

@@ -44,9 +44,9 @@ __all__ = [
 class BagWriter(Closing):
     """Writes records to a `.bag`, and their ends to an `.idx`, or continues existing files.
 
-    Flushed records can be read, and survive the death of this process. Records that an earlier writer left unfinished
-    (without an end in the index, or with a part of one) are removed. On other file systems, files are copied when they
-    are closed.
+    Flushed records can be read, and survive the death of this process. Bytes that an earlier writer left without an
+    end in the index are compared with the next records, whose part they become. On other file systems, files are
+    copied when they are closed.
     """
 
     def __init__(self, bag_path: Any, idx_path: Any = None) -> None:
@@ -56,19 +56,19 @@ class BagWriter(Closing):
         self.bag_path, self.idx_path = bag_path, idx
         self._copies = [LocalCopy(path), LocalCopy(idx)]
         ends = _committed(self._copies[1].path)
-        offset = int(ends[-1]) if len(ends) else 0
+        self._end = int(ends[-1]) if len(ends) else 0
         size = self._copies[0].path.stat().st_size if self._copies[0].path.exists() else 0
-        if size < offset:
+        if size < self._end:
             hint = "run `bushel verify` on the dataset, or delete both files"
-            raise DamagedError(f"the bag has {size} bytes, where {idx} expects {offset}", file=str(path), hint=hint)
-        self._length, self._ends = len(ends), list[int]()
+            raise DamagedError(f"the bag has {size} bytes, where {idx} expects {self._end}", file=str(path), hint=hint)
+        self._length, self._records = len(ends), list[bytes]()
         self._idx = Sink(self._copies[1].path, 8 * len(ends))
-        self._bag = Sink(self._copies[0].path, offset)
+        self._bag = Sink(self._copies[0].path, size)
 
     @property
     def size(self) -> int:
         """Bytes of both files."""
-        return self._bag.position + 8 * len(self)
+        return self._end + sum(map(len, self._records)) + 8 * len(self)
 
     def __len__(self) -> int:
         return self._length
@@ -76,37 +76,70 @@ class BagWriter(Closing):
     def append(self, record: bytes, flush: bool = True) -> int:
         """Append a record and return its number."""
         bag.check_record(record, self.closed, self._length)
-        self._bag.write(record)
-        self._ends.append(self._bag.position)
+        self._records.append(record)
         self._length += 1
         if flush:
             self.flush()
         return self._length - 1
 
     def flush(self) -> None:
-        """Hand buffered records to the operating system, and then their ends."""
-        if self._ends:
-            self._bag.flush()
-            self._idx.write(encode_table(np.array(self._ends, np.int64), "C"))
-            self._idx.flush()
-            self._ends.clear()
+        """Hand buffered records to the operating system, and then their ends.
 
-    def cut(self, length: int) -> None:
-        """Remove all records after the first `length`, which have been flushed."""
-        if length < self._length:
-            ends = _committed(self._copies[1].path)
-            self._idx.truncate(8 * length)
-            self._bag.truncate(int(ends[length - 1]) if length else 0)
-            self._length = length
+        Raises:
+            MismatchError: They are other ones than those that an earlier writer left. None of them is written.
+        """
+        if self._records:
+            self._bag.write(self._new_part(b"".join(self._records)))
+            self._bag.flush()
+            ends = self._end + np.cumsum([len(record) for record in self._records], dtype=np.int64)
+            self._end = int(ends[-1])
+            self._records.clear()
+            self._idx.write(encode_table(ends, "C"))
+            self._idx.flush()
+
+    def _new_part(self, content: bytes) -> bytes:
+        """Return what follows the bytes that an earlier writer left after the last record, or raise if they differ."""
+        left = min(self._bag.position - self._end, len(content))
+        if left <= 0:
+            return content
+        path = self._copies[0].path
+        if content[:left] == np.fromfile(path, np.uint8, left, offset=self._end).tobytes():
+            return content[left:]
+        self.forget()
+        raise MismatchError(
+            f"{self.bag_path}: an interrupted writer left bytes {self._end} to {self._bag.position}, and the next "
+            "record does not match them: append what was appended before, or remove them "
+            f"(truncate -s {self._end} {path})"
+        )
+
+    def check(self) -> None:
+        """Raise what `flush` would raise."""
+        if self._bag.position > self._end:
+            self._new_part(b"".join(self._records))
+
+    def forget(self) -> None:
+        """Drop the buffered records."""
+        self._length -= len(self._records)
+        self._records.clear()
+
+    def record(self, number: int) -> bytes:
+        """Return a flushed record."""
+        first = max(number - 1, 0)
+        ends = np.fromfile(self._copies[1].path, "<u8", number - first + 1, offset=8 * first).tolist()
+        start = ends[0] if number else 0
+        return np.fromfile(self._copies[0].path, np.uint8, ends[-1] - start, offset=start).tobytes()
 
     def close(self) -> None:
         if self.closed:
             return
-        self.flush()
-        for sink, copy in zip((self._bag, self._idx), self._copies, strict=True):
-            sink.close()
+        try:
+            self.flush()
+        finally:
+            self.closed = True
+            self._bag.close()
+            self._idx.close()
+        for copy in self._copies:
             copy.publish()
-        self.closed = True
 
 
 def _committed(path: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -142,7 +175,7 @@ class DatasetWriter(Closing):
     """Writes a dataset without sequences, with a `.bag` and an `.idx` for each key, or continues an existing one.
 
     Flushed datapoints can be read, and survive the death of this process. An existing dataset is continued after its
-    last whole datapoint; later records of single keys are removed.
+    last whole datapoint; later records of single keys must be those of the datapoints that are appended next.
     """
 
     def __init__(self, directory: Any, spec: Mapping[str, str], encoders: Codecs) -> None:
@@ -157,8 +190,6 @@ class DatasetWriter(Closing):
         with ExitStack() as opened:
             self._bags = {name: opened.enter_context(BagWriter(path / f"{name}.bag")) for name in self._spec}
             self._length = min(len(each) for each in self._bags.values())
-            for each in self._bags.values():
-                each.cut(self._length)
             opened.pop_all()  # close() closes them
 
     @property
@@ -175,28 +206,56 @@ class DatasetWriter(Closing):
         return self._length
 
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
-        """Append a datapoint and return its number. If it cannot be encoded, nothing of it is stored."""
+        """Append a datapoint and return its number. If it cannot be encoded, nothing of it is stored.
+
+        Raises:
+            MismatchError: An interrupted writer left another record for one of the keys.
+        """
         if self.closed:
             raise WrongUseError("the writer is closed")
         checked_point(datapoint, self._spec)
         records = {
             name: stored_bytes(name, kind, self._encoders[name], datapoint[name]) for name, kind in self._spec.items()
         }
-        for name, record in records.items():
-            self._bags[name].append(record, flush=False)
+        there = {name for name, each in self._bags.items() if len(each) > self._length}
+        for name in there:
+            if self._bags[name].record(self._length) != records[name]:
+                raise MismatchError(
+                    f"Record mismatch: an interrupted writer left another {name!r} for datapoint {self._length} of "
+                    f"{self.directory}: append what was appended before, or delete the dataset"
+                )
+        for name in records.keys() - there:
+            self._bags[name].append(records[name], flush=False)
         self._length += 1
         if flush:
             self.flush()
         return self._length - 1
 
     def flush(self) -> None:
+        """Hand buffered datapoints to the operating system.
+
+        Raises:
+            MismatchError: They are other ones than an interrupted writer left. None of them is written.
+        """
+        try:
+            for each in self._bags.values():
+                each.check()
+        except MismatchError:
+            for each in self._bags.values():
+                each.forget()
+            self._length = min(len(each) for each in self._bags.values())
+            raise
         for each in self._bags.values():
             each.flush()
 
     def close(self) -> None:
-        for each in self._bags.values():
-            each.close()
-        super().close()
+        if self.closed:
+            return
+        with ExitStack() as closing:  # all, also if one fails
+            for each in self._bags.values():
+                closing.callback(each.close)
+            self.closed = True
+            self.flush()
 
 
 def _put_spec(path: AnyPath, spec: Mapping[str, str]) -> None:

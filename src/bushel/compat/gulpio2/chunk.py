@@ -87,10 +87,14 @@ class PickleSerializer(AbstractSerializer):
         with open(file_name, "rb") as file:
             return _Unpickler(file).load()
 
-    def dump(self, thing: Any, file_name: str) -> None:  # with plain tuples, which GulpIO2 reads without Bushel
-        plain = {id_: {**entry, "frame_info": [*map(tuple, entry["frame_info"])]} for id_, entry in thing.items()}
+    def dump(self, thing: Any, file_name: str) -> None:
         with open(file_name, "wb") as file:
-            pickle.dump(plain, file)
+            _Pickler(file).dump(thing)
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:  # GulpIO2 reads plain tuples without Bushel
+        return (tuple, (tuple(obj),)) if type(obj) is ImgInfo else NotImplemented
 
 
 class _Unpickler(pickle.Unpickler):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -18,17 +19,20 @@ ColorSpace = Literal["RGB", "GRAY"]
 T = TypeVar("T")
 U = TypeVar("U")
 
-_QUALITY = 90
 _MOST_THREADS = 8
 """Threads for one clip. Starting more costs as much as they save."""
 
 
 def img_to_jpeg_bytes(img: Any) -> bytes:
-    """Encode a frame (uint8, HxW or HxWx3, or a Pillow image): quality 90, 4:4:4, the same bytes as GulpIO2's."""
+    """Encode a frame (uint8, HxW or HxWx3, or a Pillow image): quality 90, 4:4:4, the same bytes as GulpIO2's.
+
+    As in GulpIO2, a program changes the quality by `gulpio2.utils._JPEG_WRITE_QUALITY = 95`.
+    """
+    quality = import_module("bushel.compat.gulpio2.utils")._JPEG_WRITE_QUALITY  # late, as it imports this module
     array = np.asarray(img)
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)) or 0 in array.shape:
         raise ValueError(f"Unsupported img shape: {array.shape}, {array.dtype}; expected uint8 of shape HxW or HxWx3")
-    return encode_jpeg(np.ascontiguousarray(array), _QUALITY, (1, 1), fast=True)
+    return encode_jpeg(np.ascontiguousarray(array), quality, (1, 1), fast=True)
 
 
 def jpeg_bytes_to_img(jpeg_bytes: Buffer) -> Image:

@@ -64,12 +64,18 @@ def check_for_failures(result: Mapping[str, Any]) -> None:
 
 def ids_of(chunk: GulpChunk) -> list[str]:
     """Return the ids of a chunk, each as often as it was appended to, or is written in the meta file."""
-    ids = [id_ for id_, entry in chunk.meta_dict.items() for _ in range(max(1, len(entry["meta_data"])))]
+    ids = [id_ for id_, entry in chunk.meta_dict.items() for _ in range(_times(entry))]
     if isinstance(chunk.serializer, JSONSerializer) and os.stat(chunk.meta_file_path).st_size:
         # A dict keeps only the last of two entries with the same id, so the text is parsed into pairs.
         pairs = json.loads(Path(chunk.meta_file_path).read_bytes(), object_pairs_hook=_Pairs)
         ids += get_duplicate_entries(id_ for id_, _ in pairs)
     return ids
+
+
+def _times(entry: Any) -> int:
+    """Return how often an item was appended to; a malformed entry counts once."""
+    metas = entry.get("meta_data") if isinstance(entry, dict) else None
+    return max(1, len(metas)) if isinstance(metas, list) else 1
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -26,6 +26,9 @@ from bushel.compat.gulpio2.images import jpeg_bytes_to_img as jpeg_bytes_to_img
 if TYPE_CHECKING:
     import PIL.Image
 
+_JPEG_WRITE_QUALITY = 90
+"""Quality of the frames that `img_to_jpeg_bytes` encodes. Programs set it, by this name of GulpIO2's."""
+
 # Videos through the program ffmpeg. The adapters decode with PyAV and write no temporary files.
 
 
@@ -109,19 +112,26 @@ def remove_entries_with_duplicate_ids(
     output_directory: str | os.PathLike[str], meta_dict: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Return the entries whose id is new to the directory and the list, and print the others."""
-    first: dict[str, Mapping[str, Any]] = {}
-    for entry in meta_dict:
-        if first.setdefault(str(entry["id"]), entry) is not entry:
-            print(f"Id {entry['id']} more than once in json file, I skip it!")
     with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # an id in several chunks exists
         existing = GulpDirectory(output_directory).merged_meta_dict.keys()
-    for id_ in (id_ for id_ in first if id_ in existing):
-        print(f"Id {id_} already in GulpDirectory, I skip it!")
-    kept = [entry for id_, entry in first.items() if id_ not in existing]
+    kept = []
+    for entry in _remove_duplicates_in_metadict(meta_dict):
+        if str(entry["id"]) in existing:
+            print(f"Id {entry['id']} already in GulpDirectory, I skip it!")
+        else:
+            kept.append(entry)
     if not kept:
         print("no items to add... Abort")
         raise DuplicateIdException(f"all {len(meta_dict)} items are in {os.fspath(output_directory)} already")
     return kept
+
+
+def _remove_duplicates_in_metadict(meta_dict: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    first: dict[str, Mapping[str, Any]] = {}
+    for entry in meta_dict:
+        if first.setdefault(str(entry["id"]), entry) is not entry:
+            print(f"Id {entry['id']} more than once in json file, I skip it!")
+    return list(first.values())
 
 
 # Files

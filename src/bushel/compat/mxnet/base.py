@@ -25,6 +25,14 @@ class UnsupportedOptionError(UnsupportedError, MXNetError):
     """An option changes the result in a way that Bushel does not offer."""
 
 
+class NoFileError(FileNotFoundError, MXNetError):
+    """A record file does not exist."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.message, self.details = str(self), {}
+
+
 class RecordTooLargeError(SpecError, MXNetError):
     """A record has more bytes than the format can store."""
 

@@ -13,7 +13,15 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from bushel.compat.errors import raised_as
-from bushel.compat.mxnet.base import Array, DamagedError, ImageError, MXNetError, RecordTooLargeError, WrongModeError
+from bushel.compat.mxnet.base import (
+    Array,
+    DamagedError,
+    ImageError,
+    MXNetError,
+    NoFileError,
+    RecordTooLargeError,
+    WrongModeError,
+)
 from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
 from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
 from bushel.errors import FormatError
@@ -54,7 +62,10 @@ class MXRecordIO:
             self._sink = self._make_sink()
             self._writer_pid = os.getpid()
         else:
-            self._file = open_file(as_path(self.uri))
+            try:
+                self._file = open_file(as_path(self.uri))
+            except FileNotFoundError as error:
+                raise NoFileError(*error.args[:2], str(self.uri)) from error
             self._position = 0
         self.is_open = True
 

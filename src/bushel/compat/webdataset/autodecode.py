@@ -18,7 +18,7 @@ from bushel.codecs import get_codec
 from bushel.compat.errors import WrongTypeError
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.images import IMAGE_EXTENSIONS, ImageHandler, imagehandler, imagespecs
-from bushel.compat.webdataset.permission import NotAllowedError, check_pickle
+from bushel.compat.webdataset.permission import NotAllowedError, check_pickle, refuse_if_secure
 from bushel.compat.webdataset.stages import map_ahead, pipelinefilter
 from bushel.errors import CodecError
 
@@ -76,6 +76,7 @@ def torch_loads(data: bytes, weights_only: bool | None = None) -> Any:
     """Load what `torch.save` wrote. Anything except tensors is a pickle, and refused unless pickles are allowed."""
     import torch
 
+    refuse_if_secure("torch.loads is not allowed for security reasons when enforce_security is set.", ".pth")
     only = pytorch_weights_only if weights_only is None else weights_only
     if not only:
         check_pickle(".pth")

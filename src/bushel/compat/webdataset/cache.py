@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import urlparse
 
-from bushel.compat.errors import WrongUseError
+from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
@@ -57,6 +57,8 @@ def pipe_cleaner(spec: str) -> str:
 
 def url_to_cache_name(url: str, ndir: int = 0) -> str:
     """Return the file name of a copy: the last `ndir + 1` parts of a URL's path; commands are quoted."""
+    if not isinstance(url, str):
+        raise WrongTypeError(f"a URL is text, not a {type(url).__name__}")
     parsed = urlparse(url)
     if parsed.scheme in _PATHS:
         return "/".join(parsed.path.lstrip("/").split("/")[-1 - ndir :])
@@ -145,7 +147,7 @@ class StreamingOpen:
 
 
 class FileCache:
-    """A stage that downloads remote shards into a folder, once: `{"url": …}` gets a `local_path`.
+    """A stage that downloads remote shards into a folder, once: `{"url": …}` gets a `stream` and a `local_path`.
 
     `validator` returns whether a copy is valid; a `cache_size` of -1 means no limit. The other arguments are those of
     the original; `allow_commands` is that of `gopen`.
@@ -202,5 +204,9 @@ class FileCache:
         return dest
 
     def __call__(self, urls: Iterable[str | dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield the shards with the paths of their copies."""
-        return handled(map(_url_of, urls), lambda url: {"url": url, "local_path": self.get_file(url)}, self.handler)
+        """Yield the shards with their copies, opened, and the paths of these."""
+        return handled(map(_url_of, urls), self._open, self.handler)
+
+    def _open(self, url: str) -> dict[str, Any]:
+        path = self.get_file(url)
+        return {"url": url, "stream": open(path, "rb"), "local_path": path}

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 from bushel.compat.errors import WrongUseError
 from bushel.compat.webdataset.errors import MissingPackageError
-from bushel.compat.webdataset.permission import NotAllowedError, check_commands, secure
+from bushel.compat.webdataset.permission import check_commands, refuse_if_secure
 from bushel.storage import end_process
 
 __all__ = ["Pipe", "gopen", "gopen_schemes", "reader", "rewrite_url"]
@@ -122,8 +122,7 @@ class Pipe:
 
 
 def _open_file(url: str, mode: str) -> IO[bytes]:
-    if secure():
-        raise NotAllowedError(f"{url!r}: WDS_SECURE is set, so gopen opens no local files")
+    refuse_if_secure("gopen: unsafe_gopen is False, cannot open local files", url)
     path = url2pathname(urlparse(url).path) if url.startswith("file:") else url
     return cast("IO[bytes]", open(path, mode, buffering=int(os.environ.get("GOPEN_BUFFER", "-1"))))
 
@@ -200,12 +199,12 @@ def rewrite_url(url: str) -> str:
     """Apply the first rule of `GOPEN_REWRITE` (`PATTERN=REPLACEMENT;…`) that changes the URL.
 
     Raises:
-        NotAllowedError: `WDS_SECURE` is set too.
+        NotAllowedError: Security is enforced.
     """
     if "GOPEN_REWRITE" not in os.environ:
         return url
-    if secure():
-        raise NotAllowedError("GOPEN_REWRITE and WDS_SECURE are both set: no URL is rewritten")
+    what = "GOPEN_REWRITE is set"
+    refuse_if_secure("rewrite_url: unsafe_gopen is False, cannot rewrite URLs using environment variables", what)
     for rule in os.environ["GOPEN_REWRITE"].split(";"):
         pattern, _, replacement = rule.partition("=")
         rewritten = re.sub("^" + pattern, replacement, url)

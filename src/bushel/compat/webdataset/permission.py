@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from bushel.compat.webdataset import utils
 from bushel.errors import UnsupportedError
 
-__all__ = ["NotAllowedError", "check_commands", "check_pickle", "secure"]
+__all__ = ["NotAllowedError", "check_commands", "check_pickle", "refuse_if_secure", "secure"]
 
 
 class NotAllowedError(UnsupportedError, ValueError):
@@ -14,16 +15,26 @@ class NotAllowedError(UnsupportedError, ValueError):
 
 
 def secure() -> bool:
-    """Return whether `WDS_SECURE=1` forbids commands and pickles, whatever else is said."""
-    return os.environ.get("WDS_SECURE", "0") not in ("", "0")
+    """Return whether `utils.enforce_security` or `WDS_SECURE=1` forbids commands and pickles, whatever else is said."""
+    return utils.enforce_security or os.environ.get("WDS_SECURE", "0") not in ("", "0")
+
+
+def refuse_if_secure(original: str, what: object) -> None:
+    """Raise an error that begins with the `original` words of webdataset, which programs may look for, if `secure()`.
+
+    Raises:
+        NotAllowedError: Security is enforced.
+    """
+    if secure():
+        raise NotAllowedError(
+            f"{original} ({what}; unset webdataset.utils.enforce_security and WDS_SECURE to allow it)"
+        )
 
 
 def _check(variable: str, asked: bool | None, problem: str, remedy: str) -> None:
-    allowed = os.environ.get(variable, "0") not in ("", "0") if asked is None else asked
-    if secure() or not allowed:
+    if not (os.environ.get(variable, "0") not in ("", "0") if asked is None else asked):
         raise NotAllowedError(
             f"{problem}: if you trust where it comes from, {remedy}, or set the environment variable {variable}=1"
-            + (" (and unset WDS_SECURE)" if secure() else "")
         )
 
 
@@ -33,6 +44,7 @@ def check_commands(what: object, asked: bool | None = None) -> None:
     Raises:
         NotAllowedError: Commands are not allowed.
     """
+    refuse_if_secure("gopen_pipe: unsafe_gopen is False, cannot open pipe URLs", what)
     remedy = "pass allow_commands=True (--allow-commands on a command line)"
     _check("BUSHEL_ALLOW_COMMANDS", asked, f"{what!r} would run a command", remedy)
 
@@ -43,5 +55,6 @@ def check_pickle(what: str, asked: bool | None = None) -> None:
     Raises:
         NotAllowedError: Pickles are not allowed.
     """
+    refuse_if_secure("Unpickling is not allowed for security reasons when enforce_security is set.", what)
     problem = f"{what!r} is a pickle, which may run any code when it is loaded"
     _check("BUSHEL_ALLOW_PICKLE", asked, problem, "pass your own decoder for this field")

@@ -195,6 +195,8 @@ class DirectoryShardList(IterableDataset):
     """Shards that appear in a folder, which several processes may share: each takes a shard by renaming it.
 
     After it was read, `mode="resample"` renames a shard back, `keep` renames it to `…_done_`, and `unlink` removes it.
+    A shard that was not read to its end stays taken: until the next iteration if the mode is `resample`, else until
+    this process ends.
     An empty folder is looked at again after `poll` seconds (None: stop). The next shard is a `random` or the `oldest`
     one.
     """
@@ -217,6 +219,7 @@ class DirectoryShardList(IterableDataset):
             raise NoFolderError(f"there is no folder {path}")
         self.path, self.pattern, self.poll, self.timeout = path, pattern, poll, timeout
         self.mode, self.select = mode, select
+        self._left: set[str] = set()
 
     def _recycle(self, taken: str) -> None:
         if self.mode == "unlink":
@@ -225,7 +228,7 @@ class DirectoryShardList(IterableDataset):
             original = taken.rpartition("._")[0]
             os.rename(taken, original + "._done_" if self.mode == "keep" else original)
 
-    def _free_the_dead(self) -> None:
+    def cleanup_files_without_processes(self) -> None:
         """Rename the shards back that belong to processes which have ended."""
         for taken in glob.glob(os.path.join(glob.escape(self.path), "*._*_")):
             match = re.fullmatch(r".*\._([0-9]+)_", taken)
@@ -235,8 +238,11 @@ class DirectoryShardList(IterableDataset):
 
     def __iter__(self) -> Iterator[Shard]:
         start = time.monotonic()
+        while self._left and self.mode == "resample":
+            with contextlib.suppress(FileNotFoundError):
+                self._recycle(self._left.pop())
         while time.monotonic() - start < self.timeout:
-            self._free_the_dead()
+            self.cleanup_files_without_processes()
             found = sorted(
                 name for pattern in expand_braces(self.pattern) for name in glob.glob(glob.escape(self.path) + pattern)
             )
@@ -253,8 +259,10 @@ class DirectoryShardList(IterableDataset):
                 continue
             try:
                 yield {"url": taken}
-            finally:
-                self._recycle(taken)
+            except GeneratorExit:
+                self._left.add(taken)
+                raise
+            self._recycle(taken)
 
 
 @dataclass

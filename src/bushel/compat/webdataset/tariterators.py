@@ -197,21 +197,26 @@ def tarfile_samples(
 ) -> Iterator[Sample]:
     """Read samples of shards: dicts of bytes by extension, with `__key__`, `__url__`, and `__local_path__` if local.
 
-    A `local_path` beside the `url` of a shard is read instead. `select_files` gets the (new) names of files. The
-    handler gets errors of shards that cannot be opened, that are damaged, or that have two files for one field.
+    A `stream` or a `local_path` beside the `url` of a shard is read instead. `select_files` gets the (new) names of
+    files. The handler gets errors of shards that cannot be opened, that are damaged, or that have two files for one
+    field.
     """
     for source in src:
         url = source["url"]
         path = source.get("local_path") or local_path_of(url)
         try:
             keep = _kept(select_files, rename_files, handler)
-            with open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands) as stream:
+            with source.get("stream") or _open(url, path, allow_commands) as stream:
                 yield from _grouped(_contents(stream, url, keep), url, path, handler)
         except _Stopped:
             return
         except Exception as error:  # the handler decides; the samples before the damage have been delivered
             if not handler(error):
                 return
+
+
+def _open(url: str, path: str | None, allow_commands: bool | None) -> Any:
+    return open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands)
 
 
 def _grouped(files: Iterator[tuple[str, bytes]], url: str, path: str | None, handler: Handler) -> Iterator[Sample]:

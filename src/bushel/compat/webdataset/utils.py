@@ -20,6 +20,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+enforce_security = os.environ.get("WDS_SECURE", "0") not in ("", "0")
+"""Forbid commands, pickles and local files in `gopen`. Programs set it: `webdataset.utils.enforce_security = True`."""
+
 
 class PipelineStage:
     """A stage with state: `run(source)` returns an iterator."""

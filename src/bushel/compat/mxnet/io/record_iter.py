@@ -194,7 +194,7 @@ class ImageRecordIter(DataIter):
 
 def _images(path: Any) -> bushel.Dataset:
     with raised_as(DamagedError):
-        dataset = bushel.open(path, container="recordio", index="memory")
+        dataset = bushel.open(path, container="recordio", index="memory", damaged="raise")
     if not {"image", "label"} <= set(dataset.spec):
         raise DamagedError("the file holds no image records", file=str(path))
     return dataset.fields([name for name in ("image", "label", "id") if name in dataset.spec])

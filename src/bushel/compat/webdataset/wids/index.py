@@ -27,7 +27,7 @@ def open_shard(path: str) -> bushel.Dataset:
     if not os.path.exists(path):
         raise FileNotFoundError(f"shard {path} does not exist")
     try:
-        return bushel.open([path], container="tar", index="memory")
+        return bushel.open([path], container="tar", index="memory", damaged="raise")
     except bushel.UnsupportedError as error:
         raise MalformedError("a compressed archive has no random access: unpack it first", file=path) from error
 
