@@ -89,6 +89,7 @@ def main() -> None:
     else:
         forms = {"bushel": "read", "bushel_verify": "read+CRC", "bushel_gather": "gather"}
         own = [reader for peer, label in forms.items() for reader in bushel_readers(peer, label)]
+        own += bushel_readers("bushel", "keyed", keyed=True)
         readers = usable([*own, *OTHERS, *WARM_LIMITS], skipped)
         results["warm 200 B"] = warm(readers, 1_000_000 // part, 200, rounds)
         results["warm 8 KB"] = warm(readers, 100_000 // part, 8192, rounds)

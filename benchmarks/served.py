@@ -77,9 +77,12 @@ OTHERS = [
 ]
 
 
-def bushel_readers(peer: str, label: str, containers: tuple[str, ...] = CONTAINERS) -> list[Reader]:
-    """Return a reader of each container."""
-    return [Reader(f"bushel {label} {container}", peer, container) for container in containers]
+def bushel_readers(
+    peer: str, label: str, containers: tuple[str, ...] = CONTAINERS, *, keyed: bool = False
+) -> list[Reader]:
+    """Return a reader of each container. `keyed` datasets have a key of 16 characters per sample."""
+    folder = "keyed/" if keyed else ""
+    return [Reader(f"bushel {label} {container}", peer, f"{folder}{container}") for container in containers]
 
 
 class Served:

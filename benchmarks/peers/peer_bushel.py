@@ -22,16 +22,12 @@ GULP_FIELD = "frames"  # a gulp holds frames and nothing else; they need not be 
 
 
 def write(path: str, records: Iterable[bytes]) -> None:
-    """Write a dataset with one field to the folder ``path``."""
-    container = Path(path).name
-    if container == "gulp":
-        with Writer(path, {GULP_FIELD: "jpg"}, container=container) as writer:
-            for record in records:
-                writer.append({GULP_FIELD: record})
-        return
-    with Writer(path, {"data": "bytes"}, container=container) as writer:
-        for record in records:
-            writer.append({"data": record})
+    """Write a dataset with one field to the folder ``path``; one in a folder called ``keyed`` has keys."""
+    container, keyed = Path(path).name, Path(path).parent.name == "keyed"
+    name, kind = (GULP_FIELD, "jpg") if container == "gulp" else ("data", "bytes")
+    with Writer(path, {name: kind}, container=container) as writer:
+        for number, record in enumerate(records):
+            writer.append({name: record}, key=f"sample-{number:09d}" if keyed else None)
 
 
 def open(path: str, *, verify: bool = False) -> Dataset:

@@ -1,0 +1,126 @@
+"""Benchmark of reading 16 adjacent frames of stored clips, against TorchCodec, decord and PyAV.
+
+    python benchmarks/clips.py --torchcodec PYTHON --decord PYTHON --out clips.json
+    python benchmarks/clips.py --small
+
+PYTHON is the interpreter of an environment that has the package; without it, the package is skipped. PyAV is that of
+this environment. Each clip of the folder (by default the sample clips beside the repository) is a case of its own: 16
+copies of it, as files and packed in a bag, and the first frame is drawn at random. With one thread and with two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bushel
+from measure import ROOT, SCRATCH, Rate, Timing, in_turns, save, show
+
+SAMPLE_VIDEOS = ROOT.parent / "shared" / "data" / "videos"
+READER = Path(__file__).resolve().parent / "peers" / "read_clips.py"
+COPIES = 16
+
+
+def fill(path: Path) -> Path:
+    """Return a folder with copies of a clip, as files and packed, and with the numbers of clips and frames."""
+    folder = SCRATCH / f"clips-{path.stem}"
+    if (folder / "clips.json").exists():
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    data = path.read_bytes()
+    with bushel.Writer(folder / "packed", {"video": "mp4"}, container="bag") as writer:
+        for number in range(COPIES):
+            (folder / f"{number:02d}.mp4").write_bytes(data)
+            writer.append({"video": data}, key=f"{number:02d}")
+    frames = len(bushel.open(folder / "packed")[0]["video"])
+    (folder / "clips.json").write_text(json.dumps([COPIES, frames]))
+    return folder
+
+
+class Serving:
+    """A reader in a process of its own."""
+
+    def __init__(self, python: Path, reader: str, folder: Path, threads: int, samples: int) -> None:
+        command = [str(python), str(READER), reader, str(folder), str(threads), str(samples)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self._answer() != "ready":
+            self._process.wait()
+            raise RuntimeError(f"{reader} did not start")
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def __call__(self, number: int) -> Timing:
+        """Measure a round."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{number}\n")
+        self._process.stdin.flush()
+        done = json.loads(self._answer())
+        return Timing(done["clips"], done["wall"], done["cpu"])
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def contest(
+    folder: Path, threads: int, pythons: dict[str, Path | None], options: argparse.Namespace, skipped: dict[str, str]
+) -> dict[str, Rate]:
+    """Measure all readers in turns."""
+    serving: dict[str, Serving] = {}
+    for reader, python in pythons.items():
+        if python is None:
+            skipped[reader] = "no interpreter was given"
+            continue
+        try:
+            serving[reader] = Serving(python, reader, folder, threads, 8 if options.small else 48)
+        except RuntimeError as error:
+            skipped[reader] = str(error)
+    contestants: dict[str, Callable[[int], Timing]] = dict(serving)
+    try:
+        return in_turns(contestants, 2 if options.small else 5)
+    finally:
+        for each in serving.values():
+            each.close()
+
+
+def main() -> None:
+    """Run the benchmark with the options of the command line."""
+    parser = argparse.ArgumentParser(description="Reading 16 frames of stored clips.")
+    parser.add_argument("--videos", type=Path, default=SAMPLE_VIDEOS, metavar="FOLDER", help="where to take clips from")
+    parser.add_argument("--torchcodec", type=Path, metavar="PYTHON", help="an interpreter with TorchCodec")
+    parser.add_argument("--decord", type=Path, metavar="PYTHON", help="an interpreter with decord")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--small", action="store_true", help="fewer clips and rounds")
+    options = parser.parse_args()
+    pythons: dict[str, Path | None] = {
+        "bushel": Path(sys.executable),
+        "torchcodec": options.torchcodec,
+        "torchcodec-approximate": options.torchcodec,
+        "decord": options.decord,
+        "pyav": Path(sys.executable),
+    }
+    skipped: dict[str, str] = {}
+    results: dict[str, Any] = {}
+    for path in sorted(options.videos.glob("*.mp4")):
+        folder = fill(path)
+        for threads in (1, 2):
+            rates = contest(folder, threads, pythons, options, skipped)
+            _, frames = json.loads((folder / "clips.json").read_text())
+            show(f"{path.name}: 16 of {frames} frames, threads: {threads}", "clips", rates, ["bushel"])
+            results[f"{path.name}, {threads}"] = rates
+    save(options.out, results, skipped)
+
+
+if __name__ == "__main__":
+    main()
