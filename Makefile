@@ -14,10 +14,10 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop object-store cloud nightly fuzz sanitize clean
+.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud nightly fuzz campaign faults sanitize aarch64 clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## pack photos into all five containers, verify them, read them at random, iterate over them
 	$(PYTHON_OF_VENV) examples/demo.py
@@ -65,6 +65,10 @@ interop-env: $(READY)  ## make environments with the original packages, in .inte
 interop: interop-env  ## tests against the original packages
 	$(PYTHON_OF_VENV) -m pytest -m interop
 
+suites: $(READY)  ## the originals' own tests with the drop-ins (fetched from GitHub; NAME=granular: one of them)
+	$(PYTHON_OF_VENV) -m pip install --quiet --disable-pip-version-check --requirement interop/original_suites.txt
+	$(PYTHON_OF_VENV) interop/original_suites.py $(NAME)
+
 object-store:  ## start an S3 server on loopback (Ceph, installed if missing); stop it with scripts/object_store.sh stop
 	scripts/object_store.sh start
 
@@ -79,8 +83,21 @@ fuzz: $(READY)  ## damaged files with many more examples; then libFuzzer on the 
 	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud" -k "fuzz or damage"
 	scripts/fuzz_jpeg.sh
 
+CASES ?= 1000000
+
+campaign: $(READY)  ## CASES (1000000) damaged files of each container; resumes where it was stopped (docs/reliability.md)
+	$(PYTHON_OF_VENV) -m tests.fuzz.campaign --suite kernels --sanitize --cases $(CASES)
+	$(PYTHON_OF_VENV) -m tests.fuzz.campaign --cases $(CASES)
+
+faults: $(READY)  ## kill writers and fail their system calls, KILLS times for each job (200), and lose what was not synced
+	$(PYTHON_OF_VENV) -m tests.faults.campaign --kills $(or $(KILLS),200) --seed $(or $(SEED),2027)
+	$(PYTHON_OF_VENV) -m tests.faults.campaign --errors --kills $(or $(KILLS),200) --seed $(or $(SEED),2027)
+
 sanitize: $(READY)  ## tests of the kernels under AddressSanitizer and UndefinedBehaviorSanitizer
 	scripts/sanitize.sh
+
+aarch64: $(READY)  ## compile the kernels for 64-bit ARM, and run their tests under qemu-user (Debian; installs both if missing)
+	scripts/aarch64.sh
 
 clean:  ## remove all build products and environments
 	rm -rf .venv .interop .cloud .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

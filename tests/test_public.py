@@ -17,6 +17,7 @@ NAMES = [
     "CodecError",
     "ConvertResult",
     "CorruptError",
+    "DamagedWarning",
     "Dataset",
     "FormatError",
     "IncompleteWarning",

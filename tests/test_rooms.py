@@ -116,7 +116,7 @@ def test_helpers_of_tests_are_in_helper_modules() -> None:
 
 
 def test_folders_of_tests_mirror_the_rooms() -> None:
-    others = {"cloud", "docs", "examples", "fuzz", "golden", "interop"}
+    others = {"cloud", "docs", "examples", "faults", "fuzz", "golden", "interop"}
     folders = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/*.py"))} - others
     assert folders <= {path.name for path in HOUSE.iterdir() if path.is_dir()}
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bushel import jpeg, transforms
     from bushel.codecs import Codec, register_codec
-    from bushel.core.dataset.dataset import Dataset, concat
+    from bushel.core.dataset.concat import concat
+    from bushel.core.dataset.dataset import Dataset
     from bushel.core.dataset.info import Info
     from bushel.core.dataset.open import index, open, open_stream
     from bushel.core.dataset.stream import StreamDataset
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         BushelError,
         CodecError,
         CorruptError,
+        DamagedWarning,
         FormatError,
         IncompleteWarning,
         SpecError,
@@ -41,6 +43,7 @@ __all__ = [
     "CodecError",
     "ConvertResult",
     "CorruptError",
+    "DamagedWarning",
     "Dataset",
     "FormatError",
     "IncompleteWarning",
@@ -82,6 +85,7 @@ _HOME = {
     "CodecError": "errors",
     "ConvertResult": "ingest",
     "CorruptError": "errors",
+    "DamagedWarning": "errors",
     "Dataset": "core.dataset.dataset",
     "FormatError": "errors",
     "IncompleteWarning": "errors",
@@ -101,7 +105,7 @@ _HOME = {
     "UnsupportedError": "errors",
     "VerifyResult": "integrity",
     "Writer": "core.writer.writer",
-    "concat": "core.dataset.dataset",
+    "concat": "core.dataset.concat",
     "convert": "ingest",
     "index": "core.dataset.open",
     "mix": "loader",

@@ -15,6 +15,7 @@ __all__ = [
     "BushelError",
     "CodecError",
     "CorruptError",
+    "DamagedWarning",
     "FormatError",
     "IncompleteWarning",
     "SpecError",
@@ -49,6 +50,10 @@ class BushelError(Exception):
 
 class IncompleteWarning(UserWarning):
     """The dataset that is opened is incomplete: its writer was stopped, or is still writing."""
+
+
+class DamagedWarning(UserWarning):
+    """The dataset that is opened is damaged: some of its samples cannot be read, or are lost."""
 
 
 @contextmanager

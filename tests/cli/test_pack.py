@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -86,7 +87,7 @@ def test_kinds_of_sources(tmp_path: Path) -> None:
         *("--file", "{id}.jpg", "--root", photos),
     )
     assert [sample["label"] for sample in opened(tmp_path / "table.tar")] == ["cat", "dog"]
-    assert json.loads((tmp_path / "table.tar.label2idx.json").read_text()) == {"cat": 0, "dog": 1}
+    assert opened(tmp_path / "table.tar").labels == {"label": ("cat", "dog"), "idx": ("cat", "dog")}
     np.savez(tmp_path / "x.npz", x=np.arange(4))
     run("pack", tmp_path / "x.npz", tmp_path / "x.tar")
     run("pack", tmp_path / "x.tar", tmp_path / "again.ffr", "--spec", "x=u64")
@@ -184,13 +185,42 @@ def test_lists(tmp_path: Path) -> None:
     image_folder(tmp_path / "photos", 10, classes=2)
     ratios = ("--train-ratio", 0.75, "--test-ratio", 0.25)
     said = run("list", tmp_path / "l/set", tmp_path / "photos", "--recursive", *ratios)
-    assert said == f"{tmp_path}/l/set_test.lst: 2 images\n{tmp_path}/l/set_train.lst: 8 images\n"
-    counts = json.loads(run("list", tmp_path / "c", tmp_path / "photos", "--recursive", "--chunks", 3, "--json"))
-    assert list(counts.values()) == [4, 4, 2]
+    lists = f"{tmp_path}/l/set_test.lst: 2 images\n{tmp_path}/l/set_train.lst: 8 images\n"
+    assert said == f"{lists}class 0: class0\nclass 1: class1\n"
+    told = json.loads(run("list", tmp_path / "c", tmp_path / "photos", "--recursive", "--chunks", 3, "--json"))
+    assert list(told["lists"].values()) == [4, 4, 2]
+    assert told["labels"] == {"label": ["class0", "class1"]}
     assert "--recursive descends into its subfolders" in fails("list", tmp_path / "c", tmp_path / "photos")
     run("list", tmp_path / "old", tmp_path / "photos", "--recursive", "--im2rec-order")
     indices = [int(line.split("\t")[0]) for line in (tmp_path / "old.lst").read_text().splitlines()]
     assert indices == [4, 0, 5, 9, 3, 1, 6, 8, 7, 2]
+
+
+def test_lists_number_classes_as_pack(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    for name in ("a.jpg", "cat/x/1.jpg", "cat/0.jpg", "bird/y/2.jpg"):
+        (photos / name).parent.mkdir(parents=True, exist_ok=True)
+        (photos / name).write_bytes(jpeg(0))
+    run("pack", photos, tmp_path / "x.tar")
+    said = run("list", tmp_path / "set", photos, "--recursive", "--no-shuffle")
+    assert said.splitlines()[1:] == ["class 0: bird", "class 1: cat"]
+    run("pack", tmp_path / "set.lst", tmp_path / "y.tar", "--root", photos)
+    packed, listed = opened(tmp_path / "x.tar"), opened(tmp_path / "y.tar")
+    assert packed.labels == listed.labels == {"label": ("bird", "cat")}
+    assert [one["label"] for one in packed] == [one["label"] for one in listed]
+    said = run("list", tmp_path / "old", photos, "--recursive", "--im2rec-order")
+    assert said.splitlines()[1:] == ["class 0: .", "class 1: bird/y", "class 2: cat", "class 3: cat/x"]
+
+
+def test_info_cat_and_quiet(tmp_path: Path) -> None:
+    run("pack", image_folder(tmp_path / "photos", 4), tmp_path / "out", "-c", "tar", "--shard-samples", 2)
+    assert "classes    label: 3 (0 class0, 1 class1, 2 class2)" in run("info", "-q", tmp_path / "out")
+    assert json.loads(run("cat", tmp_path / "out", "-n", 1))["__labels__"] == {"label": "class0"}
+    shutil.copy(tmp_path / "out/shard-000000.tar", tmp_path / "out/more.tar")
+    assert "more.tar: not listed in the manifest" in run("info", tmp_path / "out")
+    assert json.loads(run("info", tmp_path / "out", "--json"))["stray"] == [str(tmp_path / "out/more.tar")]
+    run("split", tmp_path / "out/shard-000000.tar", tmp_path / "s", "a=0.5", "b=0.5", "--stratify", "label")
+    assert [len(opened(tmp_path / "s" / name)) for name in "ab"] == [1, 1]
 
 
 def test_ctrl_c_is_resumed_and_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:

@@ -36,7 +36,13 @@ def test_several_paths_are_one_dataset(tars: list[Path]) -> None:
     assert run("index", *tars).count("12 samples") == 1
     run("convert", *tars, tars[0].parent / "out", "-c", "bag")
     assert len(bushel.open(tars[0].parent / "out")) == 12
-    assert "Quote a pattern such as" in fails("get", *tars, "0", "n")
+    assert run("get", *tars, "5", "n") == run("get", tars[1], "1", "n")
+    assert run("get", "--raw", *tars, "5", "n", "-o", "-") == run("get", tars[1], "1", "n")
+    assert "Missing argument 'SAMPLE'" in fails("get", tars[0])
+    run("split", *tars, tars[0].parent / "split", "a=0.5", "b=0.5")
+    assert len(bushel.open(tars[0].parent / "split/b")) == 6
+    run("repair", "-q", *tars, tars[0].parent / "all.tar")
+    assert len(bushel.open(tars[0].parent / "all.tar")) == 12
 
 
 def test_a_negative_position(tars: list[Path]) -> None:

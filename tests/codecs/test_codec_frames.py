@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.codecs.coded_clips import FRAMES, GROUP, OPTIONS, clip
 from tests.codecs.moving_frames import moving
 
 import bushel
@@ -24,62 +24,6 @@ from bushel.errors import CodecError
 from bushel.testing import check_codec
 
 ROOT = Path(__file__).parents[2]
-FRAMES, GROUP = 60, 12
-
-OPTIONS: dict[str, tuple[str, str, dict[str, str]]] = {
-    "h264": ("mp4", "libx264", {"g": str(GROUP), "bf": "0"}),
-    "h264 with B-frames": ("mp4", "libx264", {"g": str(GROUP), "bf": "3", "sc_threshold": "0"}),
-    "h264 with open groups": (
-        "mp4",
-        "libx264",
-        {"bf": "3", "x264-params": f"open-gop=1:keyint={GROUP}:min-keyint={GROUP}:scenecut=0:b-pyramid=normal"},
-    ),
-    "h264 refreshed bit by bit": (
-        "mp4",
-        "libx264",
-        {"x264-params": f"intra-refresh=1:keyint={GROUP}:scenecut=0:bframes=0"},
-    ),
-    "h264 in fragments": ("mp4", "libx264", {"g": str(GROUP), "bf": "3", "movflags": "frag_keyframe+empty_moov"}),
-    "hevc": ("mp4", "libx265", {"x265-params": f"keyint={GROUP}:open-gop=1:log-level=none:pools=none"}),
-    "vp9": ("webm", "libvpx-vp9", {"g": str(GROUP), "deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0"}),
-    "vp9 with hidden frames": (
-        "webm",
-        "libvpx-vp9",
-        {"g": str(GROUP), "cpu-used": "5", "auto-alt-ref": "1", "lag-in-frames": "16", "b": "60k"},
-    ),
-    "vp8 with hidden frames": (
-        "webm",
-        "libvpx",
-        {"g": str(GROUP), "cpu-used": "5", "auto-alt-ref": "1", "lag-in-frames": "16", "b": "200k"},
-    ),
-}
-
-
-_made: dict[str, bytes] = {}
-
-
-def _muxing(options: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in options.items() if name == "movflags"}
-
-
-def clip(name: str) -> tuple[Codec, bytes]:
-    """A clip as `OPTIONS` says, and its codec."""
-    av: Any = pytest.importorskip("av")
-    container, encoder, options = OPTIONS[name]
-    if name not in _made:
-        stored = io.BytesIO()
-        try:
-            with av.open(stored, "w", format=container, container_options=_muxing(options)) as output:
-                stream = output.add_stream(encoder, rate=25, options=options)
-                stream.height, stream.width, stream.pix_fmt = 64, 96, "yuv420p"
-                stream.codec_context.thread_count = 1
-                for picture in moving():
-                    output.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-                output.mux(stream.encode(None))
-        except av.codec.codec.UnknownCodecError:
-            pytest.skip(f"this PyAV has no encoder {encoder}")
-        _made[name] = stored.getvalue()
-    return get_codec(container), _made[name]
 
 
 def some(codec: Codec, data: bytes, elements: slice | Sequence[int]) -> npt.NDArray[np.uint8]:
@@ -95,9 +39,9 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     fed: list[int] = []
     decoded = video._decoded
 
-    def noted(context: Any, packets: Sequence[Any]) -> Iterator[Any]:
+    def noted(context: Any, packets: Sequence[Any], wanted: Container[int]) -> Iterator[Any]:
         fed.append(len(packets))
-        return decoded(context, packets)
+        return decoded(context, packets, wanted)
 
     monkeypatch.setattr(video, "_decoded", noted)
     return fed

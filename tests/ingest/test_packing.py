@@ -39,9 +39,10 @@ def test_an_image_folder(tmp_path: Path, container: str, generation: Literal["B"
     assert [sample["label"] for sample in dataset] == [source[at]["label"] for at in range(10)]
     stored = dataset.read(range(10), ["image"], decode=False)
     assert [bytes(sample["image"]) for sample in stored] == [source[at]["image"] for at in range(10)]
-    folder = tmp_path / "out" if container == "gulp" else tmp_path
-    name = "label2idx.json" if container == "gulp" else "out.label2idx.json"
-    assert json.loads((folder / name).read_text()) == {"class0": 0, "class1": 1, "class2": 2}
+    assert dataset.labels == {"label": ("class0", "class1", "class2")}
+    numbers = tmp_path / "out/label2idx.json"
+    assert numbers.exists() == (container == "gulp")
+    assert container != "gulp" or json.loads(numbers.read_text()) == {"class0": 0, "class1": 1, "class2": 2}
     assert not (tmp_path / "out.errors.jsonl").exists()
 
 
@@ -346,9 +347,8 @@ class TestAppend:
         dataset = opened(tmp_path / "out")
         labels = {"class0": 0, "class1": 1, "class2": 2, "aclass1": 3, "aclass2": 4, "class3": 5, "class4": 6}
         assert [sample["label"] for sample in dataset] == [labels[key.split("/")[0]] for key in dataset.keys]
-        folder = tmp_path / "out" if container == "gulp" else tmp_path
-        name = "label2idx.json" if container == "gulp" else "out.label2idx.json"
-        assert json.loads((folder / name).read_text()) == labels
+        assert dataset.labels == {"label": tuple(labels)}
+        assert container != "gulp" or json.loads((tmp_path / "out/label2idx.json").read_text()) == labels
 
     def test_a_dataset_that_is_there_is_not_overwritten(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(3), tmp_path / "x.tar")
@@ -450,11 +450,19 @@ def test_an_empty_source(tmp_path: Path) -> None:
     assert (done.samples, len(opened(tmp_path / "x.ffr"))) == (0, 0)
 
 
-def test_labels_that_differ_are_refused_or_extended(tmp_path: Path) -> None:
-    bushel.pack(image_folder(tmp_path / "photos", 3), tmp_path / "out", container="bag")
-    (tmp_path / "out.label2idx.json").write_text('{"a": "b"}')
+def test_labels_that_an_older_version_stored_beside_the_dataset_are_extended(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "out", {"image": "jpg", "label": "int"}, container="bag") as writer:
+        writer.append({"image": b"\xff\xd8", "label": 7}, key="x")
+    (tmp_path / "out.label2idx.json").write_text('{"class1": 7, "other": 0}')
+    bushel.pack(image_folder(tmp_path / "photos", 3), tmp_path / "out", container="bag", mode="append")
+    dataset = opened(tmp_path / "out")
+    assert [sample["label"] for sample in dataset.fields(["label"])] == [7, 8, 7, 9]
+    assert dataset.labels == {"label": ("other", *[""] * 6, "class1", "class0", "class2")}
+    (tmp_path / "old.label2idx.json").write_text('{"a": "b"}')
+    with bushel.Writer(tmp_path / "old", {"image": "jpg", "label": "int"}, container="bag") as writer:
+        writer.append({"image": b"\xff\xd8", "label": 7}, key="x")
     with pytest.raises(bushel.FormatError, match="a map of label names to whole numbers"):
-        bushel.pack(tmp_path / "photos", tmp_path / "out", container="bag", mode="append")
+        bushel.pack(tmp_path / "photos", tmp_path / "old", container="bag", mode="append")
 
 
 def test_processes_need_no_guard_in_the_main_script_and_say_what_they_cannot_have(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,6 @@ WITH_INDEX = {
     # values that are gone or changed; the damage of all other cases is in tables, which the index replaces
     "bag/data-cut": "0 1 2",
     "bag/zero-bytes": "",
-    "bag/spec-missing": "",  # without it, no shard is found
-    "bag/spec-cut": "",
     "bag/field-missing": "",
     "bag/payload-bit": "0 1 3 4 5",
     "bag-c/data-cut": "0 1 2 3",
@@ -103,6 +102,28 @@ WITH_INDEX = {
     "recordio/zero-bytes": "",
 }
 """Samples that are saved with an index, where these are not all."""
+
+NOT_OPENED = {
+    # no sample of a shard can be located, so that not even their number is known
+    "bag/data-cut", "bag/table-cut", "bag/refs-cut", "bag/zero-bytes", "bag/refs-zero-bytes",
+    "bag-c/idx-zero-bytes", "bag-c/bag-zero-bytes",
+    "tar/zero-bytes", "tar/no-tar",
+    "ffrecord/header-3-bytes", "ffrecord/tables-cut", "ffrecord/zero-bytes", "ffrecord/aborted-writer",
+    "ffrecord/no-ffrecord",
+    "gulp/meta-cut", "gulp/data-zero-bytes", "gulp/meta-zero-bytes",
+    "recordio/zero-bytes",
+    # a file is missing, or says no more which files belong together
+    "bag/refs-missing", "bag/spec-missing", "bag/spec-cut", "bag/field-missing", "bag-c/idx-missing",
+    "gulp/meta-missing", "gulp/data-missing",
+}  # fmt: skip
+"""Cases that `bushel.open` refuses."""
+
+NOT_READ = {
+    # `repair` joins members that are not adjacent, renames the second use of a key, and looks behind the `.idx`
+    "tar/files-not-adjacent": "0000 0001 0002 0003",
+    "recordio/idx-behind": "4 5",
+}
+"""Samples that only `repair` saves."""
 
 Content = tuple[tuple[str, object], ...]
 
@@ -199,3 +220,36 @@ def test_what_is_saved_with_an_index(golden: Path, tmp_path: Path, case: dict[st
         assert set(found) == words("0004 0005 0006 0007")
     else:
         assert set(found) == words(WITH_INDEX.get(name, ALL[case["base"]]))
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_what_can_be_read_without_an_index(golden: Path, case: dict[str, Any]) -> None:
+    damaged, name = golden / "damaged", case_id(case)
+    original = contents(damaged / "base" / case["base"] / "data")
+    if name in NOT_OPENED:
+        with pytest.raises(FormatError):
+            bushel.open(damaged / case["open"], index="memory")
+        return
+    dataset, warned = opened(damaged / case["open"])
+    read = []
+    for position in range(len(dataset)):
+        try:
+            [sample] = dataset.read([position], decode=False)
+        except FormatError:
+            continue
+        read.append(tuple(sorted((field, plain(value)) for field, value in sample.items() if field != "__key__")))
+    found = {key for key, content in original if content in read}
+    assert found >= (set(case["intact"]) | words(MORE.get(name, ""))) - words(NOT_READ.get(name, ""))
+    if len(dataset) > len(read) and case["base"] != "ffrecord":  # whose records have a CRC-32 of their own
+        assert warned
+    if warned:
+        with pytest.raises(FormatError):
+            bushel.open(damaged / case["open"], index="memory", damaged="raise")
+
+
+def opened(path: Path) -> tuple[bushel.Dataset, list[str]]:
+    """Open a dataset that may be damaged, with the warnings about that."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dataset = bushel.open(path, index="memory")
+    return dataset, [str(each.message) for each in caught if issubclass(each.category, bushel.DamagedWarning)]

@@ -163,9 +163,10 @@ def test_a_shard_that_only_the_manifest_knows(tmp_path: Path) -> None:
     report = bushel.verify(folder)
     assert [(p.kind, p.file) for p in report.problems[:2]] == [
         ("missing", str(folder / "shard-000002.tar")),
-        ("stale", str(folder / "shard-000007.tar")),
+        ("stray", str(folder / "shard-000007.tar")),
     ]
     assert {problem.kind for problem in report.problems[2:]} == {"key"}
+    assert not report.problems[1].warning
 
 
 def test_an_interrupted_write_is_incomplete(tmp_path: Path) -> None:

@@ -153,3 +153,16 @@ def test_repair_leaves_out_values_that_changed(tmp_path: Path, container: str, g
     assert {(each.kind, each.key) for each in done.problems if each.key} <= {("checksum", key(2))}
     assert key(2) not in reading(tmp_path / "out").keys
     assert bushel.verify(tmp_path / "out").verdict == "ok"
+
+
+def test_keys_that_changed_although_no_value_did(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "in", {"data": "bytes"}, container="recordio", sync=False) as writer:
+        for number in range(3):
+            writer.append({"data": b"value %d" % number})
+    [table] = (tmp_path / "in").glob("*.idx")
+    table.write_bytes(table.read_bytes().replace(b"1\t", b"one\t"))
+    result = bushel.verify(tmp_path / "in")
+    assert not result.ok
+    [problem] = result.problems
+    assert problem.kind == "replaced"
+    assert "samples had positions as keys when the file was indexed, and have keys of their own now" in problem.message

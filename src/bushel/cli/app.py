@@ -15,10 +15,10 @@ from typing import Any
 import click
 
 from bushel import __version__
-from bushel.cli.command import command_from
+from bushel.cli.command import QUIET, command_from
 from bushel.cli.originals import ORIGINALS, Original
 from bushel.cli.output import STDOUT, print_json
-from bushel.errors import BushelError, CodecError, FormatError, IncompleteWarning, TooManyErrors, naming
+from bushel.errors import BushelError, CodecError, DamagedWarning, FormatError, IncompleteWarning, TooManyErrors, naming
 
 __all__ = ["app", "exit_code_of", "guarded"]
 
@@ -58,7 +58,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 with warnings.catch_warnings():
                     warnings.showwarning = _show_warning
-                    warnings.simplefilter("always", IncompleteWarning)
+                    for kind in (DamagedWarning, IncompleteWarning):
+                        warnings.simplefilter("always", kind)
+                    if _wants_quiet(arguments):
+                        warnings.simplefilter("ignore")
                     command(**arguments)
             finally:
                 with naming(STDOUT):  # an error here is reported more clearly than one at exit
@@ -86,6 +89,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise click.exceptions.Exit(_FOUND if found else _WRONG_USE if expected else _FAULT) from None
 
     return run
+
+
+def _wants_quiet(arguments: dict[str, Any]) -> bool:
+    context = click.get_current_context(silent=True)
+    return bool(arguments.get("quiet") or (context is not None and context.meta.get(QUIET)))
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -42,7 +42,7 @@ def command(
     from bushel.core.dataset.open import open_any
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
-    dataset = open_any(path, container=container, allow_commands=allow_commands)
+    dataset = open_any(path, container=container, allow_commands=allow_commands, damaged="warn")
     images: list[str] = []
     if crop is not None:
         wanted = fields or dataset.spec

@@ -33,7 +33,7 @@ def command(
     from bushel.cli.output import print_json
     from bushel.core.dataset.open import open_any
 
-    dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands)
+    dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn")
     names = None if fields is None else [name for name in fields.split(",") if name]
     for line in lines(dataset, start, number, names):
         print_json(line)

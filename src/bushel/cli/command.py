@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import click
 
-__all__ = ["Argument", "Option", "command_from"]
+__all__ = ["QUIET", "Argument", "Option", "Several", "command_from"]
+
+QUIET = "bushel.quiet"
+"""Key in the metadata of a click context: whether warnings are hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,14 @@ class Argument:
         help: Description.
         metavar: Name in the help; by default the name of the parameter in capitals.
         several: Whether it can be repeated. The value is then a str or a `Several`.
+        joins: Whether the files of one kind, or the parts, at the beginning of the line are its values, as when the
+            shell expands a pattern, though other arguments follow. The value is then a str or a `Several`.
     """
 
     help: str
     metavar: str | None = None
     several: bool = False
+    joins: bool = False
 
 
 class Several(list[str]):
@@ -74,13 +81,10 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
         (run or function)(**{**values, **lists, **paths})
 
     names = {option for each in parameters for option in each.opts}
-    for option, help, callback in (("verbose", "Show what Bushel logs.", _log), ("quiet", "Accepted.", None)):
+    for option, help, callback in (("verbose", "Show what Bushel logs.", _log), ("quiet", "Show no warnings.", _quiet)):
         if f"--{option}" not in names:
             flags = [f"--{option}", f"-{option[0]}"]
-            hidden = callback is None
-            parameters.append(
-                click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help, hidden=hidden)
-            )
+            parameters.append(click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help))
     return _Command(name, params=parameters, callback=call, help=text)
 
 
@@ -90,6 +94,12 @@ def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
         logging.getLogger("bushel").setLevel(logging.INFO)
 
 
+def _quiet(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    ctx.meta[QUIET] = wanted
+
+
+_DATA_FILES = (".bag", ".tar", ".ffr", ".gulp", ".rec")
+_PART = re.compile(r"part-[0-9]{5,}")
 _POSITION = re.compile(r"-[0-9]+")
 _ESCAPE = "\0"
 """Prefix of a negative position, which hides it from click's parser of options."""
@@ -114,6 +124,15 @@ class _Command(click.Command):
                 _ESCAPE + arg if _POSITION.fullmatch(arg) and not before.startswith("-") else arg
                 for before, arg in zip(["-", *args], args, strict=False)
             ]
+        if any(isinstance(each, _Argument) and each.joins for each in self.params):
+            needed = sum(isinstance(each, _Argument) and each.required for each in self.params) - 1
+            flags = {
+                name
+                for each in self.params
+                if isinstance(each, click.Option) and each.is_flag
+                for name in (*each.opts, *each.secondary_opts)
+            }
+            args = _joined(args, needed, flags)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -123,16 +142,47 @@ class _Command(click.Command):
             raise click.UsageError(f"{error.message} {hint}", ctx) from None
 
 
+def _joined(args: list[str], needed: int, flags: Collection[str]) -> list[str]:
+    """Return the words of a command line with the first paths, if they are files of one kind or parts, as one word.
+
+    Args:
+        args: The words.
+        needed: Number of arguments that must follow the paths.
+        flags: The options without a value.
+    """
+    start = 0
+    while start < len(args) and args[start].startswith("-"):
+        start += 1 if args[start] in flags or "=" in args[start] else 2
+    end = start
+    while end < len(args) and _alike(args[start], args[end]):
+        end += 1
+    following = sum(not word.startswith("-") for word in args[end:])
+    end -= max(needed - following, 0)
+    return [*args[:start], _ESCAPE.join(args[start:end]), *args[end:]] if end - start > 1 else args
+
+
+def _alike(first: str, other: str) -> bool:
+    suffix = os.path.splitext(first)[1]
+    if suffix in _DATA_FILES:
+        return other.endswith(suffix) and os.path.isfile(other)
+    return bool(_PART.fullmatch(os.path.basename(other.rstrip("/")))) and os.path.isdir(other)
+
+
 class _Argument(click.Argument):
     """An argument with a description."""
 
-    def __init__(self, names: list[str], text: str, *, several: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, names: list[str], text: str, *, several: bool = False, joins: bool = False, **settings: Any
+    ) -> None:
         super().__init__(names, **settings)
-        self.text, self.several = text, several
+        self.text, self.several, self.joins = text, several, joins
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """Return the value in the argument's type."""
-        return super().type_cast_value(ctx, value.removeprefix(_ESCAPE) if isinstance(value, str) else value)
+        value = value.removeprefix(_ESCAPE) if isinstance(value, str) else value
+        if self.joins and isinstance(value, str) and _ESCAPE in value:
+            return Several(value.split(_ESCAPE))
+        return super().type_cast_value(ctx, value)
 
 
 def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
@@ -145,7 +195,14 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
             kind = click.Choice(typing.get_args(kind))
         several = described.several
         settings: dict[str, Any] = {"type": kind, "nargs": -1 if many or several else 1, "required": needed}
-        return _Argument([parameter.name], described.help, several=several, metavar=described.metavar, **settings)
+        return _Argument(
+            [parameter.name],
+            described.help,
+            several=several,
+            joins=described.joins,
+            metavar=described.metavar,
+            **settings,
+        )
     declared = [*described.names, parameter.name]
     if kind is bool:
         return click.Option(declared, help=described.help, is_flag=True, default=default)

@@ -20,6 +20,7 @@ from bushel.cli.options import (
     Quiet,
     ReplaceDots,
     Resume,
+    Seek,
     ShardBytes,
     ShardSamples,
     Target,
@@ -47,6 +48,7 @@ def command(
         list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated.")
     ] = None,
     jpeg: TileJpeg = None,
+    seek: Seek = False,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     generation: Generation = None,
@@ -86,6 +88,7 @@ def command(
             rename=pairs(rename, "--rename"),
             spec=pairs(spec, "--spec"),
             jpeg=cast("Jpeg", jpeg),
+            seek=seek or None,
             keys=None if form is True else form,
             shard_samples=shard_samples,
             shard_bytes=shard_bytes,

@@ -204,7 +204,7 @@ def listing(
 def lines(
     dataset: Dataset | StreamDataset, start: int, number: int | None, fields: Sequence[str] | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield samples as JSON, as `readable` makes it.
+    """Yield samples as JSON, as `readable` makes it, with the names of their classes as `__labels__`.
 
     Args:
         dataset: The dataset. A stream is read only as far as the output goes.
@@ -222,10 +222,20 @@ def lines(
             yield readable(kept, dataset.spec, partial(_decoded, spec=dataset.spec))
         return
     stop = len(dataset) if number is None else min(len(dataset), start + number)
+    labels = {name: names for name, names in dataset.labels.items() if dataset.spec.get(name, "utf8") != "utf8"}
     for first in range(start, stop, _BATCH):
         positions = range(first, min(first + _BATCH, stop))
         for position, sample in zip(positions, dataset.read(positions, fields, decode=False), strict=True):
-            yield readable(sample, dataset.spec, partial(dataset.decode_sample, position=position))
+            yield _with_names(readable(sample, dataset.spec, partial(dataset.decode_sample, position=position)), labels)
+
+
+def _with_names(line: dict[str, Any], labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    names = {}
+    for field, known in labels.items():
+        number = line.get(field)
+        if isinstance(number, int | float) and number == number // 1 and 0 <= number < len(known):
+            names[field] = known[int(number)]
+    return {**line, "__labels__": names} if names else line
 
 
 def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes]:

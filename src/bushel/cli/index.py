@@ -23,6 +23,14 @@ def command(
         bool,
         Option("--segments", help="Record the segments of tiled JPEGs, so that crops read only their bytes."),
     ] = False,
+    frames: Annotated[
+        bool,
+        Option("--frames", help="Record where the packets of video clips are, so that frames are read without others."),
+    ] = False,
+    seek: Annotated[
+        bool,
+        Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster."),
+    ] = False,
     force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False,
     workers: Workers = None,
     pickle: Pickle = False,
@@ -37,6 +45,7 @@ def command(
 
     Example:
       bushel index train/
+      bushel index --seek train/
     """
     import time
 
@@ -51,6 +60,8 @@ def command(
             spec=pairs(spec, "--spec") or None,
             checksums=checksums,
             segments=segments,
+            frames=frames,
+            seek=seek,
             force=force,
             workers=workers,
             pickle=pickle,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from bushel.cli.options import Debug, Json, Kind, Path, Pickle
 
 __all__ = ["command"]
+
+_SHOWN = 5
+"""Number of class names that are shown."""
 
 
 def command(
@@ -20,9 +24,11 @@ def command(
     import bushel
     from bushel.cli.describe import summarise
     from bushel.cli.output import columns, count, print_json, print_text, size
+    from bushel.core.dataset.shards import unlisted_shards
 
     dataset = bushel.open(path, container=container, pickle=pickle)
     info, fields = dataset.info, summarise(dataset.shards, dataset.spec)
+    stray = unlisted_shards(dataset.shards)
     if as_json:
         print_json(
             {
@@ -38,6 +44,8 @@ def command(
                 "complete": info.complete,
                 "expected": info.expected,
                 "fingerprint": dataset.fingerprint,
+                "labels": dataset.labels,
+                "stray": stray,
                 "fields": [asdict(field) for field in fields],
             }
         )
@@ -54,6 +62,8 @@ def command(
         ),
         ("index", "beside the data" if info.indexed else "not stored, made at every opening: `bushel index` stores it"),
         *(() if info.complete else (("complete", f"no{_expected(info.expected)}"),)),
+        *((("stray", _strays(stray)),) if stray else ()),
+        *(("classes", f"{name}: {_named(names)}") for name, names in dataset.labels.items()),
     ):
         print_text(f"{name:<11}{value}")
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
@@ -74,6 +84,17 @@ def command(
     print_text("")
     for line in columns([header, *rows]):
         print_text(line)
+
+
+def _named(names: Sequence[str]) -> str:
+    first = [(number, name) for number, name in enumerate(names[:_SHOWN]) if name]
+    shown = ", ".join(f"{number} {name if name.isprintable() else ascii(name)}" for number, name in first)
+    return f"{sum(map(bool, names)):,} ({shown}{', …' * (len(names) > _SHOWN)})"
+
+
+def _strays(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:_SHOWN]) + ", …" * (len(paths) > _SHOWN)
+    return f"{shown}: not listed in the manifest; `bushel index` adds what belongs to the dataset"
 
 
 def _expected(samples: int | None) -> str:

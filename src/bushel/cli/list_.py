@@ -14,7 +14,8 @@ def command(
     prefix: Annotated[str, Argument(help="Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst and so on.")],
     root: Annotated[str, Argument(help="Folder of images.")],
     recursive: Annotated[
-        bool, Option("--recursive", help="Descend into subfolders. Each folder with images is a label.")
+        bool,
+        Option("--recursive", help="Descend into subfolders. Each folder in ROOT is a class, numbered as by pack."),
     ] = False,
     exts: Annotated[
         list[str] | None, Option("--exts", help="Suffix of images; may be repeated. [default: .jpeg .jpg .png]")
@@ -27,7 +28,11 @@ def command(
     shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Shuffle the images or sort them by name.")] = True,
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0,
     im2rec_order: Annotated[
-        bool, Option("--im2rec-order", help="Shuffle in the fixed order of MXNet's im2rec; --seed has no effect.")
+        bool,
+        Option(
+            "--im2rec-order",
+            help="Number classes and shuffle as MXNet's im2rec does: every folder is a class; --seed has no effect.",
+        ),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -35,22 +40,37 @@ def command(
 ) -> None:
     """Write lists of images for `bushel pack` and MXNet's im2rec.
 
-    Every image is in exactly one list, for all ratios.
+    Every image is in exactly one list, for all ratios. The numbers of the classes are printed.
 
     Example:
       bushel list lists/train photos/ --recursive --train-ratio 0.9
     """
-    from bushel.cli.output import count, print_json, print_text
-    from bushel.ingest import IM2REC_SUFFIXES, ListPlan, find_images, list_parts, write_lists
+    from bushel.cli.output import count, print_json, print_text, say
+    from bushel.ingest import (
+        IM2REC_SUFFIXES,
+        ListPlan,
+        find_images,
+        list_parts,
+        number_as_im2rec,
+        number_as_pack,
+        write_lists,
+    )
 
     plan = ListPlan(chunks, train_ratio, test_ratio, shuffle, seed, im2rec_order)
-    lists = list_parts(list(find_images(root, suffixes=exts or IM2REC_SUFFIXES, recursive=recursive)), plan)
+    images = find_images(root, suffixes=exts or IM2REC_SUFFIXES, recursive=recursive)
+    lines, names, left_out = number_as_im2rec(images) if im2rec_order else number_as_pack(images)
+    lists = list_parts(lines, plan)
     if not any(lists.values()):
         hint = "" if recursive else ": --recursive descends into its subfolders"
         raise FileNotFoundError(f"no image found in {root}{hint}")
     paths = write_lists(prefix, lists)
     if as_json:
-        print_json({str(path): len(lines) for path, lines in zip(paths, lists.values(), strict=True)})
+        counts = {str(path): len(lines) for path, lines in zip(paths, lists.values(), strict=True)}
+        print_json({"lists": counts, "labels": {"label": names} if names else {}, "left_out": left_out})
     elif not quiet:
         for path, lines in zip(paths, lists.values(), strict=True):
             print_text(f"{path}: {count(len(lines), 'image')}")
+        for number, name in enumerate(names):
+            print_text(f"class {number}: {name}")
+        if left_out:
+            say(f"note: passed over {count(left_out, 'image')} outside the class folders", quiet=False)

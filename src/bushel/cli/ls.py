@@ -33,7 +33,7 @@ def command(
     from bushel.cli.output import print_json, print_text
     from bushel.core.dataset.open import open_any
 
-    dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands)
+    dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn")
     for position, key, sizes in listing(dataset, start, number, sizes=fields or as_json):
         if as_json:
             print_json({"position": position, "key": key, "fields": sizes})

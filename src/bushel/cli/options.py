@@ -28,6 +28,7 @@ __all__ = [
     "Quiet",
     "ReplaceDots",
     "Resume",
+    "Seek",
     "ShardBytes",
     "ShardSamples",
     "Target",
@@ -42,7 +43,8 @@ OnePath = Annotated[
     str,
     Argument(
         help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local, or a URL: s3://, "
-        "gs://, az://, https://."
+        "gs://, az://, https://. Several files of one kind, or parts, are one dataset.",
+        joins=True,
     ),
 ]
 Path = Annotated[
@@ -69,6 +71,9 @@ Generation = Annotated[
 ]
 TileJpeg = Annotated[
     str | None, Option("--jpeg", help="tile: store JPEGs in tiles, without loss, so that crops decode faster.")
+]
+Seek = Annotated[
+    bool, Option("--seek", help="Record decoder states of plain JPEGs in the index, so that crops decode faster.")
 ]
 Keys = Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")]
 ReplaceDots = Annotated[

@@ -39,6 +39,10 @@ def command(
         ),
     ] = False,
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random choice.")] = 0,
+    stratify: Annotated[
+        str | None,
+        Option("--stratify", help="Field, such as label, of whose every value each dataset gets its share."),
+    ] = None,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     append: Append = False,
@@ -52,8 +56,9 @@ def command(
 
     Every sample is in exactly one of them.
 
-    Example:
+    Examples:
       bushel split all/ out/ train=0.9 val=0.1 --shuffle
+      bushel split all/ out/ train=0.9 val=0.1 --shuffle --seed 7 --stratify label
     """
     mode = mode_of(append=append, resume=resume, overwrite=overwrite)
     from bushel.cli.output import count, print_json, print_text, resumable
@@ -70,6 +75,7 @@ def command(
             parts,
             shuffle=shuffle,
             seed=seed,
+            stratify=stratify,
             container=container,
             shard_samples=shard_samples,
             shard_bytes=shard_bytes,

@@ -5,7 +5,7 @@
 
 from bushel.codecs.base import Buffer, Codec, Ranged
 from bushel.codecs.extensions import codec_of_extension, tar_storage
-from bushel.codecs.registry import codec_names, get_codec, holds_elements, holds_image, register_codec
+from bushel.codecs.registry import codec_names, get_codec, holds_clip, holds_elements, holds_image, register_codec
 
 __all__ = [
     "Buffer",
@@ -14,6 +14,7 @@ __all__ = [
     "codec_names",
     "codec_of_extension",
     "get_codec",
+    "holds_clip",
     "holds_elements",
     "holds_image",
     "register_codec",

@@ -19,7 +19,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
+from bushel.codecs.base import (
+    MAX_EXPANDED,
+    Buffer,
+    Codec,
+    Factory,
+    codec_error,
+    describe,
+    found_bytes,
+    plain,
+    rows_after_header,
+)
 from bushel.errors import CodecError, SpecError
 
 __all__ = ["FACTORIES", "FACTORIES", "array_from", "as_array", "dtype_from"]
@@ -131,7 +141,7 @@ def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: 
 def _array(name: str, arguments: str) -> Codec:
     """Return codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name."""
     if not arguments:
-        return Codec(name, _encode_array, _decode_array)
+        return Codec(name, _encode_array, _decode_array, encode_column=partial(rows_after_header, _encode_array))
     kind, *sizes = arguments.split(",")
     try:
         dtype = np.dtype(kind) if _DTYPE_NAME.fullmatch(kind) else None
@@ -144,7 +154,10 @@ def _array(name: str, arguments: str) -> Codec:
     shape = tuple(map(int, sizes))
     # These bytes carry no byte order. Their writers ran on little-endian machines.
     little = dtype.newbyteorder("<")
-    return Codec(name, partial(_encode_raw, name, little, shape), partial(_decode_raw, name, little, shape))
+    encode = partial(_encode_raw, name, little, shape)
+    return Codec(
+        name, encode, partial(_decode_raw, name, little, shape), encode_column=partial(rows_after_header, encode)
+    )
 
 
 def _encode_npy(value: Any, codec: str = "npy") -> bytes:
@@ -266,7 +279,7 @@ def _decode_tenbin(data: Buffer) -> list[Array]:
 
 FACTORIES: Mapping[str, Factory] = {
     "array": _array,
-    "npy": plain(_encode_npy, _decode_npy),
+    "npy": plain(_encode_npy, _decode_npy, partial(rows_after_header, _encode_npy)),
     "npz": plain(_encode_npz, _decode_npz),
     "tenbin": plain(_encode_tenbin, _decode_tenbin),
 }

@@ -12,7 +12,20 @@ import numpy.typing as npt
 
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["Buffer", "Codec", "Factory", "MAX_EXPANDED", "Ranged", "codec_error", "describe", "found_bytes", "plain"]
+__all__ = [
+    "MAX_EXPANDED",
+    "Buffer",
+    "Codec",
+    "ColumnEncoder",
+    "Factory",
+    "Ranged",
+    "codec_error",
+    "describe",
+    "fixed_rows",
+    "found_bytes",
+    "plain",
+    "rows_after_header",
+]
 
 MAX_EXPANDED = 1 << 30
 """Limit in bytes to which one compressed value may expand. A larger one is taken for a decompression bomb."""
@@ -35,6 +48,34 @@ class Ranged:
     decode: Callable[[Buffer, slice | npt.NDArray[np.int64]], Any]
 
 
+ColumnEncoder: TypeAlias = Callable[[npt.NDArray[Any]], tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None]
+"""Maps an array to the stored bytes of its elements, one after another, and their offsets."""
+
+
+def fixed_rows(data: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the bytes of the rows of a contiguous array, which all have one length, and their offsets."""
+    size = data.nbytes // len(data) if len(data) else 0
+    return data.reshape(-1).view(np.uint8), np.arange(len(data) + 1, dtype=np.int64) * size
+
+
+def rows_after_header(
+    encode: Callable[[Any], Buffer], array: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None:
+    """Encode the elements of an array as a header, which is the same for all, and the bytes of each."""
+    rows = len(array)
+    if not rows or not array.dtype.isnative or array.dtype.kind not in "biufcmM" or not array[0].flags.c_contiguous:
+        return None
+    plain = np.ascontiguousarray(array)
+    size = plain.nbytes // rows
+    first = bytes(encode(array[0]))
+    header = np.frombuffer(first, np.uint8, len(first) - size)
+    out = np.empty((rows, len(first)), np.uint8)
+    out[:, : len(header)] = header
+    if size:
+        out[:, len(header) :] = plain.reshape(-1).view(np.uint8).reshape(rows, size)
+    return fixed_rows(out) if out[0].tobytes() == first else None
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """A pair of functions between values and stored bytes.
@@ -48,25 +89,31 @@ class Codec:
         decode: Maps bytes to a value, which never borrows the memory of the bytes. Raises `CodecError` for invalid
             bytes.
         ranged: Decodes single elements of the value, or None.
+        encode_column: Encodes all elements of an array along its first axis at once, or None. Returns bytes and
+            int64[n + 1] offsets: the bytes that `encode` makes of element `i` are `data[offsets[i]:offsets[i + 1]]`. It
+            returns None for an array whose elements it cannot encode; `encode` then gets them one by one.
     """
 
     name: str
     encode: Callable[[Any], Buffer]
     decode: Callable[[Buffer], Any]
     ranged: Ranged | None = None
+    encode_column: ColumnEncoder | None = None
 
 
 Factory: TypeAlias = Callable[[str, str], Codec]
 """Makes a codec from its full name and the text between its parentheses, which is empty if it has none."""
 
 
-def plain(encode: Callable[[Any], Buffer], decode: Callable[[Buffer], Any]) -> Factory:
+def plain(
+    encode: Callable[[Any], Buffer], decode: Callable[[Buffer], Any], encode_column: ColumnEncoder | None = None
+) -> Factory:
     """Return a factory for a codec without parameters."""
 
     def factory(name: str, arguments: str) -> Codec:
         if arguments:
             raise SpecError(f"codec {name!r} takes no parameters: write {name.partition('(')[0]!r}")
-        return Codec(name, encode, decode)
+        return Codec(name, encode, decode, encode_column=encode_column)
 
     return factory
 

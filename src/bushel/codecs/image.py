@@ -25,7 +25,7 @@ from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["FACTORIES", "ImageReading", "as_pixels", "decode_image", "image_reading"]
+__all__ = ["FACTORIES", "ImageReading", "Seekable", "as_pixels", "decode_image", "image_reading"]
 
 _READ = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
@@ -53,6 +53,19 @@ class ImageReading:
     def __or__(self, other: ImageReading) -> ImageReading:
         """Return the options that either sets."""
         return ImageReading(self.orient or other.orient, self.tolerant or other.tolerant)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seekable:
+    """A stored image with its seek table.
+
+    Attributes:
+        data: The stored bytes.
+        table: uint64[words] (docs/seek-tables.md).
+    """
+
+    data: Buffer
+    table: Any
 
 
 _WORDS = {"orient": ImageReading(orient=True), "tolerant": ImageReading(tolerant=True)}
@@ -111,6 +124,11 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
 
 def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> Array:
     """Decode an image of any format that Bushel reads, as codec `image` does.
+
+    Args:
+        data: The image.
+        reading: How to decode it.
+        codec: The name in errors.
 
     Raises:
         CodecError: The bytes are not an image, or are damaged, or larger than Pillow allows.

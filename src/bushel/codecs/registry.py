@@ -8,10 +8,10 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
-from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.base import Buffer, Codec, ColumnEncoder, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["codec_names", "get_codec", "holds_elements", "holds_image", "is_registered", "register_codec"]
+__all__ = ["codec_names", "get_codec", "holds_clip", "holds_elements", "holds_image", "is_registered", "register_codec"]
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 _CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
@@ -78,6 +78,12 @@ def holds_image(name: str) -> bool:
     return base in _MODULES["image"] and base not in _registered
 
 
+def holds_clip(name: str) -> bool:
+    """Return whether a codec stores video clips. False if a user has replaced the codec."""
+    base = name.partition("(")[0]
+    return base in _MODULES["video"] and base not in _registered
+
+
 def holds_elements(name: str) -> bool:
     """Return whether single elements of a codec's value can be decoded (`Codec.ranged`): frames of a clip."""
     base = name.partition("(")[0]
@@ -90,6 +96,7 @@ def register_codec(
     decode: Callable[[Buffer], Any],
     *,
     ranged: Ranged | None = None,
+    encode_column: ColumnEncoder | None = None,
     replace: bool = False,
 ) -> Codec:
     """Add a codec, for this process, under a name that specs can use.
@@ -102,6 +109,7 @@ def register_codec(
         encode: Maps a value to bytes.
         decode: Maps bytes (or a memoryview that is valid only during the call) to a value.
         ranged: Counts and decodes single elements of a value, so that masks can select some of them.
+        encode_column: Encodes an array of values at once, for `Writer.extend` (`Codec.encode_column`).
         replace: Whether to replace an existing codec.
 
     Returns:
@@ -116,7 +124,9 @@ def register_codec(
         raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")
     if ranged is not None:
         ranged = Ranged(partial(_guarded_decode, name, ranged.count), partial(_guarded_decode, name, ranged.decode))
-    codec = Codec(name, partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode), ranged)
+    codec = Codec(
+        name, partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode), ranged, encode_column
+    )
     _registered[name] = codec
     get_codec.cache_clear()
     holds_image.cache_clear()

@@ -12,14 +12,17 @@ import re
 import struct
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
+from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, fixed_rows, found_bytes, plain
 from bushel.errors import SpecError
 
 __all__ = ["FACTORIES", "FACTORIES"]
+
+Encoded: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 
 _MAX_INT_BYTES = 16  # granular refuses to decode longer ones
 _DECIMAL = re.compile(rb"[+-]?[0-9]+")
@@ -54,6 +57,29 @@ def _encode_int(value: Any) -> bytes:
     if length > _MAX_INT_BYTES:
         raise codec_error("int", "an integer of at most 127 bits (codec 'json' holds larger ones)", describe(number))
     return number.to_bytes(length, "little", signed=True)
+
+
+def _encode_ints(array: npt.NDArray[Any]) -> Encoded | None:
+    if array.ndim != 1 or not np.can_cast(array.dtype, np.int64):
+        return None
+    numbers = array.astype("<i8")
+    magnitude = np.where(numbers < 0, ~numbers, numbers).astype(np.uint64)
+    lengths = np.ones(len(numbers), np.int64)
+    for size in range(1, 8):
+        lengths += magnitude >= np.uint64(1 << (8 * size - 1))
+    used = np.arange(8) < lengths[:, None]
+    return numbers.view(np.uint8).reshape(-1, 8)[used], np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+
+
+def _encode_fixed_numbers(dtype: str, array: npt.NDArray[Any]) -> Encoded | None:
+    if array.ndim != 1 or not np.can_cast(array.dtype, dtype) or (dtype[1] == "f" and array.dtype.kind != "f"):
+        return None
+    wide = array.astype("<f8") if dtype == "<f4" else array  # as struct does, which makes signalling NaN quiet
+    return fixed_rows(wide.astype(dtype))
+
+
+def _encode_byte_rows(array: npt.NDArray[Any]) -> Encoded | None:
+    return fixed_rows(np.ascontiguousarray(array)) if array.ndim == 2 and array.dtype == np.uint8 else None
 
 
 def _decode_int(data: Buffer) -> int:
@@ -93,7 +119,7 @@ def _fixed(codec: str, length: int, *, signed: bool) -> Codec:
 def _int(name: str, arguments: str) -> Codec:
     """Return codec `int`, or `int(8)`: the fixed width of bags, which is unsigned."""
     if not arguments:
-        return Codec(name, _encode_int, _decode_int)
+        return Codec(name, _encode_int, _decode_int, encode_column=_encode_ints)
     if not re.fullmatch("[1-9][0-9]?", arguments):
         raise SpecError(f"codec {name!r}: the parameter must be a number of bytes from 1 to 99, as in 'int(8)'")
     return _fixed(name, int(arguments), signed=False)
@@ -168,14 +194,30 @@ def _decode_utf8(data: Buffer) -> str:
 
 
 FACTORIES: Mapping[str, Factory] = {
-    "bytes": plain(_encode_bytes, bytes),
+    "bytes": plain(_encode_bytes, bytes, _encode_byte_rows),
     "utf8": plain(_encode_utf8, _decode_utf8),
     "int": _int,
     "uint": plain(_encode_uint, _decode_uint),
-    "i64": plain(partial(_encode_fixed, "i64", 8, True), partial(_decode_fixed, "i64", 8, True)),
-    "u64": plain(partial(_encode_fixed, "u64", 8, False), partial(_decode_fixed, "u64", 8, False)),
-    "float": plain(partial(_encode_float, "float", "<d"), partial(_decode_float, "float", "<d")),
-    "f32": plain(partial(_encode_float, "f32", "<f"), partial(_decode_float, "f32", "<f")),
+    "i64": plain(
+        partial(_encode_fixed, "i64", 8, True),
+        partial(_decode_fixed, "i64", 8, True),
+        partial(_encode_fixed_numbers, "<i8"),
+    ),
+    "u64": plain(
+        partial(_encode_fixed, "u64", 8, False),
+        partial(_decode_fixed, "u64", 8, False),
+        partial(_encode_fixed_numbers, "<u8"),
+    ),
+    "float": plain(
+        partial(_encode_float, "float", "<d"),
+        partial(_decode_float, "float", "<d"),
+        partial(_encode_fixed_numbers, "<f8"),
+    ),
+    "f32": plain(
+        partial(_encode_float, "f32", "<f"),
+        partial(_decode_float, "f32", "<f"),
+        partial(_encode_fixed_numbers, "<f4"),
+    ),
     "cls": plain(_encode_cls, _decode_cls),
     "float-text": plain(_encode_float_text, _decode_float_text),
 }

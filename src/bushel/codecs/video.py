@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, desc
 from bushel.codecs.frames import I64, FrameTable, choose
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "MAX_DECODED", "reason"]
+__all__ = ["FACTORIES", "MAX_DECODED", "decode_runs", "explained", "open_clip", "pyav", "read_packets", "reason"]
 
 MAX_DECODED = 4 << 30
 """Limit in bytes of the decoded frames of one clip. A larger clip is taken for a decompression bomb."""
@@ -32,7 +32,12 @@ _ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-def _pyav(codec: str) -> Any:
+def pyav(codec: str) -> Any:
+    """Return the package `av`, which `codec` needs.
+
+    Raises:
+        SpecError: It is not installed.
+    """
     try:
         import av
         import av.video.reformatter
@@ -42,7 +47,7 @@ def _pyav(codec: str) -> Any:
 
 
 def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
-    av = _pyav(codec)
+    av = pyav(codec)
     clip = np.asarray(value)
     if clip.dtype != np.uint8 or clip.ndim != 4 or clip.shape[3] != 3 or 0 in clip.shape:
         raise codec_error(codec, "a uint8 array of shape TxHxWx3", describe(value))
@@ -71,7 +76,8 @@ def reason(error: Exception) -> str:
 
 
 @contextmanager
-def _explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
+def explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
+    """Turn any error of PyAV into a `CodecError` that describes the clip `data`."""
     try:
         yield
     except CodecError:
@@ -83,9 +89,10 @@ def _explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
         ) from error
 
 
-def _open(codec: str, container: str, data: Buffer) -> Any:
-    av = _pyav(codec)
-    with _explained(codec, container, data):
+def open_clip(codec: str, container: str, data: Buffer) -> Any:
+    """Open a clip with PyAV."""
+    av = pyav(codec)
+    with explained(codec, container, data):
         # The format is named because FFmpeg's detection also accepts playlists, which open other files.
         source = av.open(io.BytesIO(data), format=container)
         source.streams.video[0].codec_context.thread_count = 1  # decoding many clips at once uses processors better
@@ -93,51 +100,79 @@ def _open(codec: str, container: str, data: Buffer) -> Any:
 
 
 def _decode(codec: str, container: str, data: Buffer) -> Pixels:
-    with _open(codec, container, data) as source, _explained(codec, container, data):
+    with open_clip(codec, container, data) as source, explained(codec, container, data):
         pixels = _Pixels(codec)
         return np.stack([pixels(frame) for frame in source.decode(video=0)])
 
 
 def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Pixels:
     """Decode the frames `elements`, from the keyframes before them."""
-    with _open(codec, container, data) as source:
-        with _explained(codec, container, data):
-            table, packets = _read_packets(source)
+    with open_clip(codec, container, data) as source:
+        with explained(codec, container, data):
+            table, packets = read_packets(source)
         if table is not None:
             numbers = choose(elements, len(table))
-            with _explained(codec, container, data):
-                frames = _decode_runs(codec, source.streams.video[0], packets, table, numbers)
+            stream = source.streams.video[0]
+            if not len(numbers):
+                return np.empty((0, stream.height, stream.width, 3), np.uint8)
+            runs = [(run, packets[run.start : run.stop]) for run in table.runs(numbers)]
+            with explained(codec, container, data):
+                frames = decode_runs(codec, stream.codec_context, runs, table, numbers)
             if frames is not None:
                 return frames
     whole = _decode(codec, container, data)
     return whole[choose(elements, len(whole))]
 
 
-def _decode_runs(codec: str, stream: Any, packets: Sequence[Any], table: FrameTable, numbers: I64) -> Pixels | None:
-    """Decode these frames; None if a keyframe is not a true one (some encoders use intra refresh)."""
-    if not len(numbers):
-        return np.empty((0, stream.height, stream.width, 3), np.uint8)
-    times, pixels = table.times[numbers].tolist(), _Pixels(codec)
-    wanted, found = frozenset(times), dict[int, Pixels]()
-    for run in table.runs(numbers):
+def decode_runs(
+    codec: str, context: Any, runs: Iterable[tuple[range, Sequence[Any]]], table: FrameTable, numbers: I64
+) -> Pixels | None:
+    """Decode these frames, of which there is at least one.
+
+    Args:
+        codec: Name of the codec.
+        context: PyAV's decoder.
+        runs: The runs of packets that `table.runs(numbers)` returned, each with PyAV's packets.
+        table: The frames of the clip.
+        numbers: int64[n], the frames.
+
+    Returns:
+        None if packets do not give these frames, for example because a keyframe is not a true one (some encoders use
+        intra refresh).
+    """
+    times, convert = table.times[numbers], _Pixels(codec)
+    # a frame that is asked for twice is decoded once
+    wanted, rows = np.unique(times, return_inverse=True)
+    row_of = {time: row for row, time in enumerate(wanted.tolist())}
+    frames: Pixels | None = None
+    found = set[int]()
+    for run, packets in runs:
         begun = run.start == 0
-        for frame in _decoded(stream.codec_context, packets[run.start : run.stop]):
+        for frame in _decoded(context, packets, row_of):
             whole = run.start == 0 or not frame.is_corrupt
-            begun = begun or (whole and frame.pts == packets[run.start].pts and int(frame.pict_type) == _INTRA)
-            if whole and frame.pts in wanted:
-                found[frame.pts] = pixels(frame)
+            begun = begun or (whole and frame.pts == packets[0].pts and int(frame.pict_type) == _INTRA)
+            if not whole or frame.pts not in row_of:
+                continue
+            if frames is None:
+                frames = convert.array(len(wanted), frame)
+            if frames.shape[1:3] != (frame.height, frame.width):
+                return None
+            convert.into(frame, frames[row_of[frame.pts]])
+            found.add(frame.pts)
         if not begun:
             return None
-    return np.stack([found[time] for time in times]) if len(found) == len(wanted) else None
+    if frames is None or len(found) < len(wanted):
+        return None
+    return frames if len(rows) == len(wanted) and (np.diff(rows) == 1).all() else frames[rows]
 
 
 def _count(codec: str, container: str, data: Buffer) -> int:
-    with _open(codec, container, data) as source, _explained(codec, container, data):
-        table, _ = _read_packets(source)
+    with open_clip(codec, container, data) as source, explained(codec, container, data):
+        table, _ = read_packets(source)
     return len(_decode(codec, container, data) if table is None else table)
 
 
-def _read_packets(source: Any) -> tuple[FrameTable | None, list[Any]]:
+def read_packets(source: Any) -> tuple[FrameTable | None, list[Any]]:
     """Read the packets of the video in decoding order, without decoding them, and the table of its frames."""
     stream = source.streams.video[0]
     packets = [packet for packet in source.demux(stream) if packet.size]
@@ -166,10 +201,15 @@ def _is_shown(codec: str, packet: Any) -> bool:
     return True
 
 
-def _decoded(context: Any, packets: Sequence[Any]) -> Iterator[Any]:
-    """Yield all frames that a decoder makes of these packets alone."""
-    for packet in (*packets, None):
+def _decoded(context: Any, packets: Sequence[Any], wanted: Container[int]) -> Iterator[Any]:
+    """Yield the frames that a decoder makes of these packets alone.
+
+    Frames at other times than `wanted` are left out if no other frame is predicted from them.
+    """
+    for packet in packets:
+        context.skip_frame = "DEFAULT" if packet.pts in wanted else "NONREF"
         yield from context.decode(packet)
+    yield from context.decode(None)
     context.flush_buffers()
 
 
@@ -178,14 +218,30 @@ class _Pixels:
 
     def __init__(self, codec: str) -> None:
         self._codec, self._total = codec, 0
-        self._reformatter = _pyav(codec).video.reformatter.VideoReformatter()
+        self._reformatter = pyav(codec).video.reformatter.VideoReformatter()
 
     def __call__(self, frame: Any) -> Pixels:
+        """Return a frame as HxWx3, uint8."""
+        pixels: Pixels = self._converted(frame).to_ndarray()
+        return pixels
+
+    def array(self, count: int, frame: Any) -> Pixels:
+        """Return an array for a number of frames like this one."""
+        if count * frame.height * frame.width * 3 > MAX_DECODED:
+            raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
+        return np.empty((count, frame.height, frame.width, 3), np.uint8)
+
+    def into(self, frame: Any, out: Pixels) -> None:
+        """Write a frame to an array HxWx3."""
+        plane = self._converted(frame).planes[0]
+        rows = np.frombuffer(plane, np.uint8).reshape(frame.height, plane.line_size)
+        out[...] = rows[:, : frame.width * 3].reshape(out.shape)
+
+    def _converted(self, frame: Any) -> Any:
         self._total += frame.height * frame.width * 3
         if self._total > MAX_DECODED:
             raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
-        pixels: Pixels = self._reformatter.reformat(frame, format="rgb24").to_ndarray()
-        return pixels
+        return self._reformatter.reformat(frame, format="rgb24")
 
 
 def _video(name: str, arguments: str) -> Codec:

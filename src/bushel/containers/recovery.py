@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.table import I64, ShardIndex
+from bushel.core.index.table import I64, Column, Fragments, Keys, ShardIndex
 from bushel.errors import FormatError
 
-__all__ = ["Fault", "Recovered", "looks_complete", "sound_ranges", "trusted"]
+__all__ = ["Fault", "Recovered", "looks_complete", "sound_ranges", "trusted", "with_gaps"]
 
 Bools = npt.NDArray[np.bool_]
 Fault = Callable[[FormatError], None]
@@ -31,11 +31,57 @@ class Recovered:
         index: A table whose extents are valid for all samples.
         whole: bool[samples], whether the extents of a sample are known for certain. The others have placeholders.
         lost: Number of samples that are known to have existed, but have no row in the table.
+        gaps: Where some of these were: the number of rows before each, ascending, and its key.
     """
 
     index: ShardIndex
     whole: Bools
     lost: int = 0
+    gaps: tuple[tuple[int, str], ...] = ()
+
+
+def with_gaps(recovered: Recovered) -> Recovered:
+    """Return the table with a row for each gap, so that the samples after it keep their positions.
+
+    Such a row has the extents of another sample, and `whole` is false for it.
+    """
+    if not recovered.gaps or not recovered.index.samples:
+        return recovered
+    index, places = recovered.index, [place for place, _ in recovered.gaps]
+    samples = np.insert(np.arange(index.samples, dtype=np.int64), places, 0)
+    keys = None
+    if index.keys is not None:
+        own = index.keys.take(samples)
+        for number, (place, key) in enumerate(recovered.gaps):
+            own[place + number] = key
+        keys = Keys.of(own)
+    columns = {name: _taken(column, samples) for name, column in index.columns.items()}
+    return Recovered(
+        replace(index, samples=len(samples), columns=columns, keys=keys),
+        np.insert(recovered.whole, places, False),
+        recovered.lost - len(places),
+    )
+
+
+def _taken(column: Column, samples: I64) -> Column:
+    """Return the column of these samples."""
+    rows, counts = column.rows_of(samples)
+    fragments = None
+    if column.fragments is not None:
+        known = column.fragments
+        place = np.minimum(np.searchsorted(known.rows, rows), len(known.rows) - 1)
+        split = np.flatnonzero(known.rows[place] == rows)
+        fragments = Fragments(split, known.start[place[split]], known.length[place[split]]) if len(split) else None
+    return replace(
+        column,
+        offset=column.offset[rows],
+        length=column.length[rows],
+        crc32=None if column.crc32 is None else column.crc32[rows],
+        starts=None if column.starts is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        absent=None if column.absent is None else column.absent[samples],
+        fragments=fragments,
+        segments=None,
+    )
 
 
 def trusted(values: npt.NDArray[np.uint64], limit: int) -> tuple[Bools, Bools]:

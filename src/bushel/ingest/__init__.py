@@ -8,7 +8,16 @@ reshards datasets by converting them. `mxnet_im2rec` makes the lists and transfo
 """
 
 from bushel.ingest.conversion import ConvertResult, convert
-from bushel.ingest.mxnet_im2rec import IM2REC_SUFFIXES, ListPlan, find_images, im2rec, list_parts, write_lists
+from bushel.ingest.mxnet_im2rec import (
+    IM2REC_SUFFIXES,
+    ListPlan,
+    find_images,
+    im2rec,
+    list_parts,
+    number_as_im2rec,
+    number_as_pack,
+    write_lists,
+)
 from bushel.ingest.packing import PackResult, pack, part_path
 from bushel.ingest.reshape import merge, reshard, split
 from bushel.ingest.side_files import error_log_path, labels_path, load_labels
@@ -26,6 +35,8 @@ __all__ = [
     "list_parts",
     "load_labels",
     "merge",
+    "number_as_im2rec",
+    "number_as_pack",
     "pack",
     "part_path",
     "reshard",

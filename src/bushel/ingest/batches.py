@@ -13,6 +13,8 @@ from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.core.dataset.dataset import Dataset, Sample
 from bushel.core.dataset.stream import StreamDataset
+from bushel.core.index.class_names import Labels, labels_of_fields
+from bushel.core.index.seek_scan import has_seek_tables
 from bushel.errors import CodecError, SpecError
 from bushel.sources.stored import empty_folders_in
 from bushel.spec import KEY, Field, parse_spec
@@ -55,6 +57,8 @@ class DatasetBatches:
         samples: Number of samples.
         workers: Number of batches that may be read at once.
         folders: Empty folders of a packed folder, or None.
+        labels: Names of classes in each shard.
+        has_seek_tables: Whether the index has seek tables.
     """
 
     def __init__(self, dataset: Dataset, workers: int) -> None:
@@ -65,6 +69,8 @@ class DatasetBatches:
         self.workers = workers
         self.codecs = {name: self._codecs(name) for name in self.fields}
         self.folders = empty_folders_in(dataset)
+        self.labels: list[Labels] = [labels_of_fields(shard.labels, self.fields) for shard in dataset.shards]
+        self.has_seek_tables = any(has_seek_tables(shard.index) for shard in dataset.shards)
 
     def _codecs(self, name: str) -> frozenset[str]:
         indexes = (shard.index for shard in self._dataset.shards if shard.samples)
@@ -79,6 +85,10 @@ class DatasetBatches:
             if worst is not None and lacking[worst].any():
                 key = self._dataset.keys[first + int(lacking[worst].argmax())]
                 raise SpecError(f"sample {key!r} lacks the field {worst!r}: {advice}")
+
+    def shard_of(self, position: int) -> int:
+        """Return the number of the shard that holds a sample."""
+        return self._dataset.shard_of(position)
 
     def batches(self, names: Sequence[str], first: int) -> Iterator[range]:
         """Yield the positions of batches from sample `first` on. Each batch is prefetched when it is yielded."""
@@ -115,6 +125,8 @@ class StreamBatches:
         self.samples: int | None = None
         self.workers = 1  # one thread reads the stream, so batches come in order
         self.folders: list[str] | None = None
+        self.labels: list[Labels] = []
+        self.has_seek_tables = False
 
     def refuse_missing(self, names: Sequence[str], advice: str) -> None:
         """Raise `SpecError` for the first sample of the first batch that lacks one of these fields."""
@@ -122,6 +134,10 @@ class StreamBatches:
             for name in names:
                 if name not in sample:
                     raise SpecError(f"sample {sample[KEY]!r} lacks the field {name!r}: {advice}")
+
+    def shard_of(self, position: int) -> int:
+        """Return 0. A stream has no shards, and no names of classes."""
+        return 0
 
     def batches(self, names: Sequence[str], first: int) -> Iterator[range]:
         """Yield empty ranges without end, and skip `first` samples. A batch that loads empty is the last one."""

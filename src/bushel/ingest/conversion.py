@@ -6,7 +6,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bushel.codecs import get_codec
@@ -17,9 +17,11 @@ from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
+from bushel.core.writer.class_names import known_labels
 from bushel.core.writer.dataset_writer import DatasetWriter, Mode
 from bushel.errors import CodecError, SpecError, StateError
 from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
+from bushel.ingest.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers, renumber
 from bushel.ingest.images import Jpeg, fields_to_tile, tile_values
 from bushel.spec import KEY, Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, as_path
@@ -71,6 +73,7 @@ def convert(
     mode: Mode = "create",
     workers: int | None = None,
     sync: bool = True,
+    seek: bool | None = None,
     progress: OnProgress | None = None,
 ) -> ConvertResult:
     """Write a dataset in another container, or with other fields, types or shards.
@@ -78,6 +81,9 @@ def convert(
     Samples keep their order and their keys. Bytes that both containers store alike are copied unchanged (a JPEG stays
     that JPEG); others are decoded and encoded again (an integer is text in a tar and binary in a bag). The files do not
     depend on the number of workers.
+
+    Names of classes are kept (`Dataset.labels`). A dataset that is appended to keeps its numbers: classes are found by
+    their names, new ones follow, and numbers that differ are mapped.
 
     Memory is bounded by the number of workers times 16 MiB, or times the largest samples where these are larger.
 
@@ -103,13 +109,15 @@ def convert(
         mode: See `bushel.Writer`. `resume` continues an interrupted conversion with the same arguments.
         workers: Number of threads that read and encode; by default the number of CPUs that this process may use.
         sync: See `bushel.Writer`.
+        seek: See `bushel.Writer`. By default, seek tables are made if the source has some.
         progress: Called with a `bushel.Progress` some times per second.
 
     Returns:
         A summary: samples, bytes, and the spec that was written.
 
     Raises:
-        SpecError: The target cannot hold these samples; the message says why, and which containers can.
+        SpecError: The target cannot hold these samples; the message says why, and which containers can. Or a class
+            number must be mapped and has no name.
         CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with `jpeg`, a JPEG is
             damaged.
         CorruptError: Stored bytes do not match their CRC.
@@ -134,6 +142,8 @@ def convert(
     tiled = fields_to_tile(jpeg, {plan.target.name: plan.codec for plan in plans})
     if not layout.sparse:
         reading.refuse_missing(list(targets), _advice(kind, targets, keyed=keyed))
+    known = {} if mode in ("create", "overwrite") else known_labels(as_path(target), kind)
+    numbers = plan_numbers(names_in_source(known, targets), reading.labels, reading.fields)
     folders = reading.folders if kind.keeps_folders and keyed and change is str and not layout.sparse else None
     reporter = ProgressReporter(progress)
     written = size = 0
@@ -148,6 +158,8 @@ def convert(
         expected=reading.samples,
         folders=folders,
         sync=sync,
+        labels=names_in_target(numbers.labels, targets),
+        seek=reading.has_seek_tables if seek is None else seek,
     ) as writer:
         kept = len(writer)
         skipped = kept if mode == "resume" else 0
@@ -159,7 +171,7 @@ def convert(
                 keys(key)
 
         def load_and_transcode(batch: range) -> list[tuple[str, dict[str, Any]]]:
-            return _transcode(reading, plans, tiled, reading.load(batch, list(targets)))
+            return _transcode(reading, plans, numbers, tiled, reading.load(batch, list(targets)))
 
         results = parallel_map(load_and_transcode, reading.batches(list(targets), skipped), workers=reading.workers)
         for batch in results:
@@ -176,6 +188,8 @@ def convert(
         limits += ("keys are left out",)
     if reading.folders and folders is None:
         limits += (f"{len(reading.folders)} empty folders are left out",)
+    if unnamed := [name for name in numbers.unnamed if name in targets and reading.samples]:
+        limits += (f"some samples have no class names for {', '.join(unnamed)}: their numbers are unchanged",)
     return ConvertResult(kind.name, written, kept, size, time.monotonic() - started, writer.spec, limits)
 
 
@@ -193,18 +207,24 @@ def _advice(kind: Container, targets: Mapping[str, Field], *, keyed: bool) -> st
 
 
 def _transcode(
-    source: Batches, plans: list[FieldPlan], tiled: frozenset[str], batch: Batch
+    source: Batches, plans: list[FieldPlan], numbers: ClassNumbers, tiled: frozenset[str], batch: Batch
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the keys of a batch and the values that the target stores for each sample."""
     transcoded = []
+    renumbers = any(numbers.changes)
     for position, sample in batch:
         key = sample[KEY]
         values = {}
+        changes = numbers.changes[source.shard_of(position)] if renumbers else {}
         for plan in plans:
             name = plan.source.name
             if name in sample:
                 stored = sample[name]
+                if name in changes:
+                    plan = replace(plan, copied=False)
                 decoded = None if plan.copied else _decode(source, plan, position, key, stored)
+                if name in changes:
+                    decoded = renumber(decoded, changes[name], f"sample {key!r}, field {name!r}")
                 values[plan.target.name] = encode_value(plan, key, stored, decoded)
         transcoded.append((key, _with_tiles(key, values, tiled) if tiled else values))
     return transcoded

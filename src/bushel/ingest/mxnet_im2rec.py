@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,12 +15,22 @@ import numpy.typing as npt
 
 from bushel.codecs import get_codec
 from bushel.core.order import make_order
+from bushel.sources.base import extend_labels
 from bushel.sources.lists import ListLine, format_line
 from bushel.storage import AnyPath, as_path, walk_names, write_whole
 from bushel.transforms.spatial import Crop, ScaleTo, apply_steps
 from bushel.transforms.values import Transform
 
-__all__ = ["IM2REC_SUFFIXES", "ListPlan", "find_images", "im2rec", "list_parts", "write_lists"]
+__all__ = [
+    "IM2REC_SUFFIXES",
+    "ListPlan",
+    "find_images",
+    "im2rec",
+    "list_parts",
+    "number_as_im2rec",
+    "number_as_pack",
+    "write_lists",
+]
 
 IM2REC_SUFFIXES = (".jpeg", ".jpg", ".png")
 """The suffixes of images that im2rec takes."""
@@ -263,6 +273,31 @@ def find_images(
                 label = labels.setdefault(folder, len(labels))
                 yield ListLine(index, (float(label),), os.path.join(folder, name))
                 index += 1
+
+
+def number_as_pack(lines: Iterable[ListLine]) -> tuple[list[ListLine], tuple[str, ...], int]:
+    """Number the classes as `bushel.pack` does: by the first folder of the paths, in sorted order.
+
+    Returns:
+        The images in folders; the names of the classes in order, none if all images lie in the root
+        itself; and the number of images that were left out, since they lie beside the folders.
+    """
+    found = list(lines)
+    inside = [line for line in found if os.sep in line.path]
+    if not inside:
+        return found, (), 0
+    numbers = extend_labels(line.path.split(os.sep)[0] for line in inside)
+    numbered = [
+        ListLine(index, (float(numbers[line.path.split(os.sep)[0]]),), line.path) for index, line in enumerate(inside)
+    ]
+    return numbered, tuple(numbers), len(found) - len(inside)
+
+
+def number_as_im2rec(lines: Iterable[ListLine]) -> tuple[list[ListLine], tuple[str, ...], int]:
+    """Keep the numbers of `find_images`, where each folder is a class, and do else what `number_as_pack` does."""
+    found = list(lines)
+    names = dict.fromkeys(os.path.dirname(line.path) or "." for line in found)
+    return found, tuple(names) if len(names) > 1 else (), 0
 
 
 def _found_in(root: Path, recursive: bool) -> Iterator[tuple[str, list[str]]]:

@@ -16,19 +16,22 @@ from bushel.codecs import get_codec
 from bushel.containers import container_for, get_container
 from bushel.containers.base import Container, WriteOptions
 from bushel.core.dataset.discovery import parts_path
+from bushel.core.index.class_names import Labels, can_be_named, check_labels, in_order, numbered
 from bushel.core.order import Order, Sequential, Shuffle, make_order
 from bushel.core.parallel import cpu_count
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
-from bushel.core.writer.dataset_writer import Mode, PackWriter
+from bushel.core.writer.class_names import known_labels
+from bushel.core.writer.dataset_writer import Mode
 from bushel.core.writer.overwrite import overwrite_folder
+from bushel.core.writer.pack_writer import PackWriter
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.ingest.images import Jpeg, fields_to_tile, image_fields
 from bushel.ingest.part import ErrorLimit, OrderRange, Part, PartResult, StreamItems, WorkerConfig, write_part
 from bushel.ingest.processes import WorkerPool
 from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
-from bushel.ingest.side_files import ErrorLog, error_log_path, labels_path, load_labels, save_labels
+from bushel.ingest.side_files import ErrorLog, error_log_path, labels_path, load_labels
 from bushel.loader.bad_samples import error_limit
-from bushel.sources.base import Fetching, Foldered, Labelled, Selective, Source
+from bushel.sources.base import Fetching, Foldered, Labelled, Named, Selective, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
@@ -105,10 +108,12 @@ def pack(
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
     generation: Literal["B", "C"] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
     mode: Mode = "create",
     workers: int | None = None,
     processes: int = 0,
     sync: bool = True,
+    seek: bool = False,
     progress: OnProgress | None = None,
 ) -> PackResult:
     """Pack samples into a dataset.
@@ -149,12 +154,15 @@ def pack(
         shard_samples: See `bushel.Writer`.
         shard_bytes: See `bushel.Writer`.
         generation: See `bushel.Writer`.
+        labels: Names of classes in the order of their numbers, by field: `{"label": ["cat", "dog"]}`. By default those
+            that the source has. A folder or table of classes gets these numbers, and others follow.
         mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an interrupted run with
             the same arguments, and the files are the same as those of an uninterrupted run; `overwrite` replaces a
             dataset once the new one is complete.
         workers: Number of threads; by default the number of CPUs that this process may use.
         processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
         sync: See `bushel.Writer`.
+        seek: See `bushel.Writer`.
         progress: Called with a `bushel.Progress` some times per second.
 
     Returns:
@@ -181,10 +189,12 @@ def pack(
             file=opened.first_skipped,
             hint="move them away, convert them, or leave out strict_files",
         )
-    labels = labels_path(path, kind.name)
-    known = load_labels(labels) if mode in ("append", "resume") else {}
-    if known and isinstance(opened, Labelled):
-        opened = opened.relabelled(known)
+    targets = [path] if parts is None else [part_path(path, each, kind.suffix) for each in range(parts)]
+    given = check_labels(labels or {})
+    goes_on = mode in ("append", "resume")
+    known = _known_labels(targets, kind) if goes_on else {}
+    noted = load_labels(labels_path(path, kind.name)) if goes_on and not known else {}
+    opened, names = _with_numbers(opened, known, given, noted)
     fields = _target_fields(opened.spec, spec or {})
     if orient and not image_fields(fields):
         raise SpecError(f"orient=True needs an image field, but the fields are {', '.join(fields)}")
@@ -237,11 +247,12 @@ def pack(
                 total=length,
                 folders=folders and (folders if number == 0 else ()),
                 sync=sync,
+                labels={name: each for name, each in names.items() if name in given or can_be_named(fields, name)},
+                seek=seek,
                 before_publish=log.publish,
+                before_checkpoint=log.sync,
             ) as writer:
                 totals.add(write_part(plan, writer, log, mode, totals.limit(), config), length or 0)
-    if isinstance(opened, Labelled) and opened.label2idx:
-        save_labels(labels, opened.label2idx)
     totals.finish()
     return PackResult(
         container=kind.name,
@@ -312,6 +323,34 @@ def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dic
         if field.sequence != before[name].sequence:
             raise SpecError(f"field {name!r} of the source is {before[name].type}, and cannot become {field.type}")
     return fields
+
+
+def _known_labels(targets: Sequence[AnyPath], container: Container) -> Labels:
+    """Return the names of classes in the first of these datasets that exists."""
+    return next((names for each in targets if (names := known_labels(each, container))), {})
+
+
+def _with_numbers(
+    source: Source | Stream, known: Labels, given: Labels, noted: Mapping[str, int]
+) -> tuple[Source | Stream, Labels]:
+    """Return the source with the numbers of the dataset that it is added to, and its names of classes.
+
+    Args:
+        source: The source.
+        known: Names in the dataset.
+        given: Names that the user gives.
+        noted: Numbers of labels in the file of a dataset that an older version wrote.
+    """
+    names = {**given, **known}
+    if not isinstance(source, Labelled):
+        return source, given or (check_labels(source.labels) if isinstance(source, Named) else {})
+    field = next((name for name in ("label", "idx") if name in names), None)
+    numbers = noted if field is None else numbered(names[field])
+    new = source.relabelled(numbers) if numbers else source
+    if isinstance(new, Named):
+        return new, check_labels({**given, **new.labels})
+    own = {"label": in_order(new.label2idx)} if isinstance(new, Labelled) else {}
+    return new, check_labels({**given, **own})
 
 
 def _stored_codecs(container: Container, fields: Spec, generation: str | None) -> dict[str, str]:

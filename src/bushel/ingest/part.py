@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from bushel.core.order import Order
 from bushel.core.parallel import parallel_map
-from bushel.core.writer.dataset_writer import Mode, PackWriter
+from bushel.core.writer.dataset_writer import Mode
+from bushel.core.writer.pack_writer import PackWriter
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
 from bushel.ingest.side_files import ErrorLog, PackState, error_text

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from bushel.core.dataset.dataset import Dataset, concat
+from bushel.core.dataset.concat import one_after_another
+from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open as open_dataset
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import Shuffle, make_order
 from bushel.core.progress import OnProgress, Progress
 from bushel.errors import UnsupportedError
 from bushel.ingest.conversion import ConvertResult, convert
+from bushel.ingest.stratify import classes_of, stratified
 from bushel.storage import AnyPath, as_path
 
 __all__ = ["merge", "reshard", "share_out", "split"]
@@ -29,6 +31,7 @@ def split(
     *,
     shuffle: Shuffle = False,
     seed: int = 0,
+    stratify: str | None = None,
     container: str | None = None,
     progress: OnProgress | None = None,
     **options: Any,
@@ -42,7 +45,10 @@ def split(
             `{"train": 0.9, "val": 0.1}`.
         shuffle: How samples are chosen: False or None takes them in order, the first share first; True or `"exact"`
             chooses at random; or `"blocks"`, or an order object. Each new dataset keeps the order of the source.
-        seed: Seed of the random choice.
+        seed: Seed of the random choice. The same seed chooses the same samples.
+        stratify: Name of a field of numbers or text, such as `label`. Every class is then divided by `shares`: each
+            dataset gets its exact number, rounded down, and the samples left over go to those with the largest
+            remainders, to the earlier one if they are equal. Samples without the field are a class.
         container: Container of the new datasets; by default that of the source.
         progress: Called with a `bushel.Progress` of the whole call some times per second.
         options: See `bushel.convert`.
@@ -52,22 +58,27 @@ def split(
 
     Raises:
         ValueError: The shares do not add up to 1.
+        KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
     """
     dataset = _open(source)
     counts = share_out(len(dataset), shares)
     positions = make_order(shuffle, len(dataset), seed).take(0, np.arange(len(dataset), dtype=np.int64))
+    if stratify is None:
+        ends = np.cumsum(list(counts.values()))[:-1]
+        chosen = dict(zip(counts, map(np.sort, np.split(positions, ends)), strict=True))
+    else:
+        chosen = stratified(classes_of(dataset, stratify), positions, shares)
     results: dict[str, ConvertResult] = {}
     start = 0
-    for name, count in counts.items():
-        chosen = dataset[np.sort(positions[start : start + count])]
+    for name, own in chosen.items():
         results[name] = convert(
-            chosen,
+            dataset[own],
             as_path(target) / name,
             container=container or dataset.info.container,
             progress=_of_whole(progress, start, sum(each.bytes for each in results.values()), len(dataset)),
             **options,
         )
-        start += count
+        start += len(own)
     return results
 
 
@@ -81,6 +92,10 @@ def merge(
 ) -> ConvertResult:
     """Write several datasets as one, one after another. `bushel.concat` reads them as one without writing.
 
+    If the datasets number the classes of a field differently, classes are found by their names: those of the first
+    dataset keep their numbers, and new ones follow. The numbers of the others are mapped; the other fields keep their
+    bytes.
+
     Args:
         sources: Datasets, or anything that `bushel.open` takes.
         target: See `bushel.convert`.
@@ -90,7 +105,7 @@ def merge(
     """
     datasets = [_open(source) for source in sources]
     kind = container or _container(target, datasets[0])
-    return convert(concat(datasets), target, container=kind, progress=progress, **options)
+    return convert(one_after_another(datasets), target, container=kind, progress=progress, **options)
 
 
 def reshard(
@@ -149,7 +164,7 @@ def _of_whole(callback: OnProgress | None, samples: int, size: int, total: int) 
 def _open(source: Any) -> Dataset:
     if isinstance(source, StreamDataset):
         raise UnsupportedError("a stream cannot be split or merged: write it as a dataset first, with bushel.convert")
-    return source if isinstance(source, Dataset) else open_dataset(source, verify=True)
+    return source if isinstance(source, Dataset) else open_dataset(source, verify=True, damaged="raise")
 
 
 def _container(target: str | os.PathLike[str] | AnyPath, dataset: Dataset) -> str | None:

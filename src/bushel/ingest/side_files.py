@@ -1,9 +1,10 @@
-"""Files beside a packed dataset: the error log, the state of an unfinished run, and the numbers of label names."""
+"""Files beside a packed dataset: the error log, the state of an unfinished run, and older numbers of labels."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from bushel.core.index.sidecar import FOLDER
 from bushel.errors import FormatError, StateError, naming
 from bushel.ingest.sample_encoder import BadItem
-from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, write_whole
+from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, sync_folder, write_whole
 
 __all__ = [
     "ErrorLog",
@@ -21,7 +22,6 @@ __all__ = [
     "error_text",
     "labels_path",
     "load_labels",
-    "save_labels",
 ]
 
 
@@ -53,9 +53,9 @@ class ErrorLog:
     its number and mode, followed by its own errors.
 
     A line is handed to the system before any sample after that item, so after a kill the log lists every item that was
-    skipped among the samples that were kept. For a dataset in an object store, the log is written locally and
-    uploaded by `publish` before every shard. When a dataset is overwritten, the log is written to the staging folder
-    and `publish` replaces the old log.
+    skipped among the samples that were kept; `sync` makes that true after a power cut, too. For a dataset in an object
+    store, the log is written locally and uploaded by `publish` before every shard. When a dataset is overwritten, the
+    log is written to the staging folder and `publish` replaces the old log.
 
     Args:
         path: Final path of the file.
@@ -69,6 +69,7 @@ class ErrorLog:
         else:
             self._file = (staging or make_workplace(path)) / "errors.jsonl"
         self._published = staging is None
+        self._synced = False  # not even what a killed run has left
         self._run = 1
 
     def begin(self, mode: str) -> None:
@@ -93,13 +94,26 @@ class ErrorLog:
         }
         with naming(self._file), open(self._file, "a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        self._synced = False
         self._changed()
 
     def _changed(self) -> None:
         self._published = self._file is self.path
 
+    def sync(self) -> None:
+        """Wait until all lines are on disk."""
+        if self._synced:
+            return
+        self._synced = True
+        if self._file.exists():
+            with naming(self._file), open(self._file, "rb") as file:
+                os.fsync(file.fileno())
+            sync_folder(self._file.parent)
+
     def publish(self) -> None:
-        """Write the log to its final path, unless it is there already."""
+        """Write the log to its final path, unless it is there already, and wait until it is on disk."""
+        if self._file is self.path:
+            self.sync()
         if self._published:
             return
         if self._file.exists():
@@ -222,12 +236,17 @@ class PackState:
         """Remove the file."""
         remove(self._path)
         if isinstance(self._path, Path):
+            folder = self._path.parent
             with suppress(OSError):  # the folder holds sidecars, or another dataset is being written
-                self._path.parent.rmdir()
+                folder.rmdir()
+            sync_folder(folder if folder.exists() else folder.parent)
 
 
 def labels_path(target: AnyPath, container: str) -> AnyPath:
-    """Return the path of `label2idx.json`: in the folder of gulp chunks, as in GulpIO; else beside the dataset."""
+    """Return the path of `label2idx.json`: in the folder of gulp chunks, as in GulpIO; else beside the dataset.
+
+    Only GulpIO and older versions of Bushel number the classes there.
+    """
     if container == "gulp" and not target.name.endswith(".gulp"):
         return target / "label2idx.json"
     return _beside(target, "label2idx.json")
@@ -248,8 +267,3 @@ def load_labels(path: AnyPath) -> dict[str, int]:
     if not isinstance(labels, dict) or not all(type(number) is int for number in labels.values()):
         raise FormatError("expected a map of label names to whole numbers", file=str(path))
     return labels
-
-
-def save_labels(path: AnyPath, labels: Mapping[str, int]) -> None:
-    """Write the numbers of label names, atomically."""
-    write_whole(path, json.dumps(labels, ensure_ascii=False).encode())

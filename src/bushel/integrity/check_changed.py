@@ -74,6 +74,9 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
         found.add(Problem(file, None, None, None, kind, message))
 
     differing = compared.differing
+    if known.samples and compared.now.samples and (known.keys is None) != (compared.now.keys is None):
+        was, now = ("positions", "keys of their own")[:: 1 if known.keys is None else -1]
+        add("replaced", f"samples had {was} as keys when the file was indexed, and have {now} now: {_ACCEPT}")
     if compared.gone or compared.missing or (differing and not compared.equal):
         counts = [
             (compared.gone, f"of {known.samples} samples on record are gone"),

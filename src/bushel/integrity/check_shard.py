@@ -127,6 +127,7 @@ def _table_from_files(
     """Return the table made from the files, with the fields of the stored table if possible."""
     spec = None if kept is None else {name: column.field for name, column in kept.columns.items()}
     try:
+        stamps_of(shard)  # names a missing file
         try:
             built = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
         except SpecError:

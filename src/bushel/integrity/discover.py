@@ -10,7 +10,7 @@ from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Shard
 from bushel.core.dataset.discovery import HOW_TO_COMPLETE, expand_paths, find, find_incomplete
 from bushel.core.dataset.shards import manifest_path
-from bushel.core.index.sidecar import load_manifest
+from bushel.core.index.sidecar import FOLDER, load_manifest
 from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.errors import FormatError
 from bushel.integrity.problems import Findings, Problem
@@ -42,8 +42,11 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
     paths = expand_paths(source)
     try:
         whole = find(paths, container)
-    except FormatError:
+    except FormatError as error:
         places = _readable_shards(paths, container, found)
+        if indexed := _indexed_shards(paths, places):
+            _report(error, {str(problem) for problem, _ in found.problems}, found)
+            places += indexed
         if not found.problems:
             raise
         return places
@@ -73,6 +76,24 @@ def _readable_shards(paths: Sequence[AnyPath], container: str | None, found: Fin
                 shards = _children(candidate, path, reported, found)
             places += [Place(candidate, shard) for shard in shards or ()]
     return places
+
+
+def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[Place]:
+    """Return the shards that only the manifest still knows, because a file that tells what belongs together is lost."""
+    shards: list[Place] = []
+    there = {place.shard.path(0) for place in places}
+    for path in paths:
+        try:
+            manifest = load_manifest(path / FOLDER / "manifest.json") if path.is_dir() else None
+        except (FormatError, PermissionError):  # reported with the shards that are found
+            continue
+        for entry in () if manifest is None else manifest.shards:
+            own = entry.name and all(name.startswith(f"{entry.name}/") for name, _, _ in entry.files)
+            sidecars = f"{entry.name}/{FOLDER}" if own else FOLDER
+            shard = Shard(path, entry.name, tuple(name for name, _, _ in entry.files), sidecars)
+            if manifest is not None and shard.files and shard.path(0) not in there and shard.sidecar.exists():
+                shards.append(Place(get_container(manifest.container), shard))
+    return shards
 
 
 def _children(container: Container, path: AnyPath, reported: set[str], found: Findings) -> list[Shard]:
@@ -117,8 +138,11 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings, *, 
             message = f"{place.name} lists this shard, but it does not exist"
             found.add(Problem(str(path / name), None, None, None, "missing", message))
         for name in () if growing else sorted(there - listed):
-            message = "the shard was added after the dataset was indexed: run `bushel index`"
-            found.add(Problem(str(path / name), None, None, None, "stale", message))
+            message = (
+                f"{place.name} does not list this shard: add it with `bushel index` if it belongs to the dataset, else "
+                "move it away"
+            )
+            found.add(Problem(str(path / name), None, None, None, "stray", message))
     for folder in ShardInProgress.staged(path, None):
         message = "an interrupted write left this: continue it with mode='resume'"
         found.add(Problem(str(folder), None, None, None, "unfinished", message))

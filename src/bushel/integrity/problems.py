@@ -11,12 +11,24 @@ __all__ = ["Findings", "Kind", "Problem", "VerifyResult", "Warning"]
 
 Warning = Literal["stale", "unfinished"]
 Kind = Literal[
-    "format", "missing", "incomplete", "read", "checksum", "appended", "replaced", "index", "key", "decode", Warning
+    "format",
+    "missing",
+    "stray",
+    "incomplete",
+    "read",
+    "checksum",
+    "appended",
+    "replaced",
+    "index",
+    "key",
+    "decode",
+    Warning,
 ]
 """The kind of a problem:
 
 - `format`: the structure of a file contradicts itself, or that of another file;
 - `missing`: a file or a shard does not exist;
+- `stray`: a shard that the manifest of the dataset does not list;
 - `incomplete`: the writer of the dataset has not finished;
 - `read`: the operating system could not read a file;
 - `checksum`: stored bytes do not match their checksum;

@@ -16,10 +16,12 @@ from bushel.codecs import get_codec
 from bushel.containers import container_by_suffix
 from bushel.containers.base import ReadOptions
 from bushel.containers.checksums import with_checksums
+from bushel.containers.recover_shard import recover_shard
 from bushel.containers.recovery import Bools
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.shards import OpenShard
+from bushel.core.dataset.shards import OpenShard, labels_beside
 from bushel.core.dataset.tables import bind, stamps_of
+from bushel.core.index.class_names import Labels, labels_of_fields
 from bushel.core.index.matching import checked, compare_values
 from bushel.core.index.sidecar import load_index
 from bushel.core.index.table import FileStamp, Keys, ShardIndex
@@ -31,7 +33,6 @@ from bushel.integrity.check_shard import ReportsFaults
 from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem
-from bushel.integrity.recover_shard import recover_shard
 from bushel.sources.stored import stored_unchanged
 from bushel.spec import KEY, Spec, parse_spec
 from bushel.storage import as_path, open_file
@@ -132,6 +133,9 @@ def repair(
     listed = 0
     for place in places:
         parts, missing = _open(place, found)
+        labels = _labels(place)
+        for opened, _ in parts:
+            opened.labels = labels_of_fields(labels, [field.name for field in opened.fields])
         shards += [opened for opened, _ in parts]
         masks += [whole for _, whole in parts]
         listed += missing + (parts[0][0].samples if parts else 0)
@@ -246,6 +250,14 @@ def _checksums(index: ShardIndex, sample: int) -> dict[str, list[tuple[int, int]
     return found
 
 
+def _labels(place: Place) -> Labels:
+    """Return the names of classes in the index of a shard, whether it fits or not; else those of the dataset."""
+    labels: Labels = {}
+    with suppress(FormatError, OSError):  # the index is missing or damaged
+        labels = load_index(place.shard.sidecar).labels
+    return labels or labels_beside(place.container.name, [place.shard])
+
+
 def _spec(index: ShardIndex) -> Spec:
     return {name: column.field for name, column in index.columns.items()}
 
@@ -253,6 +265,7 @@ def _spec(index: ShardIndex) -> Spec:
 def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError]]:
     """Return the table made from the files, and the errors in them."""
     try:
+        stamps_of(place.shard)  # names a missing file
         built = place.container.index(place.shard, ReadOptions())
     except FormatError as error:
         return None, [error]

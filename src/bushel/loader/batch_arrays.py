@@ -16,6 +16,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.dataset.decoding import keep_freed_memory
 from bushel.loader.collate import Collate
 
 __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "is_large"]
@@ -23,7 +24,6 @@ __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "is_large"]
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
 _SPARE = 4  # free buffers that are kept
-_GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
 
 
 def is_large(value: Any) -> TypeGuard[npt.NDArray[Any]]:
@@ -40,7 +40,7 @@ class BufferPool:
 
     def __init__(self, max_bytes: int = 1 << 30) -> None:
         self.max_bytes = max_bytes
-        _keep_freed_memory()
+        keep_freed_memory()
         # the garbage collector appends to it, in any thread and at any time: a deque needs no lock for that
         self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
 
@@ -73,16 +73,6 @@ class BufferPool:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             memory.madvise(mmap.MADV_HUGEPAGE)
         return memory
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library keep the memory of stored bytes for the next batch.
-
-    glibc returns free memory to the system beyond twice the size of the largest block freed so far (mallopt(3),
-    M_MMAP_THRESHOLD). The blocks of a batch are small, so its pages were returned with every batch. Freeing one large
-    block raises the threshold; none of its pages is touched.
-    """
-    np.empty(_GLIBC_THRESHOLD, np.uint8)
 
 
 class ArrayFactory:

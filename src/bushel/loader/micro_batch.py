@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from itertools import groupby
 from time import perf_counter
 from typing import Any, Protocol, cast
@@ -16,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import holds_image
-from bushel.codecs.image import ImageReading, decode_image, image_reading
+from bushel.codecs.clip_parts import ClipPart
+from bushel.codecs.image import ImageReading, Seekable, decode_image, image_reading
 from bushel.errors import CodecError
 from bushel.loader.bad_samples import Failure
 from bushel.loader.batch_arrays import BatchArrays, is_large
@@ -217,6 +219,8 @@ class MicroBatch:
         first: Row of the first sample in the batch.
         arrays: The arrays of the batch; None if it has none.
         fail: Makes the failure of a bad sample.
+        warn: Warns of a seek table that does not fit, given the position of the sample and the field.
+        refused: Grows by an element for each such image.
     """
 
     samples: list[Sample | Failure]
@@ -225,6 +229,8 @@ class MicroBatch:
     first: int
     arrays: BatchArrays | None
     fail: Fail
+    warn: Callable[[int, str], None]
+    refused: list[int] = dataclass_field(default_factory=list)
 
     def transform(self, step: FieldTransforms, reducing_gap: float | None) -> float:
         """Transform one field of the samples that have it.
@@ -266,6 +272,12 @@ class MicroBatch:
         if isinstance(sample, dict):
             self.samples[at] = self.fail(error, self.numbers[at], sample[KEY], field)
 
+    def _refuse(self, field: str, places: Sequence[int]) -> None:
+        """Count the images of these places as ones whose seek tables do not fit."""
+        self.refused.extend(places)
+        for at in places[:1]:
+            self.warn(self.numbers[at], field)
+
     def _stored(self, field: str, is_stored: Callable[[Any], bool]) -> dict[int, Any]:
         """Return the stored values of a field, by place, of the samples in which it is not decoded."""
         values = [sample.get(field) if isinstance(sample, dict) else None for sample in self.samples]
@@ -275,9 +287,12 @@ class MicroBatch:
         """Decode the images of a field, transformed by the plan. Return the places of the samples that have one."""
         field, stored, reading = step.field, self._stored(step.field, _is_image), step.reading or ImageReading()
         geometries: dict[int, Geometry] = {}
+        tables: dict[int, Any] = {}
         for at, data in stored.items():
             try:
-                geometries[at] = plan.geometry(*image_size(data, orient=reading.orient), self.rngs[at])
+                size = image_size(_bytes(data), orient=reading.orient)
+                geometries[at] = plan.geometry(*size, self.rngs[at])
+                tables[at] = _table(data, size, geometries[at])
             except Exception as error:
                 self._fail(at, error, field)
         shape = _shape(plan)
@@ -285,15 +300,19 @@ class MicroBatch:
         for run in [list(geometries)] if batch is None else _consecutive(geometries):
             last = self.first + run[-1] + 1 if run else self.first
             out = np.empty((len(run), *shape), plan.dtype) if batch is None else batch[self.first + run[0] : last]
+            refused: list[int] = []
             errors = decode_into(
                 plan,
-                [stored[at] for at in run],
+                [_bytes(stored[at]) for at in run],
                 [geometries[at] for at in run],
                 out,
                 reducing_gap=reducing_gap,
                 orient=reading.orient,
                 tolerant=reading.tolerant,
+                seek_tables=_or_none([tables[at] for at in run]),
+                refused=refused,
             )
+            self._refuse(field, [run[number] for number in refused])
             for number, at in enumerate(run):
                 sample = self.samples[at]
                 if number in errors:
@@ -311,7 +330,7 @@ class MicroBatch:
             try:
                 if isinstance(sample, dict):
                     several = isinstance(stored, list)
-                    images = [decode_image(data, reading) for data in (stored if several else [stored])]
+                    images = [decode_image(_bytes(data), reading) for data in (stored if several else [stored])]
                     sample[field] = images if several else images[0]
             except Exception as error:
                 self._fail(at, error, field)
@@ -329,7 +348,11 @@ class MicroBatch:
             out = np.empty(shape, plan.dtype) if batch is None else batch[self.first + at]
             try:
                 if isinstance(sample, dict):
-                    sample[field] = _decode_sequence(frames, plan, datas, self.rngs[at], reducing_gap, reading, out)
+                    refused: list[int] = []
+                    sample[field] = _decode_sequence(
+                        frames, plan, datas, self.rngs[at], reducing_gap, reading, out, refused
+                    )
+                    self._refuse(field, [at] * len(refused))
                     if batch is not None and self.arrays is not None:
                         self.arrays.fill(field, self.first + at)
             except Exception as error:
@@ -345,13 +368,24 @@ def _decode_sequence(
     gap: float | None,
     reading: ImageReading,
     out: npt.NDArray[Any],
+    refused: list[int],
 ) -> list[npt.NDArray[Any]]:
     if not datas:
         return []
-    sizes = (image_size(data, orient=reading.orient) for data in datas)
+    sizes = [image_size(_bytes(data), orient=reading.orient) for data in datas]
     geometries = frame_geometries(frames, plan, sizes, rng)
-    options = {"orient": reading.orient, "tolerant": reading.tolerant}
-    for number, error in decode_into(plan, datas, geometries, out, reducing_gap=gap, **options).items():
+    errors = decode_into(
+        plan,
+        list(map(_bytes, datas)),
+        geometries,
+        out,
+        reducing_gap=gap,
+        orient=reading.orient,
+        tolerant=reading.tolerant,
+        seek_tables=_or_none(list(map(_table, datas, sizes, geometries))),
+        refused=refused,
+    )
+    for number, error in errors.items():
         raise CodecError(f"element {number}: {error}", **error.details)
     if not plan.rest:
         return list(out)
@@ -370,11 +404,24 @@ def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator | None, f
 
 
 def _is_image(value: Any) -> bool:
-    return isinstance(value, bytes)
+    return isinstance(value, bytes | Seekable)
 
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_image, value))
+
+
+def _bytes(stored: Any) -> Any:
+    return stored.data if isinstance(stored, Seekable) else stored
+
+
+def _table(stored: Any, size: tuple[int, int], geometry: Geometry) -> Any:
+    """Return the seek table for decoding a crop. Whole images decode as fast without it."""
+    return stored.table if isinstance(stored, Seekable) and geometry.box != (0, 0, *size) else None
+
+
+def _or_none(tables: list[Any]) -> list[Any] | None:
+    return None if all(table is None for table in tables) else tables
 
 
 def _shape(plan: DecodePlan) -> tuple[int, ...]:
@@ -392,7 +439,7 @@ def _consecutive(numbers: Iterable[int]) -> Iterator[list[int]]:
 
 def count_bytes(value: Any) -> int:
     """Return the size of the arrays, bytes and text in a batch, in bytes."""
-    if isinstance(value, np.ndarray | memoryview):
+    if isinstance(value, np.ndarray | memoryview | ClipPart):
         return value.nbytes
     if isinstance(value, bytes | bytearray | str):
         return len(value)

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from bushel.core.dataset.dataset import Dataset, concat
+from bushel.core.dataset.concat import concat
+from bushel.core.dataset.dataset import Dataset
 from bushel.core.order import Mixed
 
 __all__ = ["Mixture", "Until", "mix", "share_block"]

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.index.seek_lookup import warn_of_refused
 from bushel.core.order import Order
 from bushel.errors import BushelError, CodecError, TooManyErrors
 from bushel.loader.bad_samples import BadSample, ErrorReport, Failure, OnError
@@ -179,15 +181,20 @@ class Pipeline:
         numbers = plan.samples.tolist()
         wanted = [number for number in numbers if number not in self.excluded]
         with suppress(Exception):  # the bad sample raises it again below
-            stored = iter(self.dataset.read(np.array(wanted, np.int64), self.fields, decode=False))
+            stored = iter(self._read(np.array(wanted, np.int64)))
             return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
         return [self._fetch_one(number) for number in numbers]
+
+    def _read(self, positions: I64) -> list[Sample]:
+        if self.decode and isinstance(self.dataset, Dataset):
+            return self.dataset.read_encoded(positions, self.fields)
+        return self.dataset.read(positions, self.fields, decode=False)
 
     def _fetch_one(self, sample: int) -> Sample | Failure:
         if sample in self.excluded:
             return Failure(None)
         try:
-            return self.dataset.read(np.array([sample], np.int64), self.fields, decode=False)[0]
+            return self._read(np.array([sample], np.int64))[0]
         except Exception as error:
             return self._failure(error, sample)
 
@@ -214,17 +221,25 @@ class Pipeline:
         for start, end in micro_batches(stored, self.transforms.fused):
             started = perf_counter()
             samples = self._decode(numbers[start:end], stored[start:end])
+            if isinstance(self.dataset, Dataset) and (whole := self.dataset.drain_whole_clips()):
+                clock.add({"whole_clips": whole})
             decoding, own = perf_counter() - started, numbers[start:end].tolist()
             rngs: list[np.random.Generator | None] = [None] * len(own)
             if self.transforms.random:
                 rngs = [generator(self.order.seed, epoch, number) for number in own]
-            micro = MicroBatch(samples, own, rngs, first + start, arrays, self._failure)
+            refused: list[int] = []
+            micro = MicroBatch(samples, own, rngs, first + start, arrays, self._failure, self._warn, refused)
             for step in self.transforms.fields:
                 decoding += micro.transform(step, self.transforms.reducing_gap)
             micro.write_rows()
             clock.add({"decode": decoding, "transform": perf_counter() - started - decoding})
+            if refused:
+                clock.add({"refused_seek_tables": len(refused)})
             done += micro.samples
         return done
+
+    def _warn(self, sample: int, field: str) -> None:
+        warn_of_refused(self.dataset.location(sample, field)[0])
 
     def _decode(self, numbers: I64, stored: Sequence[Sample | Failure]) -> list[Sample | Failure]:
         """Decode samples together. If that fails, decode them one by one to find the bad ones."""
@@ -249,8 +264,9 @@ class Pipeline:
             return self._failure(error, number, sample[KEY])
 
     def _decode_stored(self, samples: list[Sample], numbers: I64) -> list[Sample]:
-        if isinstance(self.fields, Mapping):
-            return self.dataset.decode_samples(samples, numbers, self.transforms.encoded, self.fields)
+        fields = self.fields if isinstance(self.fields, Mapping) else None
+        if fields is not None:
+            return self.dataset.decode_samples(samples, numbers, self.transforms.encoded, fields)
         return self.dataset.decode_samples(samples, numbers, self.transforms.encoded)
 
     def assemble(

@@ -34,6 +34,8 @@ class LoaderStats:
         errors: Number of bad samples.
         threads: Number of threads that decode and transform, in all processes; 0 if the consumer's thread does it.
         cpus: Number of CPUs that this process may use.
+        whole_clips: Number of clips that were read whole because the packets in the index did not give their frames.
+        refused_seek_tables: Number of images whose seek table did not fit, and which were decoded without it.
     """
 
     samples: int
@@ -50,6 +52,8 @@ class LoaderStats:
     errors: int
     threads: int
     cpus: int
+    whole_clips: int = 0
+    refused_seek_tables: int = 0
 
     @classmethod
     def of(cls, totals: Mapping[str, float], *, errors: int, threads: int, cpus: int) -> LoaderStats:
@@ -65,8 +69,10 @@ class LoaderStats:
             seconds=stages["waiting"] + stages["training"],
             ready=totals.get("ready", 0.0) / asked if asked else None,
             errors=errors,
+            refused_seek_tables=int(totals.get("refused_seek_tables", 0)),
             threads=threads,
             cpus=cpus,
+            whole_clips=int(totals.get("whole_clips", 0)),
             **stages,
         )
 
@@ -110,6 +116,7 @@ class LoaderStats:
         return (
             f"{self.samples} samples in {self.batches} batches, {self.seconds:.2f} s: "
             f"{self.samples_per_second:.0f} samples/s, {self.bytes_per_second / 1e6:.1f} MB/s, {self.errors} bad"
+            + (f", {self.whole_clips} clips read whole" if self.whole_clips else "")
         )
 
     def __repr__(self) -> str:

@@ -21,7 +21,18 @@ from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Foldered", "Fetching", "Labelled", "Names", "Sample", "Selective", "Source", "Traceable", "extend_labels"]
+__all__ = [
+    "Foldered",
+    "Fetching",
+    "Labelled",
+    "Named",
+    "Names",
+    "Sample",
+    "Selective",
+    "Source",
+    "Traceable",
+    "extend_labels",
+]
 
 Sample = Mapping[str, Any]
 """Field names to values, and optionally the key under `__key__`. A bytes-like value is already encoded with the codec
@@ -82,7 +93,7 @@ class Fetching(Protocol):
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A source whose labels are numbers of names; `pack` stores the names in a `label2idx.json`."""
+    """A source that numbers the names of its labels itself, in the field `label` unless `labels` says otherwise."""
 
     @property
     def label2idx(self) -> Mapping[str, int]:
@@ -91,6 +102,16 @@ class Labelled(Protocol):
 
     def relabelled(self, known: Mapping[str, int], /) -> Source:
         """Return the same source with these names numbered as given, and other names after them."""
+        ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A source that knows the names of classes; `pack` keeps them in the dataset."""
+
+    @property
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """Field to the names of its classes in the order of their numbers; empty if it has none."""
         ...
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from bushel.core.index.class_names import in_order
 from bushel.core.index.sidecar import FOLDER
 from bushel.errors import FormatError
 from bushel.sources.base import Names, Sample, extend_labels
@@ -186,6 +187,11 @@ class LabelledFolder(FileSource):
     def origin(self, position: int) -> str:
         """Return the file's path."""
         return str(self._root / self._names[position])
+
+    @property
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """The classes in the order of their numbers, for the field `label`."""
+        return {"label": in_order(self.label2idx)} if self.label2idx else {}
 
     def relabelled(self, known: Mapping[str, int]) -> Self:
         """Return the same files with these classes numbered as given, and other classes after them."""

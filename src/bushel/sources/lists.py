@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bushel.core.index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.sources.base import Names, Sample
 from bushel.sources.fetching import FileSource, below, read_file
@@ -72,6 +74,8 @@ class ListFile(FileSource):
     Attributes:
         spec: `image`; and `label`: an `int` if every label is an integer, else a `float`; if a line has
             several labels, an `array` of float32.
+        labels: The names of the folders, if the images of each class are in one folder, and those of each folder in one
+            class; else empty.
     """
 
     def __init__(
@@ -90,6 +94,8 @@ class ListFile(FileSource):
         self._numbers = np.array([number for number, _ in numbered], np.int64)
         self._kind = self._label_kind()
         self.spec = {"image": self._image_codec(), "label": self._kind}
+        names = self._class_names() if self._kind == "int" else ()
+        self.labels: Mapping[str, Sequence[str]] = {"label": names} if names else {}
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -129,6 +135,23 @@ class ListFile(FileSource):
                 return "array"
             whole = whole and labels[0].is_integer()
         return "int" if whole else "float"
+
+    def _class_names(self) -> tuple[str, ...]:
+        """Return the names of the first or, failing that, the last folders of the paths, if they tell the classes."""
+        for which in (0, -1):
+            numbers: dict[str, int] = {}
+            for line in self._lines:
+                try:
+                    parsed = parse_line(line)
+                except ValueError:
+                    continue
+                folders = parsed.path.split("/")[:-1]
+                if not folders or numbers.setdefault(folders[which], int(parsed.labels[0])) != int(parsed.labels[0]):
+                    break
+            else:
+                if len(numbers) > 1 and (names := in_order(numbers)):
+                    return names
+        return ()
 
     def _image_codec(self) -> str:
         suffixes = {os.path.splitext(line)[1].strip().lower() for line in self._lines}

@@ -11,6 +11,7 @@ import numpy as np
 
 from bushel.containers import containers
 from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.discovery import holds_parts
 from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import FormatError
@@ -115,7 +116,7 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
         return "dataset"
     if (kind := _at_first_sight(path)) is not None:
         return kind
-    if any(container.shards(path) is not None for container in containers()):
+    if any(container.shards(path) is not None for container in containers()) or holds_parts(path):
         return "dataset"
     for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS)):
         if next(walk(path, suffixes), None) is not None:

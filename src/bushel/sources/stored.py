@@ -46,6 +46,7 @@ class Stored:
 
     Attributes:
         spec: Its spec.
+        labels: Its names of classes.
         folders: The empty folders of a packed folder, or None.
     """
 
@@ -54,6 +55,7 @@ class Stored:
         self._ahead: Mapping[int, Sample] = {}
         self._keyed = dataset.info.keyed
         self.spec = dataset.spec
+        self.labels = dataset.labels
         self.folders: Sequence[str] | None = empty_folders_in(dataset)
         for field in parse_spec(self.spec).values():
             get_codec(field.codec)

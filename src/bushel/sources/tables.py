@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from bushel.core.index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.sources.base import Sample, extend_labels
 from bushel.sources.fetching import FileSource, below
@@ -184,6 +185,11 @@ class Table(FileSource):
         if not is_local(found[0]):  # checking again would cost a request
             self._found[position] = found[0]
         return found[0]
+
+    @property
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """The labels in the order of their numbers, for the column of labels and for `idx`."""
+        return dict.fromkeys((self._label, "idx"), in_order(self.label2idx)) if self.label2idx else {}
 
     def relabelled(self, known: Mapping[str, int]) -> Table:
         """Return the same rows with these labels numbered as given, and other labels after them."""

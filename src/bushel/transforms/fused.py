@@ -205,6 +205,8 @@ def decode_into(
     reducing_gap: float | None = 2.0,
     orient: bool = False,
     tolerant: bool = False,
+    seek_tables: Sequence[Buffer | None] | None = None,
+    refused: list[int] | None = None,
 ) -> dict[int, CodecError]:
     """Decode, crop and resize encoded images into a batch array. The GIL is released.
 
@@ -220,6 +222,8 @@ def decode_into(
             as Pillow does. None turns this off; the result then equals that of the single transforms within one level.
         orient: Rotate and mirror images as their Exif orientation says.
         tolerant: Decode damaged JPEGs as far as possible instead of returning an error.
+        seek_tables: The seek table of each image, empty or None for an image without one.
+        refused: A list that grows by an element for each image whose seek table is not its own.
 
     Returns:
         Errors by number of the image. The output rows of these images are unchanged.
@@ -233,15 +237,18 @@ def decode_into(
         reducing_gap=reducing_gap,
         orient=orient,
         tolerant=tolerant,
+        refused=refused,
     )
     if all(map(_is_jpeg, datas)):
-        return {number: _bad_jpeg(datas[number], problem) for number, problem in decode_jpegs(datas, rows, out)}
+        problems = decode_jpegs(datas, rows, out, seek_tables=seek_tables)
+        return {number: _bad_jpeg(datas[number], problem) for number, problem in problems}
     errors: dict[int, CodecError] = {}
     for number, data in enumerate(datas):
         one = slice(number, number + 1)
         try:
             if _is_jpeg(data):
-                for _, problem in decode_jpegs([data], rows[one], out[one]):
+                tables = None if seek_tables is None else seek_tables[one]
+                for _, problem in decode_jpegs([data], rows[one], out[one], seek_tables=tables):
                     errors[number] = _bad_jpeg(data, problem)
             else:
                 whole = decode_image(data, ImageReading(orient))

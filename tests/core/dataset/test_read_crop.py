@@ -9,17 +9,18 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from tests.core.dataset.counted import counted
 from tests.integrity.small import CASES, flip, reading
 from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
 from bushel.containers import get_container
-from bushel.core.dataset import reader, shards
+from bushel.core.dataset import crops
 from bushel.core.index.sidecar import load_index, save_index
 from bushel.core.index.table import Segments
 from bushel.errors import CodecError, CorruptError
 from bushel.jpeg import tile
-from bushel.storage import Extents, File, open_file, read_many
+from bushel.storage import Extents, File, read_many
 
 Box = tuple[int, int, int, int]
 BOX: Box = (200, 100, 300, 200)
@@ -32,27 +33,10 @@ PHOTOS = [
 each = pytest.mark.parametrize(("container", "generation"), CASES, ids=[f"{c}{g or ''}" for c, g in CASES])
 
 
-class Counted:
-    """A file that is no local one, and notes what is read of it."""
-
-    asked: list[tuple[int, int]]
-
-    def __init__(self, path: Path, asked: list[tuple[int, int]]) -> None:
-        self._file: File = open_file(path)
-        self.asked = asked
-        self.path, self.size, self.mtime_ns = self._file.path, self._file.size, self._file.mtime_ns
-
-    def read(self, offset: int, length: int, /) -> bytes:
-        self.asked.append((offset, length))
-        return self._file.read(offset, length)
-
-
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """What is read of the files of datasets that are opened from here on."""
-    asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(shards, "open_known", lambda path, *_: Counted(path, asked))
-    return asked
+    return counted(monkeypatch)
 
 
 def write(folder: Path, container: str = "bag", generation: Literal["B", "C"] | None = None) -> Path:
@@ -95,7 +79,7 @@ def test_only_what_is_needed_is_asked_for(tmp_path: Path, monkeypatch: pytest.Mo
         asked.extend(extents.length.tolist())
         return read_many(files, extents)
 
-    monkeypatch.setattr(reader, "read_many", noted)
+    monkeypatch.setattr(crops, "read_many", noted)
     dataset.read_crop(0, "image", BOX)
     assert len(asked) == 9  # rows of 16 pixels from 96 to 208, and one more on each side
     assert 0 < sum(asked) < len(PHOTOS[0]) / 8

@@ -62,8 +62,16 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         return _one_file(shard, files, options, fault)
     spec = read_spec(files[-1])
     prefix = shard.files[-1].removesuffix("spec.json")
-    number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
+    place = {name: at for at, name in enumerate(shard.files)}
+    if unknown := [name for name in spec if f"{prefix}{name}.bag" not in place]:
+        message = f"field {unknown[0]!r} has no file in this shard: its files are {', '.join(shard.files)}"
+        raise FormatError(message, file=files[-1].path)
+    number = {name: place[f"{prefix}{name}.bag"] for name in spec}
+    if not spec:
+        raise FormatError("the spec names no field", file=files[-1].path)
     if any(name.endswith(".idx") for name in shard.files):
+        if unknown := [name for name in spec if f"{prefix}{name}.idx" not in place]:
+            raise FormatError(f"field {unknown[0]!r} has no .idx in this shard", file=files[-1].path)
         return _split(shard, files, spec, number, fault)
     return _with_refs(shard, files, spec, number, fault)
 
@@ -81,10 +89,10 @@ def _split(
     shard: Shard, files: list[File], spec: Mapping[str, Field], number: Mapping[str, int], fault: Fault
 ) -> Recovered:
     """Recover generation C: record `i` of every bag belongs to sample `i`."""
+    prefix = shard.files[-1].removesuffix("spec.json")
+    table_of = {name: shard.files.index(f"{prefix}{name}.idx") for name in spec}
     tables = {
-        name: _separate(
-            files[len(number) + number[name]], files[number[name]], partial(looks_complete, field.codec), fault
-        )
+        name: _separate(files[table_of[name]], files[number[name]], partial(looks_complete, field.codec), fault)
         for name, field in spec.items()
     }
     samples = min(loose.table.records for loose in tables.values())

@@ -13,11 +13,11 @@ from typing_extensions import Buffer
 
 from bushel.codecs import get_codec
 from bushel.containers.bag.tables import encode_refs, encode_table, gapless
-from bushel.containers.base import Column, Layout, Shard, Stored, WriteOptions
+from bushel.containers.base import Column, Layout, Shard, Stored, StoredColumn, WriteOptions, fitting, key_rows
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.table import I64, ShardIndex
 from bushel.errors import SpecError
-from bushel.kernels import crc32
+from bushel.kernels import crc32, crc32_rows
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import copy_whole
 
@@ -140,6 +140,21 @@ class BagWriter:
                 start = sink.write(element)
                 column.add(start, sink.position - start, crc32(element))
         self._builder.close_sample(key)
+
+    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        """Write many samples: the records of each field are its values one after another."""
+        if any(column.starts is not None for _, _, column in self._fields):
+            return 0
+        ends: I64 = np.add.reduce([columns[name].ends for name, _, _ in self._fields])
+        count = fitting(ends, room)
+        for name, sink, column in self._fields:
+            values = columns[name].rows(0, count)
+            start = sink.write(values.content.data)
+            column.add_rows(
+                start + values.ends - values.lengths, values.lengths, crc32_rows(values.data, values.offsets)
+            )
+        self._builder.close_samples(count, *key_rows(keys, count))
+        return count
 
     def finish(self) -> Sequence[str]:
         """Write the tables, the keys, the refs and the spec."""

@@ -44,7 +44,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     lost = 0
     for row in np.flatnonzero(~good).tolist():
         at = min(int(offset[row]), file.size)
-        lost += file.read(at, min(len(MAGIC), file.size - at)) != MAGIC  # the table of a packed folder is not a sample
+        lost += not _is_folder(file, at)
         fault(FormatError(f"record {row} is lost: it does not match its CRC-32", file=file.path, offset=at))
     paths: list[str] | None = None
     if good[last] and (record := file.read(int(offset[last]), int(length[last]))).startswith(MAGIC):
@@ -55,6 +55,12 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             fault(FormatError("the keys are lost: samples get their positions as keys", file=file.path))
             paths = None
     kept = np.flatnonzero(good)
+    folder = paths is not None or (len(good) > 0 and not good[last] and _is_folder(file, int(offset[last])))
+    gaps = tuple(
+        (int(np.searchsorted(kept, row)), f"at-{offset[row]}" if paths is None else paths[row])
+        for row in np.flatnonzero(~good).tolist()
+        if not (folder and row == last)
+    )
     crc32, offset, length = crc32[kept], offset[kept], length[kept]
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     if len(kept) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
@@ -64,7 +70,12 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         columns = {field.name: Column(field, field.codec, 0, offset, length, crc32)}
         keys = None if paths is None else folder_keys([paths[row] for row in kept.tolist()], file)
     index = ShardIndex(len(kept), (stamp,), columns, "ffrecord", keys).check(file.path)
-    return Recovered(index, np.ones(len(kept), np.bool_), lost)
+    return Recovered(index, np.ones(len(kept), np.bool_), lost, gaps)
+
+
+def _is_folder(file: File, offset: int) -> bool:
+    """Return whether the table of a packed folder, which does not count as a sample, starts here."""
+    return offset <= file.size and file.read(offset, min(len(MAGIC), file.size - offset)) == MAGIC
 
 
 def _possible_tables(file: File) -> Iterator[_Tables]:

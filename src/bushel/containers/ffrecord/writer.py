@@ -20,7 +20,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import Layout, Shard, Stored
+from bushel.containers.base import Layout, Shard, Stored, StoredColumn, fitting, key_rows
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.core.index.builders import IndexBuilder
@@ -89,6 +89,25 @@ class FFRecordWriter:
                 self._folder.add(key or "")
         self._builder.close_sample(key)
 
+    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        """Write many plain values: records lie one after another, and the table says where each begins."""
+        if self._form != "plain":
+            return 0
+        [(name, values)] = columns.items()
+        count = fitting(values.ends + np.arange(1, len(values) + 1) * TABLE_ROW.itemsize, room)
+        values = values.rows(0, count)
+        for row in [0, *_starting_with(values, MAGIC[:4]).tolist()]:
+            self._check_plain(values[row][:16])
+        start = self._data.write(values.content.data)
+        rows = np.empty(count, TABLE_ROW)
+        rows["crc32"] = kernels.crc32_rows(values.data, values.offsets)
+        rows["offset"] = start + values.ends - values.lengths
+        self._table.write(rows.tobytes())
+        sums, offsets = np.ascontiguousarray(rows["crc32"]), np.ascontiguousarray(rows["offset"])
+        self._builder.columns[name].add_rows(offsets, values.lengths, sums)
+        self._builder.close_samples(count, *key_rows(keys, count))
+        return count
+
     def finish(self) -> Sequence[str]:
         """Write the table of a packed folder, then assemble the file."""
         if self._form == "folder":
@@ -142,6 +161,14 @@ class FFRecordWriter:
             self._data.write(piece)
         self._table.write(crc32.to_bytes(4, "little") + offset.to_bytes(8, "little"))
         return offset
+
+
+def _starting_with(values: StoredColumn, head: bytes) -> npt.NDArray[np.int64]:
+    """Return the rows of the values that start with these bytes."""
+    rows = np.flatnonzero(values.lengths >= len(head))
+    for place, byte in enumerate(head):
+        rows = rows[values.data[values.offsets[rows] + place] == byte]
+    return rows
 
 
 def _keys(builder: IndexBuilder) -> list[str]:

@@ -33,10 +33,11 @@ from bushel.containers.gulp.naming import (
     pair_chunks,
 )
 from bushel.core.index.builders import IndexBuilder
+from bushel.core.index.class_names import Labels, check_labels, in_order, numbered
 from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, File, copy_whole, open_file
+from bushel.storage import AnyPath, File, copy_whole, is_local, open_file, read_whole
 
 if TYPE_CHECKING:
     from bushel.storage import Staging
@@ -45,6 +46,7 @@ __all__ = ["CONTAINER", "frames_of", "index_items"]
 
 _FRAMES, _META = Field("frames", "jpg", sequence=True), Field("meta", "json")
 _DATA, _TABLE = 0, 1
+_LABELS = "label2idx.json"
 I64 = npt.NDArray[np.int64]
 _JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"})
 """The codecs whose values JSON can represent."""
@@ -75,6 +77,30 @@ class _Gulp:
         frames, starts = frames_of(parsed)
         _check_frames(frames, starts, list(parsed.items), data, table)
         return index_items(shard, [data, table], text, parsed, frames, starts, options)
+
+    def class_names(self, root: AnyPath) -> Labels:
+        """Return the names in GulpIO2's `label2idx.json`, for the fields that its numbers may be in.
+
+        In a folder that GulpIO2 wrote, all values are in `meta`: the names are those of `meta.label`.
+        """
+        place = root / _LABELS
+        if is_local(root) and not place.exists():  # the usual case; of an object store, one request finds out and reads
+            return {}
+        try:
+            numbers = json.loads(read_whole(place))
+        except (OSError, ValueError, RecursionError):  # GulpIO2 works without it
+            return {}
+        if not isinstance(numbers, dict) or not all(type(number) is int for number in numbers.values()):
+            return {}
+        try:
+            return check_labels(dict.fromkeys(("label", "idx", "meta.label"), in_order(numbers)))
+        except SpecError:
+            return {}
+
+    def file_of_names(self, labels: Labels) -> tuple[str, bytes] | None:
+        """Return `label2idx.json`, which GulpIO2's dataset reads: the names of one field, of `label` if it has some."""
+        names = labels.get("label") or next(iter(labels.values()), None)
+        return None if names is None else (_LABELS, json.dumps(numbered(names), ensure_ascii=False).encode())
 
     def generation(self, shard: Shard) -> str | None:
         """Return None: the format has only one generation."""

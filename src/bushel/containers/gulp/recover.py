@@ -10,6 +10,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.gulp.container import frames_of, index_items
 from bushel.containers.gulp.gmeta import Gmeta, parse_entries, parse_gmeta
 from bushel.containers.recovery import Bools, Fault, Recovered, sound_ranges
+from bushel.core.index.table import I64
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -40,8 +41,10 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     whole = _whole_items(parsed, data, fault)
     kept = {name: item for (name, item), good in zip(parsed.items.items(), whole.tolist(), strict=True) if good}
     left = replace(parsed, items=kept, offset=parsed.offset[whole], length=parsed.length[whole])
+    before: I64 = np.cumsum(whole) - whole
+    gaps = tuple((int(before[row]), list(parsed.items)[row]) for row in np.flatnonzero(~whole).tolist())
     index = index_items(shard, [data, table], text, left, *frames_of(left), options)
-    return Recovered(index, np.ones(index.samples, np.bool_), lost + len(parsed.items) - len(kept))
+    return Recovered(index, np.ones(index.samples, np.bool_), lost + len(gaps), gaps)
 
 
 def _whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bushel.containers.base import StoredColumn
 from bushel.core.index.table import Keys
 from bushel.errors import FormatError, SpecError
 
-__all__ = ["Table", "check_key", "format_idx", "idx_name", "parse_idx"]
+__all__ = ["Table", "check_key", "check_keys", "format_idx", "idx_name", "parse_idx"]
 
 _TAB, _LF, _ZERO = b"\t\n0"
 _DIGITS = 18
@@ -87,6 +88,13 @@ def check_key(key: str) -> str:
             " breaks and leading spaces"
         )
     return key
+
+
+def check_keys(keys: StoredColumn | None) -> None:
+    """Check many keys as `check_key` does. Those of letters, digits and common signs are checked all at once."""
+    if keys is not None and not keys.harmless:
+        for row in range(len(keys)):
+            check_key(keys[row].decode("utf-8", "surrogateescape"))
 
 
 def _lone(key: str) -> bool:

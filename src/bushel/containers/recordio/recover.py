@@ -36,15 +36,26 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     if holds_maps(files[0], records):
         records = _packed_maps(files[0], records, fault)
     keys, lost = None, 0
+    gaps: tuple[tuple[int, str], ...] = ()
     if lines is not None:
         named = _keys(lines, records.offset, files[0], fault)
         lost = len(np.setdiff1d(listed, records.offset)) if listed is not None else 0
+        gaps = _gaps(lines, records.offset)
         if named != [str(number) for number in range(len(named))]:
             keys = Keys.of(named)
     columns, own_keys = columns_of(files[0], records, options)
     stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)]
     index = ShardIndex(len(records.offset), tuple(stamps), columns, "recordio", own_keys or keys)
-    return Recovered(index.check(files[0].path), np.ones(index.samples, np.bool_), lost)
+    return Recovered(index.check(files[0].path), np.ones(index.samples, np.bool_), lost, gaps)
+
+
+def _gaps(lines: list[tuple[str, int]], offsets: I64) -> tuple[tuple[int, str], ...]:
+    """Return the records that the `.idx` lists and the file lacks, unless it has as many records as there are lines."""
+    if len(offsets) >= len(lines):
+        return ()
+    there = set(offsets.tolist())
+    missing = sorted((offset, key) for key, offset in lines if offset not in there)
+    return tuple((int(np.searchsorted(offsets, offset)), key) for offset, key in missing)
 
 
 # Records

@@ -6,12 +6,13 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+import numpy as np
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import Layout, Shard, Stored
+from bushel.containers.base import Layout, Shard, Stored, StoredColumn, fitting, key_rows
 from bushel.containers.packed_map import encode, is_packed_map
-from bushel.containers.recordio.idx import check_key, idx_name
+from bushel.containers.recordio.idx import check_key, check_keys, idx_name
 from bushel.containers.recordio.scan import IMAGE_HEADER
 from bushel.core.index.builders import IndexBuilder
 from bushel.errors import SpecError
@@ -81,6 +82,34 @@ class RecordIOWriter:
         self._idx.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
         self._builder.close_sample(key)
 
+    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        """Write many plain values and their lines of the `.idx`."""
+        if self._form != "raw":
+            return 0
+        [(name, values)] = columns.items()
+        if int(values.lengths.max()) > _LIMIT:
+            return 0
+        check_keys(keys)
+        self._check_first(values[0][:16])
+        framed, ends, split = kernels.frame_recordio(values.data, values.offsets)
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        own = None if keys is None else (keys.data, keys.offsets)
+        lines, line_ends = kernels.frame_idx(own, self._builder.samples, self._data.position + starts)
+        count = fitting(ends + line_ends, room)
+        base = self._data.write(framed[: ends[count - 1]].data)
+        self._idx.write(lines[: line_ends[count - 1]].data)
+        length = values.lengths[:count]
+        pieces = split[:count] != 0
+        column = self._builder.columns[name]
+        for row in np.flatnonzero(pieces).tolist():
+            fragment = (len(column.offset) + row, 0, int(length[row]))
+            self._builder.fragments.setdefault(name, []).append(fragment)
+        raw = (ends - starts)[:count] - -length % 4
+        sums = kernels.crc32_rows(values.data, values.offsets[: count + 1])
+        column.add_rows(base + starts[:count] + np.where(pieces, 0, 8), np.where(pieces, raw, length), sums)
+        self._builder.close_samples(count, *key_rows(keys, count))
+        return count
+
     def finish(self) -> Sequence[str]:
         """Return the names of the files; everything is already written."""
         return self._names
@@ -88,9 +117,13 @@ class RecordIOWriter:
     def _raw(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
         [field] = self._fields
         value = cast("Buffer", values[field.name])
-        if self._builder.samples == 0 and is_packed_map(bytes(memoryview(value)[:16])):
-            raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
+        self._check_first(bytes(memoryview(value)[:16]))
         return [value], [(field.name, 0, value)]
+
+    def _check_first(self, head: bytes) -> None:
+        """Refuse a first value that readers would take for a map of several fields."""
+        if self._builder.samples == 0 and is_packed_map(head):
+            raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
 
     def _map(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
         packed = encode(key, self._fields, values)

@@ -10,7 +10,7 @@ from typing import cast
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import Layout, Stored
+from bushel.containers.base import Layout, Stored, StoredColumn, fitting, key_rows
 from bushel.containers.tar.members import BLOCK
 from bushel.containers.tar.names import check_key, extension_of
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
@@ -128,6 +128,35 @@ class TarShardWriter:
         if not written:
             raise SpecError(f"sample {key!r} has no fields, so a tar would not contain it")
         self._builder.close_sample(key)
+
+    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        """Write many samples whose names and sizes fit plain headers."""
+        if keys is None or any(slot.field.sequence or not slot.suffix.isascii() for slot in self._slots):
+            return 0
+        values = [columns[slot.field.name] for slot in self._slots]
+        longest = int(keys.lengths.max()) + max(len(slot.suffix) for slot in self._slots)
+        if longest > 100 or bool((keys.content >= 0x80).any()):
+            return 0
+        if any(int(column.lengths.max()) >= _OCTAL_LIMIT for column in values):
+            return 0
+        if not keys.harmless:
+            for row in range(len(keys)):
+                check_key(keys[row].decode())
+        framed, ends, starts = kernels.frame_tar(
+            header_of("", 0),
+            keys.data,
+            keys.offsets,
+            [slot.suffix.encode() for slot in self._slots],
+            [(column.data, column.offsets) for column in values],
+        )
+        count = fitting(ends, room)
+        base = self._sink.write(framed[: ends[count - 1]].data)
+        starts = starts.reshape(len(keys), len(values))
+        for number, (slot, column) in enumerate(zip(self._slots, values, strict=True)):
+            own = column.rows(0, count)
+            slot.column.add_rows(base + starts[:count, number], own.lengths, kernels.crc32_rows(own.data, own.offsets))
+        self._builder.close_samples(count, *key_rows(keys, count))
+        return count
 
     def _member(self, name: str, data: Buffer, add: Callable[[int, int, int], None]) -> None:
         size = len(data) if type(data) is bytes else memoryview(data).nbytes

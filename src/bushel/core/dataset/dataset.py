@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Self, SupportsIndex, overload
@@ -12,14 +11,16 @@ import numpy.typing as npt
 
 from bushel.codecs import holds_elements
 from bushel.containers import Shard, ShardIndex
+from bushel.core.dataset.decoding import drained
 from bushel.core.dataset.info import Info, info_of, readable_size
 from bushel.core.dataset.reader import Reader, Sample
-from bushel.core.dataset.shards import OpenShard, union_of_fields
+from bushel.core.dataset.shards import OpenShard, labels_of, readable, union_of_fields
+from bushel.core.index.class_names import Labels
 from bushel.core.index.key_lookup import KeyTable, KeyView
 from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
 from bushel.spec import format_spec
 
-__all__ = ["Dataset", "Sample", "concat"]
+__all__ = ["Dataset", "Sample"]
 
 Positions = range | npt.NDArray[np.int64]
 """The samples of a view, in order, as positions in the whole dataset."""
@@ -105,6 +106,15 @@ class Dataset:
     def spec(self) -> dict[str, str]:
         """Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`."""
         return format_spec(self._fields)
+
+    @property
+    def labels(self) -> Labels:
+        """Names of classes, in the order of their numbers, by field: `ds.labels["label"][3]`. Empty if there are none.
+
+        Raises:
+            SpecError: Two shards give different names to the same number; `bushel.open` and `concat` refuse them.
+        """
+        return labels_of(self._reader.shards, self._fields)
 
     @property
     def size(self) -> int:
@@ -210,7 +220,7 @@ class Dataset:
             raise TypeError("a mask applies to one sample: choose the fields of several with ds[...].fields(names)")
         if isinstance(item, slice):
             return self._view(self._positions[item])
-        return self._view(self._absolute(self._numbers(item)))
+        return self._view(self._absolute(self._numbers(item).copy()))  # the array may be the user's own
 
     def fields(self, names: Iterable[str]) -> Dataset:
         """Return a view with only these fields.
@@ -301,6 +311,15 @@ class Dataset:
         """
         return self._reader.read(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
 
+    def read_encoded(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> list[Sample]:
+        """Read samples for `decode_samples`: as `read(..., decode=False)`, but of clips only what the mask needs."""
+        wanted = self._wanted(fields)
+        return self._reader.read(self._absolute(self._numbers(positions)), wanted, decode=False, parts=True)
+
+    def drain_whole_clips(self) -> int:
+        """Return how many clips were read whole since the last call because their packets did not give the frames."""
+        return drained(self._reader.whole_clips) if self._reader.whole_clips else 0
+
     def gather(
         self, positions: Iterable[int] | npt.NDArray[Any], field: str
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -322,10 +341,8 @@ class Dataset:
     def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> npt.NDArray[Any]:
         """Read and decode a part of an image.
 
-        Of a tiled JPEG, only the header and the segments of that part are read if the index has the segments
-        (`bushel.index(source, segments=True)`). This pays if reading costs more than decoding. Any other image is read
-        whole, and so is every image if the dataset has checksums and was opened with `verify=True`. The pixels are the
-        same either way.
+        Of a JPEG whose segments or seek table the index has, only the header and the bytes of that part are read. Any
+        other image is read whole, as is every one of a dataset with checksums that was opened with `verify=True`.
 
         Args:
             position: The position of the sample.
@@ -369,19 +386,20 @@ class Dataset:
 
         Args:
             stored: The samples.
-            positions: int[n], their positions.
-            encoded: Image fields whose stored bytes are kept.
-            fields: The mask that was given to `read`, which selects the frames of clips.
+            positions: Their positions.
+            encoded: Image fields whose stored bytes are kept, as `Seekable` where the index has their seek tables.
+            fields: The mask that was given to `read`.
 
         Raises:
             CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
-        return self._reader.decode(stored, self._absolute(self._numbers(positions)), encoded, self._wanted(fields))
+        numbers = self._absolute(self._numbers(positions))
+        return self._reader.decode(stored, numbers, encoded, self._wanted(fields))
 
     def available(self, item: int | str) -> dict[str, bool | range]:
         """Return the fields that a sample has: True, or the range of a sequence's elements or of a clip's frames.
 
-        Nothing is decoded, and only clips are read.
+        Nothing is decoded, and only clips are read whose frames are not in the index.
 
         Raises:
             SpecError: The sample has a clip, and PyAV, which counts its frames, is not installed.
@@ -389,7 +407,9 @@ class Dataset:
         """
         position = self.position(item) if isinstance(item, str) else operator.index(item)
         absolute = self._at(position)
-        [group] = self._reader.groups(np.array([absolute], np.int64))
+        [group] = readable(
+            self._reader.shards, self._reader.starts, self._reader.groups(np.array([absolute], np.int64))
+        )
         row = int(group.rows[0])
         found: dict[str, bool | range] = {}
         for name in self._fields:
@@ -409,15 +429,18 @@ class Dataset:
         Returns:
             int64[n]: for a sequence field, the bytes of all elements; -1 if a sample lacks the field.
         """
-        [name] = self._wanted([field])
         wanted = self._absolute(self._numbers(positions))
-        return stored_lengths(self._reader.groups(wanted), len(wanted), name)
+        return stored_lengths(self._reader.groups(wanted), len(wanted), *self._wanted([field]))
 
     def location(self, position: int, field: str) -> tuple[str, int]:
         """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
         if field not in self._fields:
             raise KeyError(f"there is no field {field!r}: the fields are {', '.join(self._fields) or 'none'}")
         return self._reader.location(self._at(position), field)
+
+    def shard_of(self, position: int) -> int:
+        """Return the number in `shards` of the shard that holds a sample."""
+        return int(np.searchsorted(self._reader.starts, self._at(position), "right")) - 1
 
     # Positions
 
@@ -444,7 +467,7 @@ class Dataset:
             return np.array([self._checked(operator.index(position)) for position in array], np.int64)
         if array.dtype == np.uint64 and array.size:
             self._checked(int(array.max()))
-        return array.astype(np.int64)
+        return np.ascontiguousarray(array, np.int64)
 
     def _checked(self, position: int) -> int:
         size = len(self._positions)
@@ -459,7 +482,8 @@ class Dataset:
     def _absolute(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return positions in this view as positions in the whole dataset."""
         size = len(self._positions)
-        if len(positions):
+        # One pass for the usual case: as unsigned numbers, negative positions are beyond every dataset.
+        if len(positions) and int(positions.view(np.uint64).max()) >= size:
             low, high = int(positions.min()), int(positions.max())
             if low < -size or high >= size:
                 wrong = high if high >= size else low
@@ -471,30 +495,3 @@ class Dataset:
         if self._positions.start or self._positions.step != 1:
             return positions * self._positions.step + self._positions.start
         return positions
-
-
-def concat(datasets: Iterable[Dataset]) -> Dataset:
-    """Return several datasets as one, one after another. Their containers and specs may differ.
-
-    A sample without a key gets its position in the new dataset as key. If several samples have the same key, looking it
-    up returns the first.
-
-    Raises:
-        ValueError: `datasets` is empty.
-        FormatError: A field is a sequence in one dataset and plain in another.
-    """
-    datasets = list(datasets)
-    if not datasets:
-        raise ValueError("concat needs at least one dataset")
-    shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
-    whole = Dataset(shards, verify=max((each._reader.verify for each in datasets), key=(False, None, True).index))
-    whole._reader.incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
-    names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
-    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
-    if all(dataset._whole for dataset in datasets):
-        return whole._view(names=names)
-    positions = [
-        dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start
-        for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
-    ]
-    return whole._view(np.concatenate(positions), names)

@@ -7,13 +7,14 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bushel.containers import FILE_NAMES, Container, get_container
 from bushel.containers.base import Shard
 from bushel.core.index.sidecar import FOLDER, Completeness, load_completeness
-from bushel.errors import FormatError, IncompleteWarning
+from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath, as_path, is_object, read_whole
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "expand_paths",
     "find",
     "find_incomplete",
+    "holds_parts",
     "incomplete_at",
     "incomplete_finder",
     "interrupted_write",
@@ -30,6 +32,7 @@ __all__ = [
     "load_state",
     "marker_path",
     "parts_path",
+    "telling_of_interrupted_writes",
     "warn_incomplete",
 ]
 
@@ -202,18 +205,35 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             f"this {'folder' if path.is_dir() else 'file'} does not belong to any of the five containers (bag, tar, "
             "ffrecord, gulp, recordio)",
             file=str(path),
-            hint=interrupted_write(path) or "`bushel pack` makes a dataset of a folder of plain files",
+            hint="`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]
+
+
+def holds_parts(path: AnyPath) -> bool:
+    """Return whether a folder holds the datasets `part-00000` and so on."""
+    try:
+        return bool(_parts(path, None))
+    except FormatError:  # folders of other files have these names
+        return False
 
 
 def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
     """Return the datasets `part-00000` and so on in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
     parts = sorted((each for each in path.iterdir() if _PART.fullmatch(each.name)), key=str) if path.is_dir() else []
+    parts = [part for part in parts if not _is_empty(part)]  # it is missing: the run ended before its first shard
     if not parts:
         return []
     found = find(parts, container)
     return [(found.container, found.shards)]
+
+
+def _is_empty(part: AnyPath) -> bool:
+    """Return whether a local folder contains nothing but what writers leave beside a dataset."""
+    if not isinstance(part, Path) or not part.is_dir():
+        return False
+    with os.scandir(part) as entries:
+        return all(entry.name == FOLDER for entry in entries)
 
 
 def _ask(candidates: Iterable[Container], path: AnyPath) -> list[tuple[str, list[Shard]]]:
@@ -225,6 +245,18 @@ def _candidates(path: AnyPath) -> list[Container]:
     names = (entry.name for entry in path.iterdir()) if path.is_dir() else (path.name,)
     owners = {match.lastgroup for match in map(FILE_NAMES.fullmatch, names) if match}
     return [get_container(name) for name in FILE_NAMES.groupindex if name in owners]
+
+
+@contextmanager
+def telling_of_interrupted_writes(paths: Iterable[AnyPath]) -> Iterator[None]:
+    """Let errors about datasets that cannot be opened say so if it is because their writer was interrupted."""
+    try:
+        yield
+    except FormatError as error:
+        advice = next(filter(None, map(interrupted_write, paths)), None)
+        if advice is None or isinstance(error, CorruptError):
+            raise
+        raise FormatError(error.message, file=error.file, offset=error.offset, hint=advice) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +327,9 @@ def interrupted_write(path: AnyPath) -> str | None:
     if not isinstance(path, Path):
         return None
     folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
-    if _is_staged(folder, name) or (folder / FOLDER / f"{name or 'dataset'}.pack.json").exists():
-        return f"a write of it was interrupted before a shard was complete: {HOW_TO_COMPLETE}"
+    begun = (folder / FOLDER / f"{name or 'dataset'}.pack.json", parts_path(path))
+    if _is_staged(folder, name) or any(each.exists() for each in begun):
+        return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None
 
 

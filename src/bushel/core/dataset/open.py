@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions
@@ -16,9 +16,17 @@ from bushel.core.dataset.discovery import (
     is_stream,
     load_state,
     marker_path,
+    telling_of_interrupted_writes,
     warn_incomplete,
 )
-from bushel.core.dataset.shards import IndexPolicy, each_shard, open_shards, rebuild_index, write_manifest
+from bushel.core.dataset.shards import (
+    IndexPolicy,
+    each_shard,
+    labels_beside,
+    open_shards,
+    rebuild_index,
+    write_manifest,
+)
 from bushel.core.progress import OnProgress
 from bushel.errors import UnsupportedError
 from bushel.spec import Spec, parse_spec
@@ -38,10 +46,13 @@ def open(
     verify: bool | None = None,
     pickle: bool = False,
     partial: bool = False,
+    damaged: Literal["warn", "raise"] = "warn",
 ) -> Dataset:
     """Open a dataset for reading.
 
-    If the dataset is incomplete, because its writer was stopped or is still writing, an `IncompleteWarning` says so.
+    If the dataset is incomplete, because its writer was stopped or is still writing, an `IncompleteWarning` says so. If
+    the structure of a shard is damaged, a `DamagedWarning` says so; the samples that the damage does not touch can be
+    read, and the others raise a `FormatError` (docs/integrity.md).
 
     Args:
         source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of these; text,
@@ -56,11 +67,13 @@ def open(
             compares what the container itself promises: the CRC-32 of an ffrecord file's samples, as FFRecord does.
         pickle: Allow pickled gulp metadata. Only the two classes that GulpIO pickles are accepted in it.
         partial: Open an incomplete dataset without a warning.
+        damaged: What to do if the structure of a shard is damaged: `warn`, or `raise` a `FormatError`.
 
     Raises:
         FileNotFoundError: `source` does not exist.
-        FormatError: `source` is not a dataset, or is damaged; the error says which file, where, and what to run next.
-        SpecError: A type in `spec` is unknown.
+        FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
+            says which file, where, and what to run next.
+        SpecError: A type in `spec` is unknown; or two shards give different names to the same class number.
         UnsupportedError: `source` can only be read forward; open it with `open_stream`.
     """
     if is_stream(source):
@@ -71,10 +84,19 @@ def open(
         )
     fields = None if spec is None else _checked(spec)
     paths = expand_paths(source)
-    found = find(paths, container)
-    look = incomplete_finder(paths, found.shards)
-    options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
-    dataset = Dataset(open_shards(found.container, found.shards, options, index), verify=verify)
+    with telling_of_interrupted_writes(paths):
+        found = find(paths, container)
+        look = incomplete_finder(paths, found.shards)
+        options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
+        if damaged not in ("warn", "raise"):
+            raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
+        shards = open_shards(found.container, found.shards, options, index, recover=damaged == "warn")
+        dataset = Dataset(shards, verify=verify)
+        dataset.labels  # noqa: B018 - raises if shards differ
+    if damages := [shard.damage for shard in shards if shard.damage is not None]:
+        from bushel.core.dataset.damaged import warn_damaged
+
+        warn_damaged(damages)
     if (incomplete := look()) is not None:
         dataset._reader.incomplete = incomplete
         if not partial:
@@ -119,11 +141,12 @@ def open_any(
     verify: bool | None = None,
     pickle: bool = False,
     allow_commands: bool = False,
+    damaged: Literal["warn", "raise"] = "raise",
 ) -> Dataset | StreamDataset:
     """Open a source with `open_stream` if it can only be read forward, else with `open`."""
     if is_stream(source):
         return open_stream(source, allow_commands=allow_commands)
-    return open(source, container=container, verify=verify, pickle=pickle)
+    return open(source, container=container, verify=verify, pickle=pickle, damaged=damaged)
 
 
 def index(
@@ -133,6 +156,8 @@ def index(
     spec: Mapping[str, str] | None = None,
     checksums: bool = True,
     segments: bool = False,
+    frames: bool = False,
+    seek: bool = False,
     force: bool = False,
     workers: int | None = None,
     pickle: bool = False,
@@ -150,6 +175,11 @@ def index(
         checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
         segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
             ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
+        frames: Store where the packets of video clips are, so that only those of the requested frames are read
+            (docs/video.md). A packet takes 17 bytes. Reads all clips once, without decoding them; needs PyAV. Writers
+            do it anyway if PyAV is installed.
+        seek: Store seek tables of plain JPEGs, with which crops decode faster (docs/seek-tables.md). They take at
+            most 1 % of the images' bytes. Reads and decodes all images once.
         force: Index every shard again, and accept bytes that differ from the checksums on record.
         workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
@@ -161,15 +191,26 @@ def index(
     Raises:
         CorruptError: Bytes differ from the checksums on record; the error names the first samples.
         FormatError: A shard is damaged, or lacks values whose checksums are on record.
+        SpecError: `frames` is set, there are clips, and PyAV is not installed.
         OSError: The index cannot be written.
     """
     options = ReadOptions(spec=_checked(spec), pickle=pickle, checksums=checksums)
     paths = expand_paths(source)
     found = find(paths, container)
     incomplete = find_incomplete(paths, found.shards)
+    labels = labels_beside(found.container, found.shards)
     shards = each_shard(
         found.shards,
-        lambda shard: rebuild_index(found.container, shard, options, force=force, segments=segments),
+        lambda shard: rebuild_index(
+            found.container,
+            shard,
+            options,
+            force=force,
+            segments=segments,
+            frames=frames,
+            seek=seek,
+            labels=labels,
+        ),
         workers=workers,
         progress=progress,
     )

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import errno
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.base import codec_error
+from bushel.codecs.clip_parts import ClipPart
+from bushel.core.dataset import decoding
+from bushel.core.dataset.crops import crop_in_part, cut
 from bushel.core.dataset.discovery import Incomplete
-from bushel.core.dataset.shards import OpenShard
+from bushel.core.dataset.read_errors import differs, outside
+from bushel.core.dataset.shards import OpenShard, readable
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
-from bushel.core.index.table import INLINE, MISSING, Column, Keys
+from bushel.core.index.seek_lookup import tables_by_field, with_table
+from bushel.core.index.table import INLINE, MISSING, Keys
 from bushel.core.parallel import map_all
 from bushel.errors import CodecError, CorruptError, FormatError
-from bushel.jpeg import Box, Tiles, read_crop
+from bushel.jpeg import Box
 from bushel.kernels import JpegError, crc32
 from bushel.spec import KEY
 from bushel.storage import ExtentError, Extents, File, FilePool, gather, prefetch, read_many
@@ -45,6 +51,7 @@ class Reader:
         verify: Whether bytes are compared with their checksum where that is known; None to compare those of containers
             that promise it.
         incomplete: The state of the dataset if its writer has not finished.
+        whole_clips: An entry per clip that had to be read whole after a part was read; `drain_whole_clips` takes them.
     """
 
     def __init__(self, shards: Sequence[OpenShard], *, verify: bool | None = None) -> None:
@@ -55,6 +62,8 @@ class Reader:
         np.cumsum([shard.samples for shard in self.shards], out=self.starts[1:])
         self._pool = FilePool()
         self.incomplete: Incomplete | None = None
+        self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
+        self._warned_of_clips = False
 
     def close(self) -> None:
         """Close all files. The next read opens them again."""
@@ -91,8 +100,7 @@ class Reader:
         keys: list[str] = [""] * len(positions)
         for group in self.groups(positions) if groups is None else groups:
             if group.index.keys is None:
-                numbers = positions if group.places is None else positions[group.places]
-                own = [str(number) for number in numbers.tolist()]
+                own = list(map(str, (positions if group.places is None else positions[group.places]).tolist()))
             else:
                 own = self._own_keys(group, group.index.keys)
             if group.places is None:
@@ -118,6 +126,7 @@ class Reader:
         number = int(self.starts.searchsorted(position, "right")) - 1 if len(self.shards) > 1 else 0
         shard = self.shards[number]
         index = shard.index
+        shard.check_readable(row := position - int(self.starts[number]), position)
         columns = []
         direct = shard.local
         for name, elements in wanted.items():
@@ -126,7 +135,6 @@ class Reader:
                 direct = direct and elements is None and column.plain
         if not direct:
             return self.read(np.array([position], np.int64), wanted, decode=True)[0]
-        row = position - int(self.starts[number])
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
         for name, column in columns:
             if (length := int(column.length[row])) == MISSING:
@@ -141,19 +149,31 @@ class Reader:
                 raise self._unreadable(error, name, position, number, column.file, offset) from None
             if self._verified[number] and column.crc32 is not None and (found := crc32(stored)) != column.crc32[row]:
                 path, expected = str(shard.path(column.file)), int(column.crc32[row])
-                raise self._corrupt(_differs(expected, found), name, position, path, offset, expected, found)
+                raise self._corrupt(differs(expected, found), name, position, path, offset, expected, found)
             try:
                 sample[name] = get_codec(column.codec).decode(stored)
             except CodecError as error:
                 raise self._undecodable(error, sample[KEY], name, position) from error
         return sample
 
-    def read(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool) -> list[Sample]:
-        """Read samples with one call to the storage for the whole batch."""
-        groups = self.groups(positions)
+    def read(
+        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool | None = None
+    ) -> list[Sample]:
+        """Read samples with one call to the storage for the whole batch.
+
+        With `parts` (by default, if `decode` is set), only the packets that the wanted frames of clips need are read.
+        Without `decode`, the value of such a clip is a `ClipPart`, for `Reader.decode`.
+        """
+        parts = decode if parts is None else parts
+        groups = readable(self.shards, self.starts, self.groups(positions))
         if (verify := self._verifies(groups, wanted)) is None:
-            return self._read_by_group(groups, positions, wanted, decode=decode)
-        plan = plan_read(groups, len(positions), wanted, checksums=verify)
+            return self._read_by_group(groups, positions, wanted, decode=decode, parts=parts)
+        if not decode and len(groups) == 1 and (shard := self.shards[groups[0].number]).local:
+            file_of, keys_of = partial(self._file, groups[0].number), partial(self.keys, positions, groups)
+            whole = shard.stored_samples(groups[0].rows, wanted, file_of, keys_of, verify=verify)
+            if whole is not None:
+                return whole
+        plan = plan_read(groups, len(positions), wanted, checksums=verify, parts=parts and not self.verify)
         stored: list[bytes | None] | None = None
         try:
             stored = self._execute(plan, positions)
@@ -161,12 +181,14 @@ class Reader:
             if error.errno != errno.EMFILE or len(groups) == 1:
                 raise
         if stored is None:  # after the except clause, whose traceback keeps the files open
-            return self._read_by_group(groups, positions, wanted, decode=decode)
+            return self._read_by_group(groups, positions, wanted, decode=decode, parts=parts)
         keys = self.keys(positions, groups)
         samples: list[Sample] | None = None
         for number, field in enumerate(plan.fields):
             last = plan.fields[number + 1].first if number + 1 < len(plan.fields) else len(stored)
             own = stored if len(plan.fields) == 1 else stored[field.first : last]
+            if field.parts is not None:
+                own = decoding.joined_parts(field.parts, own)
             values: list[Any] = self._decode(field, own, keys, positions) if decode else own
             name = field.name
             if field.counts is None and samples is None and None not in own:
@@ -188,24 +210,25 @@ class Reader:
     def _verifies(self, groups: Sequence[Group], wanted: Iterable[str]) -> bool | None:
         """Return whether to compare these samples with checksums; None if that differs from shard to shard."""
         asked = {self._verified[group.number] for group in groups}
-        if len(asked) > 1 or (True in asked and _checked_unequally(groups, wanted)):
+        if len(asked) > 1 or (True in asked and decoding.checked_unequally(groups, wanted)):
             return None
         return True in asked
 
     def _read_by_group(
-        self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool
+        self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool
     ) -> list[Sample]:
         """Read shard by shard, because too many files would be open at once, or only some shards have checksums."""
         samples: list[Sample] = [{}] * len(positions)
         for group in groups:
             places = np.arange(len(positions)) if group.places is None else group.places
-            for place, sample in zip(places.tolist(), self.read(positions[places], wanted, decode=decode), strict=True):
+            own = self.read(positions[places], wanted, decode=decode, parts=parts)
+            for place, sample in zip(places.tolist(), own, strict=True):
                 samples[place] = sample
         return samples
 
     def gather(self, positions: I64, name: str) -> tuple[npt.NDArray[np.uint8], I64]:
         """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
-        groups = self.groups(positions)
+        groups = readable(self.shards, self.starts, self.groups(positions))
         verify = self._verifies(groups, {name: None})
         plan = plan_read(groups, len(positions), {name: None}, checksums=bool(verify))
         if not plan.pieces and verify is not None:
@@ -222,41 +245,26 @@ class Reader:
         return np.frombuffer(b"".join(parts), np.uint8), offsets
 
     def crop(self, position: int, name: str, box: Box) -> npt.NDArray[Any]:
-        """Return a crop of an image. If the index has the segments of a tiled JPEG, only the needed bytes are read."""
+        """Return a crop of an image. If the index has its segments or seek table, only the needed bytes are read."""
         positions = np.array([position], np.int64)
-        [group] = self.groups(positions)
+        [group] = readable(self.shards, self.starts, self.groups(positions))
         column = group.index.columns.get(name)
-        if column is not None and column.segments is not None and not (self.verify and column.crc32 is not None):
-            row = int(group.rows[0])
+        known = column is not None and (column.segments is not None or column.seek is not None)
+        if column is not None and known and not (self.verify and column.crc32 is not None):
             try:
-                return self._tiled_crop(group.number, column, row, column.segments.of(row), box)
+                file = self._file(group.number, column.file)
+                if (pixels := crop_in_part(file, column, int(group.rows[0]), box)) is not None:
+                    return pixels
             except (CodecError, ExtentError, JpegError):
                 pass  # not tiled, or damaged: decoding the whole image finds the error
         [sample] = self.read(positions, {name: None}, decode=True)
         if name not in sample:
             raise KeyError(f"sample {sample[KEY]!r} has no field {name!r}")
-        image, (left, top, right, bottom) = sample[name], box
-        if not isinstance(image, np.ndarray) or image.ndim < 2:
-            raise TypeError(f"field {name!r} does not hold images")
-        if not (0 <= left < right <= image.shape[1] and 0 <= top < bottom <= image.shape[0]):
-            raise ValueError(f"the box {box} is not inside the image, which is {image.shape[1]}x{image.shape[0]}")
-        return image[top:bottom, left:right].copy()
-
-    def _tiled_crop(self, shard: int, column: Column, row: int, segments: I64, box: Box) -> npt.NDArray[Any]:
-        start = int(column.offset[row])
-        if not len(segments) or segments[-1] > column.length[row]:
-            raise codec_error("jpg", "a tiled JPEG", "none, or the segments of another one")
-        file = self._file(shard, column.file)
-
-        def fetch(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-            offsets, lengths = np.ascontiguousarray(np.array(ranges, np.int64).T)
-            return [part or b"" for part in read_many([file], Extents(0, start + offsets, lengths))]
-
-        return read_crop(Tiles(file.read(start, int(segments[0])), segments), box, fetch)
+        return cut(sample[name], name, box)
 
     def prefetch(self, positions: I64, wanted: Mapping[str, Elements]) -> None:
         """Ask for readahead of a batch that will be read soon."""
-        plan = plan_read(self.groups(positions), len(positions), wanted, checksums=False)
+        plan = plan_read(self.groups(positions), len(positions), wanted, checksums=False, parts=not self.verify)
         try:
             files = self._files(plan)
         except OSError as error:
@@ -272,10 +280,16 @@ class Reader:
             first += len(extents.offset)
 
     def elements(self, position: int, name: str) -> int:
-        """Return the number of elements of a value whose codec can decode them one by one."""
-        [sample] = self.read(np.array([position], np.int64), {name: None}, decode=False)
+        """Return the number of elements of a value whose codec can decode them one by one.
+
+        It is read only if the index does not know.
+        """
         [group] = self.groups(np.array([position], np.int64))
-        ranged = get_codec(group.index.columns[name].codec).ranged
+        column = group.index.columns[name]
+        if column.frames is not None and (count := column.frames.count(int(group.rows[0]))) is not None:
+            return count
+        [sample] = self.read(np.array([position], np.int64), {name: None}, decode=False)
+        ranged = get_codec(column.codec).ranged
         if ranged is None:
             raise TypeError(f"field {name!r} cannot be decoded in part")
         try:
@@ -290,12 +304,18 @@ class Reader:
         encoded: Collection[str] = (),
         wanted: Mapping[str, Elements] | None = None,
     ) -> list[Sample]:
-        """Decode stored samples of these positions, except for images of the fields `encoded`."""
+        """Decode stored samples of these positions, except for images of the fields `encoded`.
+
+        Those become `Seekable` if the index has their seek table.
+        """
         if len(self.shards) == 1:
             numbers = [0] * len(samples)
         else:
             numbers = (np.searchsorted(self.starts, positions, side="right") - 1).tolist()
         decoders = {number: self._decoders(number, encoded, wanted or {}) for number in set(numbers)}
+        columns = ((name, self.shards[number].index.columns.get(name)) for number in decoders for name in encoded)
+        sought = {name for name, column in columns if column is not None and column.seek is not None}
+        tables = tables_by_field(self.groups(positions), len(positions), sought, wanted or {}) if sought else {}
         decoded = []
         for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
             own = decoders[number]
@@ -304,7 +324,9 @@ class Reader:
                 decode = own.get(name)
                 try:
                     if decode is None:
-                        values[name] = value
+                        values[name] = with_table(value, tables[name][place]) if name in tables else value
+                    elif isinstance(value, ClipPart):
+                        values[name] = self._decode_part(value, name, int(positions[place]), (wanted or {})[name])
                     elif isinstance(value, list):
                         values[name] = [decode(each) for each in value]
                     else:
@@ -314,12 +336,26 @@ class Reader:
             decoded.append(values)
         return decoded
 
+    def _decode_part(self, part: ClipPart, name: str, position: int, elements: Elements) -> Any:
+        """Decode frames of a clip from their packets, or from the whole clip if these do not give them."""
+        if (frames := part.decode(name)) is not None:
+            return frames
+        at = np.array([position], np.int64)
+        [key], (file, _) = self.keys(at), self.location(position, name)
+        self.whole_clips.append(None)
+        if not self._warned_of_clips:
+            self._warned_of_clips = True
+            decoding.warn_of_whole_clip(f"sample {key!r}, field {name!r} ({file})")
+        return self.read(at, {name: elements}, decode=True, parts=False)[0][name]
+
     def _decoders(
         self, number: int, encoded: Collection[str], wanted: Mapping[str, Elements]
     ) -> dict[str, Callable[[Any], Any]]:
         columns = self.shards[number].index.columns.items()
         return {
-            name: _decoder(column.codec, None if column.starts is not None else wanted.get(name))
+            name: get_codec(column.codec).decode
+            if column.starts is not None or wanted.get(name) is None
+            else decoding.decoder_of(column.codec, wanted[name])
             for name, column in columns
             if name not in encoded or not holds_image(column.codec)
         }
@@ -371,9 +407,16 @@ class Reader:
             raise self._corrupt("is not what was written", *where, piece.crc32, found)
         return value
 
-    def _decode(self, field: FieldPlan, values: list[bytes | None], keys: Sequence[str], positions: I64) -> list[Any]:
-        if isinstance(field.codecs, str):
-            decode = _decoder(field.codecs, field.elements)
+    def _decode(self, field: FieldPlan, values: list[Any], keys: Sequence[str], positions: I64) -> list[Any]:
+        if field.counts is not None or field.elements is not None:  # many arrays at once, and the same again soon
+            decoding.keep_freed_memory()
+        if field.parts is not None:
+            values = [
+                self._decode_part(value, field.name, position, field.elements) if isinstance(value, ClipPart) else value
+                for value, position in zip(values, positions.tolist(), strict=True)
+            ]
+        elif isinstance(field.codecs, str):
+            decode = decoding.decoder_of(field.codecs, field.elements)
             try:
                 return [None if value is None else decode(value) for value in values]
             except CodecError:
@@ -382,10 +425,13 @@ class Reader:
         decoded = []
         at = 0
         for place, count in enumerate(counts):
-            decode = _decoder(field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements)
+            decode = decoding.decoder_of(
+                field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements
+            )
             for value in values[at : at + count]:
                 try:
-                    decoded.append(None if value is None else decode(value))
+                    done = value is None or isinstance(value, np.ndarray)
+                    decoded.append(value if done else decode(value))
                 except CodecError as error:
                     raise self._undecodable(error, keys[place], field.name, int(positions[place])) from error
             at += count
@@ -433,32 +479,7 @@ class Reader:
         """Return the error for an extent that cannot be read."""
         path = str(self.shards[shard].path(file))
         if error.reason == "checksum":
-            what = _differs(error.expected, error.found)
+            what = differs(error.expected, error.found)
             return self._corrupt(what, name, position, path, offset, error.expected, error.found)
         [key] = self.keys(np.array([position], np.int64))
-        if error.reason == "shrunk":
-            what = f"the file has shrunk from {error.expected} to {error.found} bytes since it was opened"
-        else:
-            what = f"sample {key!r}, field {name!r} ends at byte {error.expected} of a file of {error.found} bytes"
-        return FormatError(what, file=path, offset=offset, hint="run `bushel verify` on the dataset")
-
-
-def _differs(expected: int, found: int) -> str:
-    return f"has the CRC-32 {found:08x} where {expected:08x} was written"
-
-
-def _decoder(name: str, elements: Elements) -> Callable[[Any], Any]:
-    """Return the function that decodes stored values of a codec, or only these elements of each."""
-    codec = get_codec(name)
-    if elements is None:
-        return codec.decode
-    if codec.ranged is None:
-        raise TypeError(f"codec {name!r} can only decode whole values: ask for the field with True")
-    ranged = codec.ranged
-    return lambda data: ranged.decode(data, elements)
-
-
-def _checked_unequally(groups: Sequence[Group], wanted: Iterable[str]) -> bool:
-    """Return whether only some shards have checksums of a field: a batch of both kinds would verify none."""
-    columns = ([group.index.columns.get(name) for group in groups] for name in wanted)
-    return any(len({column.crc32 is None for column in field if column is not None}) > 1 for field in columns)
+        return outside(error, f"sample {key!r}, field {name!r}", path, offset)

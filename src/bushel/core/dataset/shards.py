@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from bushel.containers import get_container
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import KeepsNames, ReadOptions, Shard
 from bushel.core.dataset.tables import bind, index_again, same_files, stamp_of, stamps_of, table_to_read
+from bushel.core.index.class_names import Labels, join_labels, labels_of_fields
+from bushel.core.index.read_plan import Elements, Group
 from bushel.core.index.sidecar import (
     Manifest,
     ManifestShard,
     load_index,
+    load_labels,
     load_manifest,
     save_manifest,
 )
@@ -22,18 +28,26 @@ from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress
 from bushel.errors import FormatError
-from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath, File, is_local, is_object, open_known
+from bushel.kernels import read_samples
+from bushel.spec import KEY, Field, Spec, parse_spec
+from bushel.storage import AnyPath, ExtentError, File, is_local, is_object, open_known
 from bushel.storage.base import FROM_TAG
+
+if TYPE_CHECKING:
+    from bushel.core.dataset.damaged import Damage
 
 __all__ = [
     "IndexPolicy",
     "OpenShard",
     "each_shard",
+    "labels_beside",
+    "labels_of",
     "manifest_path",
     "open_shards",
+    "readable",
     "rebuild_index",
     "union_of_fields",
+    "unlisted_shards",
     "write_manifest",
 ]
 
@@ -66,6 +80,8 @@ class OpenShard:
         checksums: Whether the CRC-32 of every field is known.
         fields: Its fields.
         stored: Whether the index is in a sidecar, so that a copy in another process can map it again.
+        labels: Field to the names of its classes.
+        damage: What is wrong with the shard, if its structure is damaged.
     """
 
     container: str
@@ -76,28 +92,36 @@ class OpenShard:
     checksums: bool
     fields: tuple[Field, ...]
     stored: bool
+    labels: Labels = field(default_factory=dict)
     _index: ShardIndex | None = field(default=None, repr=False)
+    damage: Damage | None = None
 
     @classmethod
-    def of(cls, container: str, shard: Shard, index: ShardIndex, *, stored: bool) -> OpenShard:
+    def of(
+        cls, container: str, shard: Shard, index: ShardIndex, *, stored: bool, damage: Damage | None = None
+    ) -> OpenShard:
         """Return a shard whose table is loaded."""
         entry = ManifestShard.of(shard.name, index)
         fields = tuple(column.field for column in index.columns.values())
-        return cls(container, shard, index.samples, index.files, entry.keyed, entry.checksums, fields, stored, index)
+        known = (index.samples, index.files, entry.keyed, entry.checksums, fields)
+        return cls(container, shard, *known, stored, index.labels, index, damage)
 
     @classmethod
-    def listed(cls, container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...]) -> OpenShard:
+    def listed(
+        cls, container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...], labels: Labels
+    ) -> OpenShard:
         """Return a shard whose table is not loaded yet, as the manifest lists it."""
-        return cls(container, shard, entry.samples, entry.stamps, entry.keyed, entry.checksums, fields, True)
+        known = (entry.samples, entry.stamps, entry.keyed, entry.checksums, fields)
+        return cls(container, shard, *known, True, labels)
 
     def __getstate__(self) -> tuple[Any, ...]:
         index = None if self.stored else self._index
         known = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
-        return self.container, self.shard, *known, self.stored, index
+        return self.container, self.shard, *known, self.stored, self.labels, index, self.damage
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.container, self.shard, self.samples, self.stamps, self.keyed, self.checksums = state[:6]
-        self.fields, self.stored, self._index = state[6:]
+        self.fields, self.stored, self.labels, self._index, self.damage = state[6:]
 
     @property
     def index(self) -> ShardIndex:
@@ -159,6 +183,44 @@ class OpenShard:
         """Return the path of one of its files."""
         return self.shard.path(number)
 
+    def stored_samples(
+        self,
+        rows: npt.NDArray[np.int64],
+        wanted: Mapping[str, Elements],
+        file_of: Callable[[int], File],
+        keys_of: Callable[[], list[str]],
+        *,
+        verify: bool,
+    ) -> list[dict[str, Any]] | None:
+        """Read plain fields of a local shard without making a plan.
+
+        Args:
+            rows: int64[k], the samples.
+            wanted: The fields.
+            file_of: Opens a file of the shard, given its number.
+            keys_of: Returns the keys of samples that have none of their own.
+            verify: Whether to compare checksums.
+
+        Returns:
+            The samples; None if they have to be read in another way, which also finds out what is wrong with them.
+        """
+        files: dict[int, int] = {}
+        fields = []
+        for name, elements in wanted.items():
+            if (column := self.index.columns.get(name)) is None:
+                continue
+            crc32 = column.crc32 if verify else None
+            if elements is not None or not column.plain or verify != (crc32 is not None):
+                return None
+            fields.append((name, files.setdefault(column.file, len(files)), column.offset, column.length, crc32))
+        keys = self.index.keys
+        try:
+            maps = [file_of(number) for number in files]
+            own: Any = keys_of() if keys is None else (keys.text, keys.offsets)
+            return read_samples(maps, fields, rows, KEY, own)  # type: ignore[arg-type] # local files are mapped
+        except (ExtentError, ValueError, IndexError):
+            return None
+
     def open(self, number: int) -> File:
         """Open one of its files for reading.
 
@@ -179,17 +241,37 @@ class OpenShard:
             )
         return file
 
+    def check_readable(self, row: int, position: int) -> None:
+        """Raise the `FormatError` of a sample that damage touches, given its number here and its position."""
+        if self.damage is not None and not self.damage.whole[row]:
+            keys = self.index.keys
+            raise self.damage.error_of(str(position) if keys is None else keys[row])
+
     def only(self, names: Collection[str]) -> OpenShard:
         """Return the shard with only these fields."""
         fields = tuple(field for field in self.fields if field.name in names)
         if fields == self.fields:
             return self
         index = None if self._index is None else self._index.select([field.name for field in fields])
-        return replace(self, fields=fields, _index=index)
+        labels = labels_of_fields(self.labels, [field.name for field in fields])
+        return replace(self, fields=fields, labels=labels, _index=index)
 
     def join(self, raw: bytes) -> bytes:
         """Return the payload of a record that is stored in pieces."""
         return get_container(self.container).join(raw)
+
+
+def readable(shards: Sequence[OpenShard], starts: npt.NDArray[np.int64], groups: list[Group]) -> list[Group]:
+    """Return a batch divided by shard.
+
+    Raises:
+        FormatError: The structure of a shard is damaged, and the damage touches one of these samples.
+    """
+    for group in groups:
+        shard = shards[group.number]
+        for row in () if shard.damage is None else group.rows.tolist():
+            shard.check_readable(row, int(starts[group.number]) + row)
+    return groups
 
 
 def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
@@ -206,6 +288,19 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
     return fields
 
 
+def unlisted_shards(shards: Sequence[OpenShard]) -> list[str]:
+    """Return the paths of the shards that the manifest of their folder does not list; none if it has no manifest."""
+    place = manifest_path([opened.shard for opened in shards])
+    try:
+        manifest = None if place is None else load_manifest(place)
+    except (FormatError, OSError):  # `verify` reports a damaged manifest
+        return []
+    if manifest is None or not manifest.complete:
+        return []
+    listed = {entry.name for entry in manifest.shards}
+    return [str(opened.path(0)) for opened in shards if opened.shard.name not in listed]
+
+
 def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
     """Return the path of the manifest, in the sidecar folder of the first shard; None if the shards share no folder."""
     if not shards or any(shard.root != shards[0].root for shard in shards):
@@ -214,7 +309,12 @@ def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
 
 
 def open_shards(
-    container: str, shards: Sequence[Shard], options: ReadOptions, policy: IndexPolicy = "auto"
+    container: str,
+    shards: Sequence[Shard],
+    options: ReadOptions,
+    policy: IndexPolicy = "auto",
+    *,
+    recover: bool = False,
 ) -> list[OpenShard]:
     """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
 
@@ -223,17 +323,57 @@ def open_shards(
         shards: The shards of the dataset.
         options: What the user declares about them.
         policy: What to do about a missing or stale index.
+        recover: Whether to read what can be read of a shard with a damaged structure.
 
     Raises:
-        FormatError: A shard is damaged, or has no usable index and `policy` is `require`.
+        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
+            index and `policy` is `require`.
     """
     many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
     if many and options.spec is None and (manifest := _covering(container, shards)) is not None:
         fields = tuple(parse_spec(manifest.spec).values())
         entries = {entry.name: entry for entry in manifest.shards}
-        return [OpenShard.listed(container, shard, entries[shard.name], fields) for shard in shards]
+        labels = _listed_labels(manifest)
+        return [OpenShard.listed(container, shard, entries[shard.name], fields, labels) for shard in shards]
 
-    return each_shard(shards, lambda shard: _open_one(container, shard, options, policy))
+    opened = each_shard(shards, lambda shard: _open_one(container, shard, options, policy, recover))
+    if not any(one.labels for one in opened) and (labels := labels_beside(container, shards)):
+        for one in opened:
+            one.labels = labels_of_fields(labels, [field.name for field in one.fields])
+    return opened
+
+
+def _listed_labels(manifest: Manifest) -> Labels:
+    return {name: tuple(names) for name, names in manifest.labels.items()}
+
+
+def labels_beside(container: str, shards: Sequence[Shard]) -> Labels:
+    """Return the names of classes in the manifest of local shards, or in the file that the original tool keeps."""
+    place = manifest_path(shards)
+    if place is None:
+        return {}
+    own: object = get_container(container)
+    labels = own.class_names(shards[0].root) if isinstance(own, KeepsNames) else {}
+    if isinstance(place, Path):
+        labels = {**labels, **load_labels(place, [shard.name for shard in shards])}
+    return labels
+
+
+def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
+    """Return the names of classes of a dataset with these shards.
+
+    Args:
+        shards: The shards.
+        fields: The fields of the dataset.
+
+    Raises:
+        SpecError: Two shards give different names to the same number.
+    """
+    named: dict[int, OpenShard] = {}
+    for shard in shards:
+        if shard.labels:
+            named.setdefault(id(shard.labels), shard)
+    return join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields) if named else {}
 
 
 def each_shard(
@@ -280,16 +420,27 @@ def _covering(container: str, shards: Sequence[Shard]) -> Manifest | None:
     return manifest if {shard.name for shard in shards} <= {entry.name for entry in manifest.shards} else None
 
 
-def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy) -> OpenShard:
-    index, stored = table_to_read(
-        container, shard, options, require=policy == "require", keep=policy == "auto" and is_local(shard.root)
-    )
-    return OpenShard.of(container, shard, index, stored=stored)
+def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool) -> OpenShard:
+    keep = policy == "auto" and is_local(shard.root)
+    table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
+    return OpenShard.of(container, shard, table.index, stored=table.stored, damage=table.damage)
 
 
-def rebuild_index(container: str, shard: Shard, options: ReadOptions, *, force: bool, segments: bool) -> OpenShard:
+def rebuild_index(
+    container: str,
+    shard: Shard,
+    options: ReadOptions,
+    *,
+    force: bool,
+    segments: bool,
+    frames: bool,
+    seek: bool,
+    labels: Labels,
+) -> OpenShard:
     """Write the sidecar of a shard as `index_again` does, and return the shard with this table."""
-    index = index_again(container, shard, options, force=force, segments=segments)
+    index = index_again(
+        container, shard, options, force=force, segments=segments, frames=frames, seek=seek, labels=labels
+    )
     return OpenShard.of(container, shard, index, stored=True)
 
 
@@ -315,6 +466,7 @@ def write_manifest(
             spec.setdefault(name, column.field.type)
             codecs.setdefault(name, column.codec)
     entries = [ManifestShard.of(opened.shard.name, opened.index) for opened in shards]
-    manifest = Manifest(shards[0].container, spec, codecs, entries, complete=complete, expected=expected)
+    labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
+    manifest = Manifest(shards[0].container, spec, codecs, entries, complete=complete, expected=expected, labels=labels)
     save_manifest(manifest, path, sync=sync)
     return path

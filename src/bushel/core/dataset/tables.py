@@ -14,11 +14,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
+from bushel.core.index.class_names import Labels, labels_of_fields
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
 from bushel.core.index.table import FileStamp, Shard, ShardIndex
 from bushel.errors import CorruptError, FormatError, SpecError
@@ -27,8 +29,12 @@ from bushel.spec import Spec
 from bushel.storage import AnyPath, Extents, File, is_local, is_object, open_file, read_many
 from bushel.storage.base import FROM_TAG
 
+if TYPE_CHECKING:
+    from bushel.core.dataset.damaged import Damage
+
 __all__ = [
     "StoredTable",
+    "TableToRead",
     "bind",
     "index_again",
     "same_files",
@@ -102,10 +108,25 @@ def _read(shard: Shard, sidecar: AnyPath, *, note: bool) -> StoredTable | None:
     return table
 
 
+@dataclass(frozen=True, slots=True)
+class TableToRead:
+    """A table to read a shard with.
+
+    Attributes:
+        index: The table.
+        stored: Whether it is the one in the sidecar.
+        damage: What is wrong with the shard, if its structure is damaged.
+    """
+
+    index: ShardIndex
+    stored: bool = False
+    damage: Damage | None = None
+
+
 def table_to_read(
-    container: str, shard: Shard, options: ReadOptions, *, require: bool, keep: bool
-) -> tuple[ShardIndex, bool]:
-    """Return a table to read a shard with, and whether it is the one in the sidecar.
+    container: str, shard: Shard, options: ReadOptions, *, require: bool, keep: bool, recover: bool
+) -> TableToRead:
+    """Return a table to read a shard with.
 
     Args:
         container: Name of the container.
@@ -113,6 +134,7 @@ def table_to_read(
         options: What the user declares about the data.
         require: Whether to refuse a shard without a table that fits.
         keep: Whether to store a table that took a scan, and new times of files.
+        recover: Whether to read what can be read of a shard with a damaged structure.
 
     Raises:
         CorruptError: Checksums are asked for, and bytes have other checksums than those on record.
@@ -120,35 +142,58 @@ def table_to_read(
     """
     table = stored_table(shard, note=keep and options.spec is None)
     if table is not None and table.fits and options.spec is None and not _lacks_checksums(table.index, options):
-        return table.index, True
+        return TableToRead(table.index, stored=True)
     if require:
         raise FormatError(
             "the shard has no index, or its index is stale",
             file=str(shard.path(0)),
             hint="run `bushel index` on the dataset",
         )
-    index = _build(container, shard, options, None if table is None else table.index)
+    try:
+        index = _build(container, shard, options, None if table is None else table.index)
+    except FormatError as error:
+        if not recover:
+            raise
+        from bushel.core.dataset.damaged import recovered_table
+
+        own = None if table is None else {name: column.field for name, column in table.index.columns.items()}
+        index, damage = recovered_table(container, shard, options, error, own)
+        return TableToRead(index, damage=damage)
     known = table is not None and table.index.has_checksums
     if table is not None and known and options.checksums:
         index, known = _accepted(table, index, shard), False
     if table is None or not known:
         scanned = options.spec is None and get_container(container).scanned
-        return index, keep and scanned and _keep(index, shard)
+        return TableToRead(index, stored=keep and scanned and _keep(index, shard))
     if table.fits:
         from bushel.core.index.matching import with_known_checksums
 
-        return with_known_checksums(table.index, index), False
+        return TableToRead(with_known_checksums(table.index, index))
     _log.warning(
         "%s has changed since it was indexed: it is read without the checksums of its index, which is kept. Run "
         "`bushel verify` to compare them with the data, `bushel index` to index what was added, or `bushel index "
         "--force` to accept the data as they are",
         shard.path(0),
     )
-    return index, False
+    return TableToRead(index)
 
 
-def index_again(container: str, shard: Shard, options: ReadOptions, *, force: bool, segments: bool) -> ShardIndex:
-    """Write the sidecar of a shard, unless it fits and has the checksums, stamps and segments that are asked for.
+def index_again(
+    container: str,
+    shard: Shard,
+    options: ReadOptions,
+    *,
+    force: bool,
+    segments: bool,
+    frames: bool,
+    seek: bool,
+    labels: Labels,
+) -> ShardIndex:
+    """Write the sidecar of a shard, unless it fits and has all that is asked for.
+
+    Frames of clips and seek tables that the old table has are found again if the shard has changed.
+
+    If the shard has no names of classes, it gets `labels`, those of the dataset.
 
     Raises:
         CorruptError: Bytes have other checksums than those on record, and `force` is not set.
@@ -166,6 +211,18 @@ def index_again(container: str, shard: Shard, options: ReadOptions, *, force: bo
         from bushel.core.index.segment_scan import with_segments
 
         index = with_segments(index, shard.path)
+    had_frames = known is not None and any(column.frames is not None for column in known.columns.values())
+    if frames or had_frames:
+        from bushel.core.index.clip_scan import has_pyav, with_frames
+
+        if frames or has_pyav():
+            index = with_frames(index, shard.path)
+    if labels and not index.labels:
+        index = replace(index, labels=labels_of_fields(labels, index.columns))
+    if seek or (known is not None and any(column.seek is not None for column in known.columns.values())):
+        from bushel.core.index.seek_scan import with_seek_tables
+
+        index = with_seek_tables(index, shard.path)
     files = stamped(index.files, shard)
     if table is None or index is not known or files != table.recorded:
         index = replace(index, files=files)
@@ -215,13 +272,20 @@ def _accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex
 def _build(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
     """Make the table of a shard from its data.
 
-    A stale table may hold what the data do not: the names and types that were given to the writer. They are used again
-    if they fit the data.
+    A stale table may hold what the data do not: the names and types that were given to the writer, and the names of
+    classes. They are used again if they fit the data.
 
     Raises:
         FormatError: The shard is damaged.
         SpecError: `options.spec` does not fit the data.
     """
+    index = _scanned(container, shard, options, known)
+    if known is None or not known.labels or index.labels:
+        return index
+    return replace(index, labels=labels_of_fields(known.labels, index.columns))
+
+
+def _scanned(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
     if options.spec is None and known is not None:
         spec: Spec = {name: column.field for name, column in known.columns.items()}
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.core.index.table import MISSING, Column, FileStamp, Fragments, Keys, ShardIndex
+from bushel.core.index.table import I64, MISSING, U8, U32, Column, FileStamp, Fragments, Keys, ShardIndex
 from bushel.spec import Field
 
 __all__ = ["ColumnBuilder", "IndexBuilder"]
@@ -31,6 +31,12 @@ class ColumnBuilder:
         self.offset.append(offset)
         self.length.append(length)
         self.crc32.append(crc32)
+
+    def add_rows(self, offset: I64, length: I64, crc32: U32) -> None:
+        """Add the extents of many samples to a plain column."""
+        self.offset.frombytes(offset.tobytes())
+        self.length.frombytes(length.tobytes())
+        self.crc32.frombytes(crc32.tobytes())
 
     def close_sample(self, samples: int) -> None:
         """Complete sample number `samples`: a plain field that was not added is missing."""
@@ -138,6 +144,19 @@ class IndexBuilder:
             self._text += (key or "").encode("utf-8", "surrogateescape")
             self._ends.append(len(self._text))
         self.samples += 1
+
+    def close_samples(self, count: int, text: U8, ends: I64) -> None:
+        """Complete samples whose extents have been added to all columns, which are plain.
+
+        Args:
+            count: Number of samples.
+            text: uint8[total], their keys in UTF-8; ignored if samples have no keys of their own.
+            ends: int64[count], where each key ends in `text`.
+        """
+        if self._ends is not None:
+            self._ends.frombytes((ends + len(self._text)).tobytes())
+            self._text += text.data
+        self.samples += count
 
     def truncate(self, samples: int) -> None:
         """Truncate to the first `samples` samples and drop an unfinished one."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel.codecs.clip_parts import ClipPart
 from bushel.core.index.table import INLINE, MISSING, Column, ShardIndex
 from bushel.errors import FormatError
 from bushel.storage import Extents
@@ -21,6 +22,7 @@ __all__ = [
     "Mask",
     "Piece",
     "ReadPlan",
+    "element_rows",
     "normalise_mask",
     "plan_read",
     "stored_lengths",
@@ -115,7 +117,9 @@ class FieldPlan:
         first: Number of its first extent. The extents of a field are adjacent.
         codecs: The codec of each sample's stored bytes, or one for all.
         counts: Number of elements of each sample, -1 if the sample lacks the field; None for a plain field.
-        elements: The frames to decode of each clip, which is read as a whole; None for all.
+        elements: The frames to decode of each clip; None for all.
+        parts: The part to read of each clip, None for one that is read whole; None if all values are. A part has an
+            extent per packet.
     """
 
     name: str
@@ -123,6 +127,13 @@ class FieldPlan:
     codecs: str | list[str]
     counts: list[int] | None
     elements: Elements = None
+    parts: list[ClipPart | None] | None = None
+
+    def sizes(self) -> npt.NDArray[np.int64] | None:
+        """Return the number of extents of each sample, int64[samples]; None if each has one."""
+        if self.parts is not None:
+            return np.array([1 if part is None else len(part.offsets) for part in self.parts], np.int64)
+        return None if self.counts is None else np.maximum(self.counts, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +157,8 @@ class ReadPlan:
         """Return the field of an extent, and the place of its sample in the batch."""
         field = next(field for field in reversed(self.fields) if field.first <= row)
         place = row - field.first
-        if field.counts is not None:
-            ends = np.cumsum(np.maximum(field.counts, 0))
-            place = int(np.searchsorted(ends, place, side="right"))
+        if (sizes := field.sizes()) is not None:
+            place = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
         return field.name, place
 
 
@@ -173,7 +183,9 @@ class Group:
         return np.arange(total) if self.places is None else self.places
 
 
-def plan_read(groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, checksums: bool) -> ReadPlan:
+def plan_read(
+    groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, checksums: bool, parts: bool = False
+) -> ReadPlan:
     """Plan the read of a batch.
 
     Args:
@@ -181,12 +193,14 @@ def plan_read(groups: Sequence[Group], total: int, wanted: Mapping[str, Elements
         total: Number of samples in the batch.
         wanted: The fields, from `normalise_mask`.
         checksums: Whether to verify checksums where they are known.
+        parts: Whether to read only the packets of clips that the wanted frames need, where the index has them. Their
+            checksums are not verified, since they are of whole clips.
 
     Raises:
         IndexError: An element number is out of range.
         FormatError: The table of a sequence field is damaged.
     """
-    plan = _Builder(groups, total, checksums=checksums)
+    plan = _Builder(groups, total, checksums=checksums, parts=parts)
     for name, elements in wanted.items():
         plan.add(name, elements)
     return ReadPlan(list(plan.files), _join(plan.extents, checksums=checksums), plan.fields, plan.pieces)
@@ -204,7 +218,7 @@ def stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArra
         if column is None:
             continue
         places = group.places_in(total)
-        rows, counts = (group.rows, None) if column.starts is None else _element_rows(column, group, None)
+        rows, counts = (group.rows, None) if column.starts is None else element_rows(column, group, None)
         own = column.length[rows]
         if (fragments := column.fragments) is not None and len(fragments.rows):
             at = np.minimum(np.searchsorted(fragments.rows, rows), len(fragments.rows) - 1)
@@ -228,8 +242,8 @@ class _Builder:
         pieces: The values that are not one extent.
     """
 
-    def __init__(self, groups: Sequence[Group], total: int, *, checksums: bool) -> None:
-        self._groups, self._total, self._checksums = groups, total, checksums
+    def __init__(self, groups: Sequence[Group], total: int, *, checksums: bool, parts: bool) -> None:
+        self._groups, self._total, self._checksums, self._parts = groups, total, checksums, parts
         self._rows = 0  # number of extents so far
         self.files: dict[tuple[int, int], int] = {}
         self.extents: list[Extents] = []
@@ -240,15 +254,18 @@ class _Builder:
         """Plan the read of one field."""
         columns = [group.index.columns.get(name) for group in self._groups]
         present = [(group, column) for group, column in zip(self._groups, columns, strict=True) if column is not None]
-        counts = None
+        counts = parts = None
+        in_parts = self._parts and elements is not None and any(column.frames is not None for _, column in present)
         if any(column.starts is not None for _, column in present):
             extents, counts = self._sequence(present, elements)
+        elif in_parts and (parts := self._clips(present, elements)) is not None:
+            extents = self._packets(present, parts)
         elif len(present) == len(self._groups) == 1 and present[0][1].plain:
             extents = self._direct(*present[0])
         else:
             extents = self._plain(present)
         inside = elements if counts is None and present else None
-        self.fields.append(FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside))
+        self.fields.append(FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside, parts))
         self.extents.append(extents)
         self._rows += len(extents.offset)
 
@@ -268,6 +285,39 @@ class _Builder:
         ]
         return extents if all(known) else replace(extents, crc32=None)
 
+    def _clips(self, present: Iterable[tuple[Group, Column]], elements: Elements) -> list[ClipPart | None] | None:
+        """Return the part of each clip that the elements need; None if all are read whole."""
+        parts: list[ClipPart | None] = [None] * self._total
+        if elements is None:
+            return None
+        for group, column in present:
+            if (frames := column.frames) is None:
+                continue
+            for row, place in zip(group.rows.tolist(), group.places_in(self._total).tolist(), strict=True):
+                size = int(column.length[row])
+                packets = frames.of(row, size) if frames.knows(row) and size != MISSING else None
+                part = None if packets is None else packets.part(elements)
+                # packets of a damaged table could overlap, and be much more than the clip
+                parts[place] = part if part is not None and part.nbytes <= size else None
+        return parts if any(part is not None for part in parts) else None
+
+    def _packets(self, present: Sequence[tuple[Group, Column]], parts: Sequence[ClipPart | None]) -> Extents:
+        """Plan the packets of clips, and the clips that are read whole."""
+        sizes = np.array([1 if part is None else len(part.offsets) for part in parts], np.int64)
+        first = np.cumsum(sizes) - sizes
+        extents = _missing(int(sizes.sum()))
+        for group, column in present:
+            places = group.places_in(self._total)
+            whole = np.array([parts[place] is None for place in places.tolist()], np.bool_)
+            self._put(extents, group, column, group.rows[whole], first[places[whole]])
+            for row, place in zip(group.rows[~whole].tolist(), places[~whole].tolist(), strict=True):
+                if (part := parts[place]) is not None:
+                    own = slice(int(first[place]), int(first[place] + sizes[place]))
+                    extents.file[own] = self._file(group, column)  # type: ignore[index] # `_missing` makes an array
+                    extents.offset[own] = part.offsets + column.offset[row]
+                    extents.length[own] = part.lengths
+        return replace(extents, crc32=None)
+
     def _sequence(self, present: Iterable[tuple[Group, Column]], elements: Elements) -> tuple[Extents, list[int]]:
         """Plan a sequence field. Returns also the number of elements of each sample."""
         counts = np.full(self._total, -1, np.int64)
@@ -275,7 +325,7 @@ class _Builder:
         for group, column in present:
             if column.starts is None:
                 continue
-            rows, own = _element_rows(column, group, elements)
+            rows, own = element_rows(column, group, elements)
             if (column.length[rows] < 0).any():
                 raise _damaged(column, group)
             places = group.places_in(self._total)
@@ -339,10 +389,10 @@ def _codecs(present: Sequence[tuple[Group, Column]], total: int) -> str | list[s
     return codecs
 
 
-def _element_rows(
+def element_rows(
     column: Column, group: Group, elements: Elements
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows of the chosen elements of each sample of a group, and their number per sample."""
+    """Return the rows of the chosen elements of each sample of a group, and their number per sample."""
     assert column.starts is not None
     first, last = column.starts[group.rows], column.starts[group.rows + 1]
     if ((first < 0) | (first > last) | (last > column.rows)).any():

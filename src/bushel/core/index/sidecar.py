@@ -6,12 +6,14 @@ it is ever executed. A manifest lists the shards of a folder, so that the datase
 
 Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
 `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.fragments` (int64[3, k]),
-`image.segment_starts`, `image.segment_lengths`.
+`image.segment_starts`, `image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists those of
+clips.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Collection, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +21,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.table import Column, FileStamp, Fragments, Keys, Segments, ShardIndex
+from bushel.core.index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
+from bushel.core.index.clip_frames import ARRAYS, frames_of
+from bushel.core.index.table import Column, FileStamp, Fragments, Keys, SeekTables, Segments, ShardIndex
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import map_array
 from bushel.spec import Field, parse_spec
@@ -32,6 +36,7 @@ __all__ = [
     "ManifestShard",
     "load_completeness",
     "load_index",
+    "load_labels",
     "load_manifest",
     "save_index",
     "save_manifest",
@@ -48,6 +53,9 @@ _DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "U32": np.uint32, "I64": np.int64, 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 """A count so small that the sum over all shards fits into int64."""
 
+_Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]], msgspec.Meta(max_length=MAX_NAMES)]
+"""The names of the classes of a field."""
+
 
 class _Field(msgspec.Struct):
     name: str
@@ -63,6 +71,7 @@ class _Header(msgspec.Struct):
     files: list[tuple[str, int, int]]
     fields: list[_Field]
     stamps: list[int | None] = []
+    labels: dict[str, _Names] = {}
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -106,6 +115,7 @@ class Manifest(msgspec.Struct, frozen=True):
         version: Version of this file's layout.
         complete: Whether the writer of the dataset has finished. Older manifests do not say it and count as complete.
         expected: Number of samples of the complete dataset, if it was known while it was written.
+        labels: Field to the names of its classes. Older manifests have none.
     """
 
     container: str
@@ -115,6 +125,7 @@ class Manifest(msgspec.Struct, frozen=True):
     version: int = _VERSION
     complete: bool = True
     expected: int | None = None
+    labels: dict[str, _Names] = {}
 
 
 class Completeness(msgspec.Struct, frozen=True):
@@ -124,9 +135,19 @@ class Completeness(msgspec.Struct, frozen=True):
     expected: int | None = None
 
 
+class _ShardName(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _NamesOnly(msgspec.Struct, frozen=True):
+    shards: list[_ShardName]
+    labels: dict[str, _Names] = {}
+
+
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
 _MANIFEST = msgspec.json.Decoder(Manifest)
 _COMPLETENESS = msgspec.json.Decoder(Completeness)
+_NAMES = msgspec.json.Decoder(_NamesOnly)
 _HEADER = msgspec.json.Decoder(_Header)
 
 
@@ -152,6 +173,10 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
             arrays[f"{name}.fragments"] = np.stack([pieces.rows, pieces.start, pieces.length])
         if (segments := column.segments) is not None:
             arrays |= {f"{name}.segment_starts": segments.starts, f"{name}.segment_lengths": segments.lengths}
+        if (frames := column.frames) is not None:
+            arrays |= {f"{name}.{key}": getattr(frames, attribute) for key, (attribute, _) in ARRAYS.items()}
+        if (seek := column.seek) is not None:
+            arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
     header = _Header(
         _VERSION,
         index.container,
@@ -159,6 +184,7 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
         [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
         [_Field(name, column.field.type, column.codec, column.file) for name, column in index.columns.items()],
         [stamp.crc32 for stamp in index.files],
+        {name: list(names) for name, names in index.labels.items()},
     )
     write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=sync)
 
@@ -200,7 +226,7 @@ def load_index(path: AnyPath) -> ShardIndex:
     if len(stamps) != len(header.files):
         raise FormatError(f"{len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT)
     files = tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
-    return ShardIndex(samples, files, columns, header.container, keys, inline)
+    return ShardIndex(samples, files, columns, header.container, keys, inline, _labels(header.labels, path))
 
 
 def _column(arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, samples: int, path: AnyPath) -> Column:
@@ -222,6 +248,8 @@ def _column(arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, sa
         absent,
         _fragments(arrays.get(f"{name}.fragments"), name, rows, path),
         _segments(arrays, name, rows, path),
+        frames_of(name, rows, partial(_array, arrays, path=path)) if f"{name}.frame_starts" in arrays else None,
+        _seek_tables(arrays, name, rows, path),
     )
 
 
@@ -240,6 +268,15 @@ def _segments(arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: A
     return Segments(
         _array(arrays, f"{name}.segment_starts", np.int64, rows + 1, path),
         _array(arrays, f"{name}.segment_lengths", np.uint32, None, path),
+    )
+
+
+def _seek_tables(arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: AnyPath) -> SeekTables | None:
+    if f"{name}.seek_starts" not in arrays:
+        return None
+    return SeekTables(
+        _array(arrays, f"{name}.seek_starts", np.int64, rows + 1, path),
+        _array(arrays, f"{name}.seek_words", np.uint64, None, path),
     )
 
 
@@ -279,6 +316,22 @@ def load_completeness(path: AnyPath) -> Completeness | None:
         return None
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
+
+
+def load_labels(path: AnyPath, shards: Collection[str]) -> Labels:
+    """Return the names of classes in a manifest; empty if it does not exist, is damaged or does not list the shards."""
+    try:
+        found = _NAMES.decode(_bytes_of(path))
+        return _labels(found.labels, path) if {each.name for each in found.shards} >= set(shards) else {}
+    except (OSError, ValueError, RecursionError, FormatError):  # `verify` reports a damaged manifest
+        return {}
+
+
+def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
+    try:
+        return check_labels(labels) if labels else {}
+    except SpecError as error:
+        raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
 
 
 @lru_cache(maxsize=64)

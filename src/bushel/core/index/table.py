@@ -11,13 +11,15 @@ The table consists of columns, NumPy arrays that may be views of a mapped file. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel.core.index.class_names import Labels, labels_of_fields
+from bushel.core.index.clip_frames import ClipFrames
 from bushel.errors import FormatError
 from bushel.spec import Field
 
@@ -32,6 +34,7 @@ __all__ = [
     "Fragments",
     "IndexedShard",
     "Keys",
+    "SeekTables",
     "Segments",
     "Shard",
     "ShardIndex",
@@ -132,6 +135,26 @@ class Segments:
 
 
 @dataclass(frozen=True, slots=True)
+class SeekTables:
+    """The seek tables of plain JPEGs (docs/seek-tables.md), so that decoding can begin inside the image.
+
+    The kernel checks each table when it uses it.
+
+    Attributes:
+        starts: int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no table.
+        words: uint64[total].
+    """
+
+    starts: I64
+    words: U64
+
+    def of(self, rows: I64) -> list[U64]:
+        """Return the tables of some rows. An empty one stands for none."""
+        first, last = np.maximum(self.starts[rows], 0).tolist(), np.maximum(self.starts[rows + 1], 0).tolist()
+        return [self.words[begin:end] for begin, end in zip(first, last, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """The extents of one field in one shard.
 
@@ -150,6 +173,8 @@ class Column:
         absent: bool[samples] for a sequence field that some samples lack, else None.
         fragments: The rows that are stored in pieces, or None.
         segments: The segments of tiled JPEGs, or None if unknown.
+        frames: The packets of clips, or None if unknown.
+        seek: The seek tables of plain JPEGs, or None if unknown.
     """
 
     field: Field
@@ -162,6 +187,8 @@ class Column:
     absent: npt.NDArray[np.bool_] | None = None
     fragments: Fragments | None = None
     segments: Segments | None = None
+    frames: ClipFrames | None = None
+    seek: SeekTables | None = None
 
     @property
     def plain(self) -> bool:
@@ -260,6 +287,7 @@ class ShardIndex:
         container: Name of the container, which knows how to join fragments.
         keys: The keys, or None if a sample's key is its position in the dataset.
         inline: uint8[total], bytes of extents that are in no file (the meta of a pickled gulp), or None.
+        labels: Field to the names of its classes.
     """
 
     samples: int
@@ -268,6 +296,7 @@ class ShardIndex:
     container: str
     keys: Keys | None = None
     inline: U8 | None = None
+    labels: Labels = field(default_factory=dict)
 
     @property
     def has_checksums(self) -> bool:
@@ -315,7 +344,8 @@ class ShardIndex:
 
     def select(self, names: Sequence[str]) -> ShardIndex:
         """Return the table with only these fields."""
-        return replace(self, columns={name: self.columns[name] for name in names if name in self.columns})
+        columns = {name: self.columns[name] for name in names if name in self.columns}
+        return replace(self, columns=columns, labels=labels_of_fields(self.labels, columns))
 
 
 class IndexedShard(Protocol):

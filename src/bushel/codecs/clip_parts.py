@@ -1,0 +1,192 @@
+"""Parts of clips: the packets of a clip, and the decoding of a few of its frames from their bytes alone.
+
+A decoder is given the packets that some frames need, without container and demuxer. It needs the codec, the size and
+format of the pixels, and the codec's own header (`extradata`), which `clip_scan` found with the packets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs.frames import I64, FrameTable, choose
+from bushel.errors import CodecError
+
+__all__ = ["DECODERS", "KEYFRAME", "SHOWN", "ClipConfig", "ClipPackets", "ClipPart"]
+
+KEYFRAME, SHOWN = 1, 2
+"""Flags of a packet: decoding can start at it; its frame is displayed."""
+
+DECODERS = {"h264": "h264", "hevc": "hevc", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
+"""FFmpeg's decoders by FFmpeg's names of codecs. Clips of other codecs are read whole."""
+
+_MOST_PIXELS = 1 << 16
+"""Width or height in pixels above which a configuration is taken for a damaged one."""
+
+
+class ClipConfig(msgspec.Struct, frozen=True):
+    """What a decoder must know of a clip beside its packets. Stored as JSON.
+
+    Attributes:
+        codec: FFmpeg's name of the codec: `h264`, `hevc`, `vp8`, `vp9` or `av1`.
+        width: Width in pixels, as the container says.
+        height: Height in pixels, as the container says.
+        format: FFmpeg's name of the pixel format, or None.
+        color: FFmpeg's numbers of color range, primaries, transfer characteristic and color space.
+        time_base: Numerator and denominator of the unit of times, in seconds.
+        extradata: The codec's header: of H.264 the `avcC` box, for example. Base64 in the JSON.
+    """
+
+    codec: str
+    width: int
+    height: int
+    format: str | None
+    color: tuple[int, int, int, int]
+    time_base: tuple[int, int]
+    extradata: bytes
+
+    def encode(self) -> bytes:
+        """Return the configuration as JSON."""
+        return msgspec.json.encode(self)
+
+
+# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
+_CONFIG = msgspec.json.Decoder(ClipConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipPackets:
+    """The video packets of a clip, in decoding order.
+
+    Attributes:
+        config: The clip's `ClipConfig` as JSON.
+        offsets: int64[packets], bytes from the start of the clip.
+        lengths: int64[packets], bytes.
+        times: int64[packets], display times in the clip's own unit.
+        flags: uint8[packets], `KEYFRAME` and `SHOWN`.
+    """
+
+    config: bytes
+    offsets: I64
+    lengths: I64
+    times: I64
+    flags: npt.NDArray[np.uint8]
+
+    def part(self, elements: slice | I64) -> ClipPart | None:
+        """Return what some frames need, without the bytes of its packets; None if the packets tell no frames.
+
+        Raises:
+            IndexError: A frame is out of range.
+        """
+        table = FrameTable.of(self.times, (self.flags & SHOWN) != 0, (self.flags & KEYFRAME) != 0)
+        if table is None:
+            return None
+        numbers = choose(elements, len(table))
+        runs = table.runs(numbers) if len(numbers) else []
+        packets = np.concatenate([np.arange(run.start, run.stop) for run in runs] or [np.zeros(0, np.int64)])
+        extents = self.offsets[packets], self.lengths[packets]
+        return ClipPart(self.config, table, numbers, tuple(runs), self.times[packets], *extents)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipPart:
+    """Frames of a clip that are to be decoded, and the packets that they need.
+
+    Attributes:
+        config: The clip's `ClipConfig` as JSON.
+        table: The frames of the clip.
+        numbers: int64[n], the frames that are asked for.
+        runs: The packets to decode, by their numbers in the clip, in runs that each start at a keyframe.
+        times: int64[packets], their display times.
+        offsets: int64[packets], where they are, in bytes from the start of the clip.
+        lengths: int64[packets], bytes.
+        data: Their bytes; empty before they are read.
+    """
+
+    config: bytes
+    table: FrameTable
+    numbers: I64
+    runs: tuple[range, ...]
+    times: I64
+    offsets: I64
+    lengths: I64
+    data: tuple[bytes, ...] = ()
+
+    def read(self, data: Sequence[bytes]) -> ClipPart:
+        """Return the part with the bytes of its packets."""
+        return replace(self, data=tuple(data))
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of its packets."""
+        return int(self.lengths.sum())
+
+    def decode(self, codec: str) -> npt.NDArray[np.uint8] | None:
+        """Decode the frames.
+
+        Args:
+            codec: Name of the codec, for error messages.
+
+        Returns:
+            uint8 of shape TxHxWx3, the frames of the whole clip; None if the packets do not give them, so that the clip
+            has to be read whole.
+
+        Raises:
+            SpecError: PyAV is not installed.
+            CodecError: There are more decoded bytes than allowed.
+        """
+        from bushel.codecs.video import decode_runs, pyav
+
+        av, config = pyav(codec), _config(self.config)
+        if config is None or config.codec not in DECODERS:
+            return None
+        if not len(self.numbers):
+            return np.empty((0, config.height, config.width, 3), np.uint8)
+        try:
+            context = _decoder(av, config)
+            return decode_runs(codec, context, self._packets(av), self.table, self.numbers)
+        except CodecError:
+            raise
+        # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets and configurations.
+        except Exception:
+            return None
+
+    def _packets(self, av: Any) -> list[tuple[range, list[Any]]]:
+        first, found = 0, []
+        for run in self.runs:
+            packets = []
+            for number in range(first, first + len(run)):
+                packet = av.Packet(self.data[number])
+                packet.pts = int(self.times[number])
+                packets.append(packet)
+            packets[0].is_keyframe = True
+            found.append((run, packets))
+            first += len(run)
+        return found
+
+
+@lru_cache(maxsize=64)
+def _config(text: bytes) -> ClipConfig | None:
+    try:
+        config = _CONFIG.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return config if 0 < config.width <= _MOST_PIXELS and 0 < config.height <= _MOST_PIXELS else None
+
+
+def _decoder(av: Any, config: ClipConfig) -> Any:
+    context = av.CodecContext.create(DECODERS[config.codec], "r")
+    context.thread_count = 1  # decoding many clips at once uses processors better
+    context.width, context.height = config.width, config.height
+    if config.format is not None:
+        context.pix_fmt = config.format
+    context.color_range, context.color_primaries, context.color_trc, context.colorspace = config.color
+    if config.extradata:
+        context.extradata = config.extradata
+    return context

@@ -1,0 +1,94 @@
+"""Scan of a clip for its packets, through PyAV (`pip install 'bushel[video]'`).
+
+FFmpeg's demuxers tell where packets are, after edit lists and everything else that a container may hold. What they say
+is compared with the bytes of the clip, since some demuxers change packets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs.base import Buffer
+from bushel.codecs.clip_parts import DECODERS, KEYFRAME, SHOWN, ClipConfig, ClipPackets
+from bushel.codecs.video import open_clip, pyav, read_packets
+
+__all__ = ["scan_clip"]
+
+_HEADER = 64
+"""Bytes before a packet's data that belong to it: of WebM's blocks, whose position is that of their header."""
+
+_LARGEST = 1 << 32
+"""Size of a clip in bytes from which it has no table, as offsets have 32 bits."""
+
+
+def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
+    """Find the video packets of a clip, without decoding them.
+
+    Args:
+        codec: Name of the codec of the field: `mp4` or `webm`, with its parameters.
+        data: The clip.
+
+    Returns:
+        None if the clip has to be read whole: it is not a clip, or is damaged; its codec is not among those that are
+        documented; its packets are not stored as the decoder wants them, or need more than their bytes; or they do not
+        determine the frames.
+
+    Raises:
+        SpecError: PyAV is not installed.
+    """
+    pyav(codec)
+    if len(data) >= _LARGEST:
+        return None
+    try:
+        with open_clip(codec, codec.partition("(")[0], data) as source:
+            return _scan(source, data)
+    # CodecError, and PyAV's own IndexError, ValueError … for invalid streams, all of which reading the clip will report
+    except Exception:
+        return None
+
+
+def _scan(source: Any, data: Buffer) -> ClipPackets | None:
+    stream = source.streams.video[0]
+    context = stream.codec_context
+    if context.codec.canonical_name not in DECODERS or not stream.time_base:
+        return None
+    table, packets = read_packets(source)
+    if table is None or any(True for packet in packets for _ in packet.iter_sidedata()):
+        return None
+    offsets = [_find(data, packet) for packet in packets]
+    if -1 in offsets:
+        return None
+    shown = np.zeros(len(packets), np.uint8)
+    shown[table.packets] = SHOWN
+    keys = np.array([KEYFRAME if packet.is_keyframe else 0 for packet in packets], np.uint8)
+    color = (context.color_range, context.color_primaries, context.color_trc, context.colorspace)
+    config = ClipConfig(
+        context.codec.canonical_name,
+        context.width,
+        context.height,
+        context.pix_fmt,
+        (int(color[0]), int(color[1]), int(color[2]), int(color[3])),
+        (stream.time_base.numerator, stream.time_base.denominator),
+        bytes(context.extradata or b""),
+    )
+    return ClipPackets(
+        config.encode(),
+        np.array(offsets, np.int64),
+        np.array([packet.size for packet in packets], np.int64),
+        np.array([packet.pts for packet in packets], np.int64),
+        shown | keys,
+    )
+
+
+def _find(data: Buffer, packet: Any) -> int:
+    """Return where the bytes of a packet are in the clip; -1 if they are not there as the decoder gets them."""
+    position, size = packet.pos, packet.size
+    if position is None or position < 0:
+        return -1
+    view, own = memoryview(data), memoryview(packet)
+    if view[position : position + size] == own:
+        return int(position)
+    at = bytes(view[position : position + _HEADER + size]).find(bytes(own))
+    return -1 if at < 0 else int(position) + at

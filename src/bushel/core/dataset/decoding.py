@@ -1,0 +1,93 @@
+"""Between extents and values: parts of clips, and the functions that decode."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs import get_codec
+from bushel.codecs.clip_parts import ClipPart
+from bushel.core.index.read_plan import Elements, Group
+
+__all__ = [
+    "checked_unequally",
+    "decoder_of",
+    "drained",
+    "joined_parts",
+    "keep_freed_memory",
+    "warn_of_whole_clip",
+]
+
+_log = logging.getLogger("bushel")
+
+_GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
+
+
+def warn_of_whole_clip(which: str) -> None:
+    """Warn that a clip is read whole; `which` names sample, field and file."""
+    _log.warning(
+        "%s: the packets that the index lists do not give the frames, so the clip is read whole. It is "
+        "damaged, or a stream without true keyframes, or the index is wrong (`bushel index --frames --force` "
+        "makes it again). More such clips are counted in the loader's stats, but not logged",
+        which,
+    )
+
+
+def drained(clips: deque[None]) -> int:
+    """Remove all entries, and return how many there were. Other threads may add or remove some at the same time."""
+    count = 0
+    while clips:
+        try:
+            clips.popleft()
+        except IndexError:  # another thread took it
+            break
+        count += 1
+    return count
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of freed values, of stored bytes and decoded frames, for the next ones.
+
+    glibc returns free memory to the system beyond twice the size of the largest block freed so far (mallopt(3),
+    M_MMAP_THRESHOLD). Values are smaller, so the pages of each batch were returned, and first writing to a page costs
+    about as much as copying it. Freeing one large block raises the threshold; none of its pages is touched.
+    """
+    np.empty(_GLIBC_THRESHOLD, np.uint8)
+
+
+def joined_parts(parts: Sequence[ClipPart | None], stored: Sequence[bytes | None]) -> list[Any]:
+    """Return the value of each sample, a part with its bytes or the stored bytes, from the extents of a plan."""
+    values: list[Any] = []
+    at = 0
+    for part in parts:
+        if part is None:
+            values.append(stored[at])
+            at += 1
+        else:
+            count = len(part.offsets)
+            values.append(part.read([data or b"" for data in stored[at : at + count]]))
+            at += count
+    return values
+
+
+def decoder_of(name: str, elements: Elements) -> Callable[[Any], Any]:
+    """Return the function that decodes stored values of a codec, or only these elements of each."""
+    codec = get_codec(name)
+    if elements is None:
+        return codec.decode
+    if codec.ranged is None:
+        raise TypeError(f"codec {name!r} can only decode whole values: ask for the field with True")
+    ranged = codec.ranged
+    return lambda data: ranged.decode(data, elements)
+
+
+def checked_unequally(groups: Sequence[Group], wanted: Iterable[str]) -> bool:
+    """Return whether only some shards have checksums of a field: a batch of both kinds would verify none."""
+    columns = ([group.index.columns.get(name) for group in groups] for name in wanted)
+    return any(len({column.crc32 is None for column in field if column is not None}) > 1 for field in columns)

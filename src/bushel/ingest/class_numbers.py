@@ -1,0 +1,122 @@
+"""Mapping the numbers of classes, where datasets that number them differently become one. Nothing here does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.index.class_names import Labels, can_be_named, holds_numbers, join_names, numbered
+from bushel.errors import SpecError
+from bushel.spec import Field, Spec
+
+__all__ = ["ClassNumbers", "NewNumbers", "names_in_source", "names_in_target", "plan_numbers", "renumber"]
+
+NewNumbers = npt.NDArray[np.int64]
+"""int64[classes], the new number of each class; -1 for a number that no class has."""
+
+_UNUSED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ClassNumbers:
+    """The names of classes of a new dataset, and how the numbers of the source change.
+
+    Attributes:
+        labels: Field of the source to the names.
+        changes: For each shard of the source, field to new numbers, for fields whose numbers change.
+        unnamed: Fields for which some shards have names and others do not. The numbers in the others are kept.
+    """
+
+    labels: Labels
+    changes: tuple[Mapping[str, NewNumbers], ...]
+    unnamed: tuple[str, ...]
+
+
+def plan_numbers(known: Labels, shards: Sequence[Labels], fields: Spec) -> ClassNumbers:
+    """Plan the numbers of a new dataset. Known classes keep their numbers, and new ones follow.
+
+    Shards whose numbers agree with those of the shards before them keep theirs; in the others, classes are found by
+    their names. The result is the same if the names of the result are known already, as when a run is resumed.
+
+    Args:
+        known: Names in the target, by fields of the source.
+        shards: Names in each shard of the source.
+        fields: Fields of the source.
+    """
+    labels: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in known.items() if each}
+    changes = [_add(labels, own, fields) for own in shards]
+    unnamed = tuple(name for name in labels if holds_numbers(fields, name) and not all(own.get(name) for own in shards))
+    return ClassNumbers(labels, tuple(changes), unnamed)
+
+
+def _add(labels: dict[str, tuple[str, ...]], own: Labels, fields: Spec) -> dict[str, NewNumbers]:
+    """Add the names of a shard to `labels`, and return the new numbers of those fields whose numbers change."""
+    changes: dict[str, NewNumbers] = {}
+    for name, names in own.items():
+        if not names or not can_be_named(fields, name):
+            continue
+        known = labels.get(name, ())
+        both = join_names(known, names)
+        if both is not None:
+            labels[name] = both
+            continue
+        have = numbered(known)
+        labels[name] = (*known, *(each for each in names if each and each not in have))
+        if holds_numbers(fields, name):
+            places = numbered(labels[name])
+            changes[name] = np.array([places.get(each, _UNUSED) for each in names], np.int64)
+    return changes
+
+
+def names_in_target(labels: Labels, targets: Mapping[str, Field]) -> Labels:
+    """Return names by the fields of the target, without those of fields that it lacks or stores as something else.
+
+    Args:
+        labels: Names by the fields of the source.
+        targets: Fields of the target by their names in the source.
+    """
+    return _renamed(labels, {name: each.name for name, each in targets.items()}, targets.values())
+
+
+def names_in_source(labels: Labels, targets: Mapping[str, Field]) -> Labels:
+    """Return names by the fields of the source: the inverse of `names_in_target`."""
+    fields = [Field(name, each.codec, each.sequence) for name, each in targets.items()]
+    return _renamed(labels, {each.name: name for name, each in targets.items()}, fields)
+
+
+def _renamed(labels: Labels, names: Mapping[str, str], fields: Iterable[Field]) -> Labels:
+    spec = {each.name: each for each in fields}
+    renamed = {}
+    for name, each in labels.items():
+        whole, dot, rest = name.partition(".")
+        new = names.get(name) or (f"{names[whole]}{dot}{rest}" if dot and whole in names else None)
+        if new is not None and can_be_named(spec, new):
+            renamed[new] = each
+    return renamed
+
+
+def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:
+    """Return the new number of a class, or of each in a list, in the type of the value.
+
+    Args:
+        value: A number, or a list of numbers.
+        numbers: The new numbers.
+        what: The sample and field, for errors.
+
+    Raises:
+        SpecError: The value is not the number of a class that has a name.
+    """
+    if isinstance(value, list):
+        return [renumber(each, numbers, what) for each in value]
+    whole = isinstance(value, int | float | np.integer | np.floating) and float(value).is_integer()
+    number = int(value) if whole else _UNUSED
+    if not 0 <= number < len(numbers) or numbers[number] == _UNUSED:
+        raise SpecError(
+            f"{what}: class {value!r} has no name, so its number in the new dataset is unknown. Leave out this sample "
+            "or field, or name all classes"
+        )
+    return type(value)(numbers[number])

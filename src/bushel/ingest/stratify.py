@@ -1,0 +1,83 @@
+"""Divide samples so that every class has its share in each part."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.dataset.dataset import Dataset
+from bushel.errors import SpecError
+
+__all__ = ["classes_of", "largest_remainders", "stratified"]
+
+_CHUNK = 1024
+"""Number of samples that are read at once."""
+
+
+def classes_of(dataset: Dataset, field: str) -> npt.NDArray[np.int64]:
+    """Return int64[samples], a number for the class of each sample. Samples without the field are a class.
+
+    Raises:
+        KeyError: The dataset has no such field.
+        SpecError: The values of the field are not single numbers or texts.
+    """
+    numbers: dict[Hashable, int] = {}
+    classes = np.empty(len(dataset), np.int64)
+    for first in range(0, len(dataset), _CHUNK):
+        positions = range(first, min(first + _CHUNK, len(dataset)))
+        for position, sample in zip(positions, dataset.read(positions, [field]), strict=True):
+            value = sample.get(field)
+            if not isinstance(value, str | int | float | None):
+                raise SpecError(
+                    f"cannot stratify by field {field!r}: its values must be numbers or text, but sample "
+                    f"{sample['__key__']!r} has a {type(value).__name__}"
+                )
+            classes[position] = numbers.setdefault(value, len(numbers))
+    return classes
+
+
+def largest_remainders(samples: int, shares: Mapping[str, float]) -> list[int]:
+    """Return the number of samples of each share by the method of the largest remainder.
+
+    Each share gets its exact number, rounded down. The samples left over go, one each, to the shares with the largest
+    remainders, the earlier one where two are equal.
+    """
+    whole = sum(Fraction(share) for share in shares.values())
+    exact = [Fraction(share) * samples / whole for share in shares.values()]
+    counts = [int(each) for each in exact]
+    largest = sorted(range(len(exact)), key=lambda number: (counts[number] - exact[number], number))
+    for number in largest[: samples - sum(counts)]:
+        counts[number] += 1
+    return counts
+
+
+def stratified(
+    classes: npt.NDArray[np.int64], order: npt.NDArray[np.int64], shares: Mapping[str, float]
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Divide samples so that every class is divided by `largest_remainders`.
+
+    Args:
+        classes: int64[n], the class of each sample.
+        order: int64[n], the order in which the samples of a class are given to the first share, the second and so on.
+        shares: Name of each part to its share.
+
+    Returns:
+        Name of each part to the positions of its samples, ascending.
+    """
+    by_class = order[np.argsort(classes[order], kind="stable")]
+    ends = np.cumsum(np.bincount(classes)) if len(classes) else np.zeros(0, np.int64)
+    counts: dict[int, list[int]] = {}
+    parts: list[list[npt.NDArray[np.int64]]] = [[] for _ in shares]
+    start = 0
+    for end in ends.tolist():
+        size = end - start
+        if size not in counts:
+            counts[size] = largest_remainders(size, shares)
+        for part, count in zip(parts, counts[size], strict=True):
+            part.append(by_class[start : start + count])
+            start += count
+    empty = np.zeros(0, np.int64)
+    return {name: np.sort(np.concatenate([empty, *part])) for name, part in zip(shares, parts, strict=True)}
