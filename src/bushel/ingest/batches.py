@@ -14,7 +14,7 @@ from bushel.codecs.extensions import tar_storage
 from bushel.core.dataset.dataset import Dataset, Sample
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.index.class_names import Labels, labels_of_fields
-from bushel.core.index.seek_scan import has_seek_tables
+from bushel.core.index.value_scan import scanned_in
 from bushel.errors import CodecError, SpecError
 from bushel.sources.stored import empty_folders_in
 from bushel.spec import KEY, Field, parse_spec
@@ -70,7 +70,7 @@ class DatasetBatches:
         self.codecs = {name: self._codecs(name) for name in self.fields}
         self.folders = empty_folders_in(dataset)
         self.labels: list[Labels] = [labels_of_fields(shard.labels, self.fields) for shard in dataset.shards]
-        self.has_seek_tables = any(has_seek_tables(shard.index) for shard in dataset.shards)
+        self.has_seek_tables = any("seek" in scanned_in(shard.index) for shard in dataset.shards)
 
     def _codecs(self, name: str) -> frozenset[str]:
         indexes = (shard.index for shard in self._dataset.shards if shard.samples)

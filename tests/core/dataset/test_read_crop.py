@@ -120,6 +120,19 @@ def test_an_index_gets_segments_and_keeps_them(tmp_path: Path) -> None:
     assert sidecar.stat().st_mtime_ns == before
 
 
+def test_a_shard_that_was_indexed_again_keeps_its_segments(tmp_path: Path) -> None:
+    path = write(tmp_path / "data")
+    bushel.index(path, segments=True)
+    sidecar = sorted(path.rglob("*.safetensors"))[0]
+    known = load_index(sidecar).columns["image"].segments
+    bushel.index(path, force=True)
+    segments = load_index(sidecar).columns["image"].segments
+    assert known is not None
+    assert segments is not None
+    assert segments.starts.tolist() == known.starts.tolist()
+    assert segments.lengths.tolist() == known.lengths.tolist()
+
+
 def test_verify_reads_the_whole(tmp_path: Path) -> None:
     bushel.index(write(tmp_path / "data"), segments=True)
     plain, checked = reading(tmp_path / "data"), reading(tmp_path / "data", verify=True)

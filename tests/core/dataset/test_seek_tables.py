@@ -15,8 +15,8 @@ import bushel
 from bushel.core.dataset import crops
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.index.seek_lookup import warn_of_refused
-from bushel.core.index.seek_scan import has_seek_tables
 from bushel.core.index.sidecar import save_index
+from bushel.core.index.value_scan import scanned_in
 from bushel.kernels import jpeg_seek_table
 from bushel.storage import Extents, File, read_many
 from bushel.transforms import EachFrame, RandomHorizontalFlip, RandomResizedCrop, Resize
@@ -64,13 +64,13 @@ CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_index_writer_and_convert_make_the_same_tables(container: str, tmp_path: Path) -> None:
     plain, written = write(tmp_path / "a", container, range(8)), write(tmp_path / "b", container, range(8), seek=True)
-    assert not any(has_seek_tables(shard.index) for shard in bushel.open(plain).shards)
+    assert not any("seek" in scanned_in(shard.index) for shard in bushel.open(plain).shards)
     indexed = bushel.index(plain, seek=True)
     assert tables_of(indexed) == tables_of(bushel.open(written)) == expected(container, range(8))
     bushel.convert(plain, tmp_path / "c", container=container)
     assert tables_of(bushel.open(tmp_path / "c")) == expected(container, range(8))
     bushel.convert(plain, tmp_path / "d", container=container, seek=False)
-    assert not has_seek_tables(bushel.open(tmp_path / "d").shards[0].index)
+    assert "seek" not in scanned_in(bushel.open(tmp_path / "d").shards[0].index)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -86,7 +86,7 @@ def test_a_shard_that_was_replaced_gets_its_tables_again(tmp_path: Path) -> None
     path = write(tmp_path / "a.tar", "tar", range(4), seek=True)
     other = write(tmp_path / "b.tar", "tar", range(2, 8))
     path.write_bytes(other.read_bytes())
-    assert not has_seek_tables(bushel.open(path, index="memory").shards[0].index)
+    assert "seek" not in scanned_in(bushel.open(path, index="memory").shards[0].index)
     assert tables_of(bushel.index(path, force=True)) == expected("tar", range(2, 8))
 
 

@@ -27,12 +27,14 @@ from bushel.core.dataset.shards import (
     rebuild_index,
     write_manifest,
 )
+from bushel.core.dataset.tables import Indexing
 from bushel.core.progress import OnProgress
 from bushel.errors import UnsupportedError
 from bushel.spec import Spec, parse_spec
 
 if TYPE_CHECKING:
     from bushel.core.dataset.stream import StreamDataset
+    from bushel.core.index.value_scan import Scanned
 
 __all__ = ["index", "open", "open_any", "open_stream"]
 
@@ -194,23 +196,19 @@ def index(
         SpecError: `frames` is set, there are clips, and PyAV is not installed.
         OSError: The index cannot be written.
     """
-    options = ReadOptions(spec=_checked(spec), pickle=pickle, checksums=checksums)
     paths = expand_paths(source)
     found = find(paths, container)
     incomplete = find_incomplete(paths, found.shards)
-    labels = labels_beside(found.container, found.shards)
+    asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
+    wanted = Indexing(
+        ReadOptions(spec=_checked(spec), pickle=pickle, checksums=checksums),
+        scans=[scan for scan, yes in asked.items() if yes],
+        labels=labels_beside(found.container, found.shards),
+        force=force,
+    )
     shards = each_shard(
         found.shards,
-        lambda shard: rebuild_index(
-            found.container,
-            shard,
-            options,
-            force=force,
-            segments=segments,
-            frames=frames,
-            seek=seek,
-            labels=labels,
-        ),
+        lambda shard: rebuild_index(found.container, shard, wanted),
         workers=workers,
         progress=progress,
     )

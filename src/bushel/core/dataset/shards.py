@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bushel.containers import get_container
 from bushel.containers.base import KeepsNames, ReadOptions, Shard
-from bushel.core.dataset.tables import bind, index_again, same_files, stamp_of, stamps_of, table_to_read
+from bushel.core.dataset.tables import Indexing, bind, index_again, same_files, stamp_of, stamps_of, table_to_read
 from bushel.core.index.class_names import Labels, join_labels, labels_of_fields
 from bushel.core.index.read_plan import Elements, Group
 from bushel.core.index.sidecar import (
@@ -426,22 +426,9 @@ def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexP
     return OpenShard.of(container, shard, table.index, stored=table.stored, damage=table.damage)
 
 
-def rebuild_index(
-    container: str,
-    shard: Shard,
-    options: ReadOptions,
-    *,
-    force: bool,
-    segments: bool,
-    frames: bool,
-    seek: bool,
-    labels: Labels,
-) -> OpenShard:
+def rebuild_index(container: str, shard: Shard, wanted: Indexing) -> OpenShard:
     """Write the sidecar of a shard as `index_again` does, and return the shard with this table."""
-    index = index_again(
-        container, shard, options, force=force, segments=segments, frames=frames, seek=seek, labels=labels
-    )
-    return OpenShard.of(container, shard, index, stored=True)
+    return OpenShard.of(container, shard, index_again(container, shard, wanted), stored=True)
 
 
 def write_manifest(

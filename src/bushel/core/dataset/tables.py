@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -31,8 +31,10 @@ from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
     from bushel.core.dataset.damaged import Damage
+    from bushel.core.index.value_scan import Scanned
 
 __all__ = [
+    "Indexing",
     "StoredTable",
     "TableToRead",
     "bind",
@@ -178,28 +180,33 @@ def table_to_read(
     return TableToRead(index)
 
 
-def index_again(
-    container: str,
-    shard: Shard,
-    options: ReadOptions,
-    *,
-    force: bool,
-    segments: bool,
-    frames: bool,
-    seek: bool,
-    labels: Labels,
-) -> ShardIndex:
-    """Write the sidecar of a shard, unless it fits and has all that is asked for.
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """What the table of each shard shall hold.
 
-    Frames of clips and seek tables that the old table has are found again if the shard has changed.
+    Attributes:
+        options: What the user declares about the data, and whether checksums are wanted.
+        scans: What to find by reading values, beside what the old table has, which is found again.
+        labels: Names of classes for shards that have none.
+        force: Whether to index shards whose table fits, and to accept other checksums than those on record.
+    """
 
-    If the shard has no names of classes, it gets `labels`, those of the dataset.
+    options: ReadOptions
+    scans: Collection[Scanned] = ()
+    labels: Labels = field(default_factory=dict)
+    force: bool = False
+
+
+def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
+    """Write the sidecar of a shard, unless it fits and has all that is wanted.
 
     Raises:
-        CorruptError: Bytes have other checksums than those on record, and `force` is not set.
+        CorruptError: Bytes have other checksums than those on record, and `wanted.force` is not set.
         FormatError: The shard is damaged, or lacks values whose checksums are on record.
+        SpecError: Frames are wanted, there are clips, and PyAV is not installed.
         OSError: The sidecar cannot be written.
     """
+    options, force = wanted.options, wanted.force
     table = stored_table(shard)
     known = None if table is None else table.index
     index = None if force or table is None or not table.fits or options.spec is not None else known
@@ -207,26 +214,25 @@ def index_again(
         index = _build(container, shard, options, known)
         if table is not None and table.index.has_checksums and not force:
             index = _accepted(table, index, shard)
-    if segments:
-        from bushel.core.index.segment_scan import with_segments
-
-        index = with_segments(index, shard.path)
-    had_frames = known is not None and any(column.frames is not None for column in known.columns.values())
-    if frames or had_frames:
-        from bushel.core.index.clip_scan import has_pyav, with_frames
-
-        if frames or has_pyav():
-            index = with_frames(index, shard.path)
-    if labels and not index.labels:
-        index = replace(index, labels=labels_of_fields(labels, index.columns))
-    if seek or (known is not None and any(column.seek is not None for column in known.columns.values())):
-        from bushel.core.index.seek_scan import with_seek_tables
-
-        index = with_seek_tables(index, shard.path)
+    if wanted.labels and not index.labels:
+        index = replace(index, labels=labels_of_fields(wanted.labels, index.columns))
+    index = _scanned(index, shard, wanted.scans, known)
     files = stamped(index.files, shard)
     if table is None or index is not known or files != table.recorded:
         index = replace(index, files=files)
         save_index(index, shard.sidecar)
+    return index
+
+
+def _scanned(index: ShardIndex, shard: Shard, wanted: Collection[Scanned], known: ShardIndex | None) -> ShardIndex:
+    from bushel.core.index.clip_scan import FRAMES, has_pyav
+    from bushel.core.index.jpeg_scans import SEEK_TABLES, SEGMENTS
+    from bushel.core.index.value_scan import scanned_in
+
+    again: Collection[Scanned] = () if known is None else scanned_in(known)
+    for scan in (SEGMENTS, SEEK_TABLES, FRAMES):
+        if scan.attribute in wanted or (scan.attribute in again and (scan is not FRAMES or has_pyav())):
+            index = scan.add(index, shard.path)
     return index
 
 
@@ -279,13 +285,13 @@ def _build(container: str, shard: Shard, options: ReadOptions, known: ShardIndex
         FormatError: The shard is damaged.
         SpecError: `options.spec` does not fit the data.
     """
-    index = _scanned(container, shard, options, known)
+    index = _read_structure(container, shard, options, known)
     if known is None or not known.labels or index.labels:
         return index
     return replace(index, labels=labels_of_fields(known.labels, index.columns))
 
 
-def _scanned(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
+def _read_structure(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
     if options.spec is None and known is not None:
         spec: Spec = {name: column.field for name, column in known.columns.items()}
         try:

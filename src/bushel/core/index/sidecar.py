@@ -247,9 +247,13 @@ def _column(arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, sa
         starts,
         absent,
         _fragments(arrays.get(f"{name}.fragments"), name, rows, path),
-        _segments(arrays, name, rows, path),
+        Segments(*_ragged(arrays, name, rows, path, "segment_starts", "segment_lengths", np.uint32))
+        if f"{name}.segment_starts" in arrays
+        else None,
         frames_of(name, rows, partial(_array, arrays, path=path)) if f"{name}.frame_starts" in arrays else None,
-        _seek_tables(arrays, name, rows, path),
+        SeekTables(*_ragged(arrays, name, rows, path, "seek_starts", "seek_words", np.uint64))
+        if f"{name}.seek_starts" in arrays
+        else None,
     )
 
 
@@ -262,21 +266,12 @@ def _fragments(pieces: npt.NDArray[Any] | None, name: str, rows: int, path: AnyP
     return Fragments(*pieces)
 
 
-def _segments(arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: AnyPath) -> Segments | None:
-    if f"{name}.segment_starts" not in arrays:
-        return None
-    return Segments(
-        _array(arrays, f"{name}.segment_starts", np.int64, rows + 1, path),
-        _array(arrays, f"{name}.segment_lengths", np.uint32, None, path),
-    )
-
-
-def _seek_tables(arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: AnyPath) -> SeekTables | None:
-    if f"{name}.seek_starts" not in arrays:
-        return None
-    return SeekTables(
-        _array(arrays, f"{name}.seek_starts", np.int64, rows + 1, path),
-        _array(arrays, f"{name}.seek_words", np.uint64, None, path),
+def _ragged(
+    arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: AnyPath, starts: str, values: str, dtype: type[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    return (
+        _array(arrays, f"{name}.{starts}", np.int64, rows + 1, path),
+        _array(arrays, f"{name}.{values}", dtype, None, path),
     )
 
 

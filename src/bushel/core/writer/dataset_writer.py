@@ -15,7 +15,7 @@ from bushel.codecs import get_codec
 from bushel.containers.base import Layout, WriteOptions
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.class_names import Labels
-from bushel.core.index.seek_scan import has_seek_tables
+from bushel.core.index.value_scan import Scanned, scanned_in
 from bushel.core.writer.class_names import names_to_write, write_file_of_names
 from bushel.core.writer.marker import Marker
 from bushel.core.writer.overwrite import Overwrite, recover_overwrite
@@ -101,7 +101,7 @@ class DatasetWriter:
             raise SpecError(f"{self._container.name} cannot store empty folders: use ffrecord")
         self._sync = sync
         self._labels: Labels = {}
-        self._seek = seek
+        self._scans: frozenset[Scanned] = frozenset({"seek"} if seek else ())
         self._before_publish = before_publish
         self._before_checkpoint = before_checkpoint
         self._mode = mode
@@ -358,7 +358,7 @@ class DatasetWriter:
             self._layout = current.layout
         elif self._shards:
             last = self._shards[-1]
-            self._seek = self._seek or has_seek_tables(last.index)
+            self._scans |= scanned_in(last.index)
             self._generation = self._generation or self._container.generation(last.shard)
             if self._adopts_spec:
                 self._fields = {field.name: field for shard in self._shards for field in shard.fields}
@@ -402,7 +402,7 @@ class DatasetWriter:
             sync=self._sync,
             replace=self._mode == "overwrite" and self._overwrite is None,
             labels=self._labels,
-            seek=self._seek,
+            scans=self._scans,
         )
 
     def _reopen_last(self, layout: Layout) -> ShardInProgress:
@@ -413,7 +413,7 @@ class DatasetWriter:
             layout,
             sync=self._sync,
             labels=self._labels,
-            seek=self._seek,
+            scans=self._scans,
         )
         self._shards.pop()
         return reopened

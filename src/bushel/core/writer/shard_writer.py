@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,12 +25,11 @@ from bushel.core.dataset.shards import OpenShard
 from bushel.core.dataset.tables import stamp_of
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.class_names import Labels
-from bushel.core.index.clip_frames import ClipFrames
-from bushel.core.index.clip_scan import clip_fields, has_pyav, with_frames
-from bushel.core.index.seek_scan import with_seek_tables
-from bushel.core.index.segment_scan import NO_SEGMENTS, with_segments
+from bushel.core.index.clip_scan import FRAMES, has_pyav
+from bushel.core.index.jpeg_scans import SEEK_TABLES, SEGMENTS
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
-from bushel.core.index.table import FileStamp, SeekTables, Segments
+from bushel.core.index.table import FileStamp, ShardIndex
+from bushel.core.index.value_scan import Scanned, scanned_in
 from bushel.core.writer.journal import Journal, SavedShard, read_journal
 from bushel.errors import StateError
 from bushel.spec import format_spec, parse_spec
@@ -57,16 +56,13 @@ class ShardInProgress:
         staging: Staging,
         builder: IndexBuilder,
         journal: Journal,
-        segments: Mapping[str, Segments] | None = None,
-        labels: Labels | None = None,
-        frames: Mapping[str, ClipFrames] | None = None,
         *,
-        seek: bool = False,
-        seek_tables: Mapping[str, SeekTables] | None = None,
+        labels: Labels | None = None,
+        scans: Collection[Scanned] = (),
+        before: ShardIndex | None = None,
     ) -> None:
         self.shard, self.layout, self.labels = shard, layout, labels or {}
-        self._segments, self._frames = segments or {}, frames or {}
-        self._seek, self._seek_tables = seek, seek_tables
+        self._scans, self._before = scans, before
         self._container, self._staging, self._builder, self._journal = container, staging, builder, journal
         try:
             self._writer: ShardWriter = container.writer(layout, shard, staging, builder)
@@ -84,9 +80,9 @@ class ShardInProgress:
         sync: bool,
         replace: bool = False,
         labels: Labels | None = None,
-        seek: bool = False,
+        scans: Collection[Scanned] = (),
     ) -> ShardInProgress:
-        """Start a new shard. `replace` allows an upload to replace existing objects; `seek` makes seek tables.
+        """Start a new shard. `replace` allows an upload to replace existing objects; `scans` are made in the end.
 
         Raises:
             FileExistsError: A file of the shard exists, or another process is writing it.
@@ -99,8 +95,8 @@ class ShardInProgress:
                 "the dataset lacks an earlier shard"
             )
         builder = _builder(container, layout)
-        journal = Journal(staging.place, head={**_head(shard, container, layout, labels), "seek": seek})
-        return cls(shard, container, layout, staging, builder, journal, labels=labels, seek=seek)
+        journal = Journal(staging.place, head=_head(shard, container, layout, labels, scans))
+        return cls(shard, container, layout, staging, builder, journal, labels=labels, scans=scans)
 
     @classmethod
     def reopen(
@@ -112,25 +108,21 @@ class ShardInProgress:
         *,
         sync: bool,
         labels: Labels | None = None,
-        seek: bool = False,
+        scans: Collection[Scanned] = (),
     ) -> ShardInProgress:
-        """Copy an existing shard to the staging folder, to add samples to it. Seek tables are kept, or made of all."""
+        """Copy an existing shard to the staging folder, to add samples to it. What it holds of `scans` is kept."""
         shard = last.shard
         staging = Staging(root, _staging_name(shard), sync=sync)
         staging.keep(kept := container.reopen(layout, shard, last.index, staging))
         staging.sync_files(kept)  # the checksums in the journal begin after them
         builder = _builder(container, layout)
         builder.load(last.index)
-        segments = {name: column.segments for name, column in last.index.columns.items() if column.segments is not None}
-        tables = {name: column.seek for name, column in last.index.columns.items() if column.seek is not None} or None
-        seek = seek or tables is not None
-        head = {**_head(shard, container, layout, labels), "segments": list(segments), "seek": seek}
+        scans = scanned_in(last.index).union(scans)
+        head = _head(shard, container, layout, labels, scans)
         head["folder"] = None  # the folder exists: its files are replaced one by one
-        frames = {name: column.frames for name, column in last.index.columns.items() if column.frames is not None}
         journal = Journal(staging.place, head=head)
-        opened = cls(
-            shard, container, layout, staging, builder, journal, segments, labels, frames, seek=seek, seek_tables=tables
-        )
+        parts = shard, container, layout, staging, builder, journal
+        opened = cls(*parts, labels=labels, scans=scans, before=last.index)
         opened.checkpoint()
         return opened
 
@@ -176,10 +168,9 @@ class ShardInProgress:
             return _complete(staging, kept, shard, container)
         journal = Journal(staging.place, head=None)
         journal.resume(kept.samples, kept.positions)
-        segments = dict.fromkeys(kept.head.get("segments", ()), NO_SEGMENTS)
         labels = {name: tuple(names) for name, names in kept.head.get("labels", {}).items()}
-        seek = bool(kept.head.get("seek"))
-        return cls(shard, container, layout, staging, builder, journal, segments, labels, seek=seek)
+        scans = kept.head.get("scans", ())
+        return cls(shard, container, layout, staging, builder, journal, labels=labels, scans=scans)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -254,11 +245,11 @@ class ShardInProgress:
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
             index = dataclasses.replace(self._builder.build(stamps), labels=self.labels)
-            index = with_segments(index, staged_files.__getitem__, self._segments)
-            if clip_fields(index) and has_pyav():  # without it, clips are read whole until `bushel index --frames`
-                index = with_frames(index, staged_files.__getitem__, self._frames)
-            if self._seek:
-                index = with_seek_tables(index, staged_files.__getitem__, self._seek_tables)
+            for scan in (SEGMENTS, SEEK_TABLES):
+                if scan.attribute in self._scans:
+                    index = scan.add(index, staged_files.__getitem__, self._before)
+            if FRAMES.fields(index) and has_pyav():  # without it, clips are read whole until `bushel index --frames`
+                index = FRAMES.add(index, staged_files.__getitem__, self._before)
             sidecar = _sidecar_name(self.shard)
             save_index(index, self._staging.place / sidecar, sync=self._staging.sync)
             self._staging.sync_names()
@@ -398,7 +389,9 @@ def _builder(container: Container, layout: Layout) -> IndexBuilder:
     return IndexBuilder(container.name, columns, keyed=layout.options.keyed)
 
 
-def _head(shard: Shard, container: Container, layout: Layout, labels: Labels | None) -> dict[str, Any]:
+def _head(
+    shard: Shard, container: Container, layout: Layout, labels: Labels | None, scans: Collection[Scanned]
+) -> dict[str, Any]:
     options = layout.options
     return {
         "container": container.name,
@@ -411,6 +404,7 @@ def _head(shard: Shard, container: Container, layout: Layout, labels: Labels | N
         "sparse": layout.sparse,
         "limits": list(layout.limits),
         "labels": {name: list(names) for name, names in (labels or {}).items()},
+        "scans": sorted(scans),
     }
 
 

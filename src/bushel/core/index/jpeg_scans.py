@@ -1,0 +1,87 @@
+"""Scans of JPEGs: the segments of tiled ones, and the seek tables of plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import holds_image
+from bushel.core.index.table import Column, SeekTables, Segments
+from bushel.core.index.value_scan import ValueScan, rows_in_one_piece
+from bushel.core.parallel import parallel_map
+from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
+from bushel.storage import Extents, File, read_many
+
+__all__ = ["SEEK_TABLES", "SEGMENTS"]
+
+_CHUNK_BYTES, _CHUNK_ROWS = 4 << 20, 256
+"""What one thread reads and scans at once."""
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+
+
+def _segments(column: Column, file: File, known: Segments | None, workers: int) -> Segments:
+    known = known or Segments(np.zeros(1, np.int64), np.zeros(0, np.uint32))
+    starts, found = _scan(column, file, known.starts, _lengths_of_segments, workers)
+    return Segments(starts, np.concatenate([known.lengths, *found]))
+
+
+def _lengths_of_segments(data: bytes) -> U32:
+    return np.diff(jpeg_segment_offsets(data), prepend=0).astype(np.uint32)
+
+
+def _seek_tables(column: Column, file: File, known: SeekTables | None, workers: int) -> SeekTables:
+    known = known or SeekTables(np.zeros(1, np.int64), np.zeros(0, np.uint64))
+    starts, found = _scan(column, file, known.starts, jpeg_seek_table, workers)
+    return SeekTables(starts, np.concatenate([known.words, *found]))
+
+
+SEGMENTS = ValueScan("segments", lambda column: column.starts is None and holds_image(column.codec), _segments)
+"""The segments of tiled JPEGs. Elements of sequences have none."""
+
+SEEK_TABLES = ValueScan("seek", lambda column: holds_image(column.codec), _seek_tables)
+"""The seek tables of plain JPEGs, each of which is decoded once."""
+
+
+def _scan(
+    column: Column, file: File, known: I64, array_of: Callable[[bytes], npt.NDArray[np.generic]], workers: int
+) -> tuple[I64, list[npt.NDArray[np.generic]]]:
+    """Return where the array of each row starts, after those of the known rows, and the new arrays."""
+    done = len(known) - 1
+    sizes = np.zeros(column.rows, np.int64)
+    sizes[:done] = np.diff(known)
+
+    def arrays_of(rows: I64) -> list[npt.NDArray[np.generic]]:
+        datas = read_many([file], Extents(0, column.offset[rows], column.length[rows]))
+        return [_array(data, array_of) for data in datas if data is not None]
+
+    found = []
+    chunks = list(_chunks(rows_in_one_piece(column, done), column.length))
+    for chunk, arrays in zip(chunks, parallel_map(arrays_of, chunks, workers=workers, name="bushel-scan"), strict=True):
+        sizes[chunk] = [len(array) for array in arrays]
+        found += [array for array in arrays if len(array)]
+    starts = np.zeros(column.rows + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts, found
+
+
+def _chunks(rows: I64, lengths: I64) -> Iterator[I64]:
+    first = size = 0
+    for at, length in enumerate(lengths[rows].tolist()):
+        if at > first and (size + length > _CHUNK_BYTES or at - first >= _CHUNK_ROWS):
+            yield rows[first:at]
+            first, size = at, 0
+        size += length
+    if first < len(rows):
+        yield rows[first:]
+
+
+def _array(data: bytes, array_of: Callable[[bytes], npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:
+    try:
+        return array_of(data)
+    except JpegError:  # not a JPEG, or a damaged one, which reading it will report
+        return np.zeros(0, np.uint8)
