@@ -15,7 +15,7 @@ from tests.containers.ffrecord_bytes import GOLDEN, MAPS, NONE, PLAIN, ffr, fina
 from tests.containers.golden import check_manifest
 from tests.containers.writing import stored_samples, write_shard
 
-from bushel.containers.base import ReadOptions, WriteOptions
+from bushel.containers.base import ReadOptions, Shard, WriteOptions
 from bushel.containers.ffrecord import CONTAINER, empty_folders
 from bushel.containers.ffrecord.packed_folder import MAGIC
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
@@ -86,8 +86,9 @@ class TestShards:
 
     def test_names(self, tmp_path: Path) -> None:
         layout = CONTAINER.layout(parse_spec(PLAIN), WriteOptions(keyed=False))
-        assert CONTAINER.shard(tmp_path, layout, 3, None).files == ("000003.ffr",)
-        assert CONTAINER.shard(tmp_path, layout, 0, "train.ffr").files == ("train.ffr",)
+        before = [Shard(tmp_path, name, (name,)) for name in ("000001.ffr", "000002.ffr")]
+        assert CONTAINER.shard(tmp_path, layout, before, None).files == ("000003.ffr",)
+        assert CONTAINER.shard(tmp_path, layout, (), "train.ffr").files == ("train.ffr",)
 
 
 class TestDamage:

@@ -343,22 +343,24 @@ def test_a_pickled_chunk_is_not_continued(tmp_path: Path, pickled: bytes) -> Non
 
 def test_new_chunks_are_numbered_behind_those_there(tmp_path: Path) -> None:
     alone = CONTAINER.layout(parse_spec(VIDEO), WriteOptions(keyed=True, single=True))
-    assert CONTAINER.shard(tmp_path / "absent", alone, 0, None).files == ("data_0.gulp", "meta_0.gmeta")
+    assert CONTAINER.shard(tmp_path, alone, (), None).files == ("data_0.gulp", "meta_0.gmeta")
     layout = CONTAINER.layout(parse_spec(VIDEO), WriteOptions(keyed=True))
     names = ("data_000000.gulp", "meta_000000.gmeta")
-    assert CONTAINER.shard(tmp_path / "absent", layout, 0, None).files == names
-    assert CONTAINER.shard(tmp_path, layout, 4, None).name == "data_000004.gulp"
+    assert CONTAINER.shard(tmp_path, layout, (), None).files == names
+    first = CONTAINER.shard(tmp_path, layout, (), None)
+    assert CONTAINER.shard(tmp_path, layout, [first], None).name == "data_000001.gulp"
     chunk(tmp_path, number=3)
     chunk(tmp_path, number=11)
-    assert CONTAINER.shard(tmp_path, layout, 2, None).files == ("data_12.gulp", "meta_12.gmeta")
+    there = CONTAINER.shards(tmp_path) or []
+    assert CONTAINER.shard(tmp_path, layout, there, None).files == ("data_12.gulp", "meta_12.gmeta")
 
 
 def test_the_user_may_name_the_chunk(tmp_path: Path) -> None:
     layout = CONTAINER.layout(parse_spec(VIDEO), WriteOptions(keyed=True, single=True))
-    assert CONTAINER.shard(tmp_path, layout, 0, "data_7.gulp").files == ("data_7.gulp", "meta_7.gmeta")
+    assert CONTAINER.shard(tmp_path, layout, (), "data_7.gulp").files == ("data_7.gulp", "meta_7.gmeta")
     for name in ("train.gulp", "data.gulp", "data_7.tar"):
         with pytest.raises(SpecError, match="data_<number>"):
-            CONTAINER.shard(tmp_path, layout, 0, name)
+            CONTAINER.shard(tmp_path, layout, (), name)
 
 
 def test_an_empty_chunk_has_an_empty_table(tmp_path: Path) -> None:

@@ -191,8 +191,9 @@ class TestShards:
 
     def test_names(self, tmp_path: Path) -> None:
         layout = CONTAINER.layout(parse_spec(PLAIN), WriteOptions(keyed=False))
-        assert CONTAINER.shard(tmp_path, layout, 3, None).files == ("000003.rec", "000003.idx")
-        assert CONTAINER.shard(tmp_path, layout, 0, "train.rec").files == ("train.rec", "train.idx")
+        before = [Shard(tmp_path, name, (name,)) for name in ("000001.rec", "000002.rec")]
+        assert CONTAINER.shard(tmp_path, layout, before, None).files == ("000003.rec", "000003.idx")
+        assert CONTAINER.shard(tmp_path, layout, (), "train.rec").files == ("train.rec", "train.idx")
 
 
 class TestIdx:

@@ -18,7 +18,7 @@ from tests.containers.archives import SMALL, archive, as_webdataset, content, re
 from tests.containers.writing import ShardInProgress, same_table, stored_samples, write_shard
 
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions, WriteOptions
+from bushel.containers.base import ReadOptions, Shard, WriteOptions
 from bushel.containers.tar import CONTAINER
 from bushel.containers.tar.writer import end_of_archive, header_of
 from bushel.core.index.table import MISSING
@@ -253,8 +253,8 @@ def test_members_behind_the_last_sample_survive_continuing(tmp_path: Path) -> No
 
 
 def test_added_shards_spell_plain_bytes_as_the_shards_before(tmp_path: Path) -> None:
-    shard_of(tmp_path, as_webdataset([("a", {"emb": b"1"})]), "train-7.tar")
-    shard, _ = write_shard(CONTAINER, tmp_path, {"emb": "bytes"}, [("b", {"emb": b"2"})], number=8)
+    old = shard_of(tmp_path, as_webdataset([("a", {"emb": b"1"})]), "train-7.tar")
+    shard, _ = write_shard(CONTAINER, tmp_path, {"emb": "bytes"}, [("b", {"emb": b"2"})], there=[old])
     assert shard.name == "train-8.tar"
     assert content(shard) == as_webdataset([("b", {"emb": b"2"})])
     alone, _ = write_shard(CONTAINER, tmp_path / "new", {"emb": "bytes"}, [("b", {"emb": b"2"})])
@@ -426,29 +426,28 @@ def test_two_members_for_one_field_are_an_error(tmp_path: Path, names: tuple[str
 
 
 @pytest.mark.parametrize(
-    ("there", "number", "name"),
+    ("there", "name"),
     [
-        ([], 0, "shard-000000.tar"),
-        (["train-000003.tar"], 4, "train-000004.tar"),
-        (["a.tar", "b.tar"], 2, "b_000002.tar"),
-        (["x9.tar"], 10, "x9_000010.tar"),
-        (["x-05.tar", "x-07.tar"], 2, "x-08.tar"),
-        (["x-99.tar"], 1, "x-99_000100.tar"),
+        ([], "shard-000000.tar"),
+        (["train-000003.tar"], "train-000004.tar"),
+        (["a.tar", "b.tar"], "b_000002.tar"),
+        (["x9.tar"], "x9_000010.tar"),
+        (["x-05.tar", "x-07.tar"], "x-08.tar"),
+        (["x-99.tar"], "x-99_000100.tar"),
     ],
 )
-def test_new_shards_sort_behind_the_old(tmp_path: Path, there: list[str], number: int, name: str) -> None:
-    for old in there:
-        shard_of(tmp_path, SMALL["plain"], old)
+def test_new_shards_sort_behind_the_old(tmp_path: Path, there: list[str], name: str) -> None:
+    before = [Shard(tmp_path, old, (old,)) for old in there]
     layout = CONTAINER.layout(parse_spec({"txt": "utf8"}), WriteOptions(keyed=True))
-    assert CONTAINER.shard(tmp_path, layout, number, None).name == name
+    assert CONTAINER.shard(tmp_path, layout, before, None).name == name
     assert sorted([*there, name])[-1] == name
 
 
 def test_a_single_file_is_called_as_the_user_says(tmp_path: Path) -> None:
     layout = CONTAINER.layout(parse_spec({"txt": "utf8"}), WriteOptions(keyed=True, single=True))
-    assert CONTAINER.shard(tmp_path, layout, 0, "val.tar").files == ("val.tar",)
+    assert CONTAINER.shard(tmp_path, layout, (), "val.tar").files == ("val.tar",)
     with pytest.raises(SpecError, match=r"\.tar"):
-        CONTAINER.shard(tmp_path, layout, 0, "val.zip")
+        CONTAINER.shard(tmp_path, layout, (), "val.zip")
 
 
 def test_shards_are_tar_files_only(tmp_path: Path) -> None:

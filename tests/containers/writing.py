@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ class ShardInProgress:
         single: bool = False,
         expected: int | None = None,
         number: int = 0,
+        there: Sequence[Shard] = (),
         name: str | None = None,
     ) -> None:
         root.mkdir(exist_ok=True)
@@ -41,7 +42,10 @@ class ShardInProgress:
         self.layout = container.layout(
             parse_spec(spec), WriteOptions(keyed=keyed, generation=generation, single=single, expected=expected)
         )
-        self.shard = container.shard(root, self.layout, number, name)
+        before = list(there)
+        for _ in range(number):
+            before.append(container.shard(root, self.layout, before, None))
+        self.shard = container.shard(root, self.layout, before, name)
         self._folder = self.shard.name if self.shard.files[0].startswith(f"{self.shard.name}/") else None
         self.builder = new_builder(container, self.layout)
         self._start({})

@@ -16,7 +16,8 @@ COUNT = 40
 
 def _write(path: Path, container: str, value: bytes, pause: float, options: dict[str, int]) -> None:
     time.sleep(pause)
-    with bushel.Writer(path, {"data": "bytes", "label": "int"}, container=container, sync=False, **options) as writer:  # type: ignore[arg-type]
+    spec = {"data": "jpg", "label": "int"} if container == "gulp" else {"data": "bytes", "label": "int"}
+    with bushel.Writer(path, spec, container=container, sync=False, **options) as writer:  # type: ignore[arg-type]
         for number in range(COUNT):
             writer.append({"data": value * 500, "label": number}, key=f"k{number}")
             if number % 7 == 0:
@@ -53,7 +54,7 @@ def main() -> None:
             raise SystemExit(f"round {number}: exit codes {codes}")
         refused += 1
         dataset = bushel.open(path, verify=True)
-        found = {bytes(sample["data"]) for sample in dataset}
+        found = {bytes(sample["data"]) for sample in dataset.read(range(len(dataset)), decode=False)}
         winner = b"ab"[codes.index(0) : codes.index(0) + 1]
         if found != {winner * 500} or len(dataset) != COUNT or not bushel.verify(path).ok:
             raise SystemExit(f"round {number}: {len(dataset)} samples of {len(found)} writers")

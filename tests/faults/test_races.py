@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.kernels.jpegs import picture, save
 from tests.paths import ROOT
 
 import bushel
@@ -21,6 +22,29 @@ def test_one_of_two_writers_is_refused(tmp_path: Path, container: str, name: str
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "4\n"
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "gulp", "recordio"])
+def test_a_writer_does_not_add_shards_to_those_of_another(tmp_path: Path, container: str) -> None:
+    spec = {"image": "jpg"} if container == "gulp" else SPEC
+    samples = [
+        {"image": save(picture(8, 8, n))} if container == "gulp" else {"data": b"x", "label": n} for n in range(4)
+    ]
+
+    def writer() -> bushel.Writer:
+        return bushel.Writer(tmp_path / "a", spec, container=container, shard_samples=2, sync=False)
+
+    with writer() as first:
+        second = writer()
+        for number, sample in enumerate(samples[:2]):  # the first shard is published
+            first.append(sample, key=f"k{number}")
+        with pytest.raises(FileExistsError, match="another process"):
+            second.append(samples[0], key="other")
+        second.suspend()
+        for number, sample in enumerate(samples[2:], 2):
+            first.append(sample, key=f"k{number}")
+    assert list(bushel.open(tmp_path / "a").keys) == ["k0", "k1", "k2", "k3"]
+    assert bushel.verify(tmp_path / "a").ok
 
 
 @pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])

@@ -308,13 +308,13 @@ class Container(Protocol):
         """
         ...
 
-    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """Return the names of a new shard's files.
+    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+        """Return the names of a new shard's files. The folder is not looked at: another writer may be at work in it.
 
         Args:
             root: The dataset's folder.
             layout: A result of `layout`.
-            number: Number of the shard in the dataset.
+            before: The shards of the dataset so far.
             name: The file that the user named, if the dataset is a single file.
         """
         ...
@@ -335,19 +335,18 @@ class Container(Protocol):
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)")
 
 
-def next_name(names: Sequence[str], number: int, *, suffix: str, stem: str = "") -> str:
+def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
     """Return a name that sorts after `names`, in the pattern of the last one if possible.
 
     Args:
-        names: The existing names, sorted.
-        number: The number of the new shard. If it is taken, a higher one is used.
+        names: The names of the shards so far, sorted.
         suffix: The end of all names, such as `.tar`.
         stem: The start of the first shard's name.
     """
     if not names:
-        return f"{stem}{number:06d}{suffix}"
+        return f"{stem}{0:06d}{suffix}"
     numbered = [match for name in names if (match := _NUMBERED.fullmatch(name.removesuffix(suffix)))]
-    number = max([number, *(int(match["number"]) + 1 for match in numbered)])
+    number = max([len(names), *(int(match["number"]) + 1 for match in numbered)])
     last = _NUMBERED.fullmatch(names[-1].removesuffix(suffix))
     if last is not None and len(str(number)) <= len(last["number"]):
         return f"{last['stem']}{number:0{len(last['number'])}d}{suffix}"

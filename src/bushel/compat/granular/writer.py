@@ -40,7 +40,7 @@ class DatasetWriter(Closing):
         make_folder(path, parents=self._parents)
         self.directory = directory
         container = get_container("bag")
-        shard = container.shard(path, layout, 0, None)
+        shard = container.shard(path, layout, (), None)
         self._staging = Staging(path, "dataset")
         columns = [ColumnBuilder(column.field, column.codec, column.file) for column in layout.columns]
         self._builder = IndexBuilder("bag", columns, keyed=options.keyed)

@@ -8,7 +8,7 @@ up to 0.19) and B (0.20, 0.21) keep the table of a bag at its end and have `refs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -110,13 +110,13 @@ class _Bag:
         """Return how samples of this spec are stored: B holds everything, C has no sequences."""
         return plan_layout(spec, options)
 
-    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
+    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
         """Return the files of a new shard: in `root` itself, or in its folder `000003`. Bags are never single files."""
         fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
         split = generation_of(layout.options) == "C"
         if layout.options.single:
             return Shard(root, "", _file_names(fields, "", split=split))
-        folder = f"{number:06d}"
+        folder = f"{len(before):06d}"
         return Shard(root, folder, _file_names(fields, f"{folder}/", split=split), f"{folder}/.bushel")
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:

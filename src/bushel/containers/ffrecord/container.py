@@ -7,7 +7,7 @@ samples of several fields are maps (`packed_map`). docs/format-ffrecord.md has t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -111,10 +111,10 @@ class _FFRecord:
         FolderTree(folders=options.folders or ())
         return Layout(columns, options, sparse=not single, limits=(limit,))
 
-    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """Return the file that the user named, or a name that sorts after those in the folder: `000000.ffr`."""
+    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+        """Return the file that the user named, or a name that sorts after those before it: `000000.ffr`."""
         if name is None:
-            name = next_name(_names(root) if root.exists() else [], number, suffix=self.suffix)
+            name = next_name([shard.name for shard in before], suffix=self.suffix)
         return Shard(root, name, (name,))
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:

@@ -127,15 +127,15 @@ class _Gulp:
         )
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)
 
-    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
+    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
         """Return `data_<number>.gulp` and its `.gmeta`, or the pair of the file that the user named.
 
-        In a folder with chunks, the number is one more than the highest, as GulpIO2 counts. Readers sort the names of
+        The number is one more than the highest before it, as GulpIO2 counts. Readers sort the names of
         chunks as text, so several chunks get numbers of six digits, which keeps samples in order.
         """
         if name is None:
-            taken = list(chain.from_iterable(chunk_names(root))) if root.exists() else []
-            number = max((number, *(chunk_number(root, other) + 1 for other in taken)))
+            taken = [name for shard in before for name in shard.files]
+            number = max((len(before), *(chunk_number(root, other) + 1 for other in taken)))
             label = f"{number:0{number_width(taken, sharded=not layout.options.single)}d}"
             return Shard(root, f"data_{label}.gulp", (f"data_{label}.gulp", f"meta_{label}.gmeta"))
         if not is_data(name) or re.search(r"\d", name) is None:

@@ -7,7 +7,7 @@ Image records have the fields of their header. Other records are samples of one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -113,11 +113,10 @@ class _RecordIO:
         )
         return Layout(columns, options, sparse=form == "maps", limits=tuple(limits))
 
-    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """Return the file that the user named, or a name that sorts after those in the folder, with its `.idx`."""
+    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+        """Return the file that the user named, or a name that sorts after those before it, with its `.idx`."""
         if name is None:
-            names = _parts(entry.name for entry in root.iterdir()) if root.exists() else []
-            name = next_name(names, number, suffix=self.suffix)
+            name = next_name([shard.name for shard in before], suffix=self.suffix)
         return _shard(root, name, has_idx=True)
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:

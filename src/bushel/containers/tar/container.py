@@ -6,6 +6,7 @@ reads streams. docs/format-tar.md has the layout, the rules and an example.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -94,10 +95,10 @@ class _Tar:
             limits.append("without its index or a spec, each element of a sequence is read as a field of its own")
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=tuple(limits))
 
-    def shard(self, root: AnyPath, layout: Layout, number: int, name: str | None) -> Shard:
-        """Return the file that the user named, or a name that sorts after those in the folder: `shard-000000.tar`."""
+    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+        """Return the file that the user named, or a name that sorts after those before it: `shard-000000.tar`."""
         if name is None:
-            name = next_name(_archives(root) if root.exists() else [], number, suffix=self.suffix, stem="shard-")
+            name = next_name([shard.name for shard in before], suffix=self.suffix, stem="shard-")
         elif not name.endswith(".tar"):
             raise SpecError(f"{name}: the name of a tar shard must end in .tar")
         return Shard(root, name, (name,))

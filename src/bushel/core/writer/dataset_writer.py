@@ -394,7 +394,7 @@ class DatasetWriter:
 
     def _new_shard(self, layout: Layout) -> ShardInProgress:
         name = self._target.name if self._single else None
-        shard = self._container.shard(self._root, layout, len(self._shards), name)
+        shard = self._container.shard(self._root, layout, [known.shard for known in self._shards], name)
         return ShardInProgress.create(
             shard,
             self._container,

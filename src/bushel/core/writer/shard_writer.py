@@ -130,9 +130,12 @@ class ShardInProgress:
     def staged(cls, root: AnyPath, name: str | None) -> list[Path]:
         """Return the staging folders that a killed writer left on this machine, of one file or of all shards."""
         base = workplace(root)
-        if base is None or not (place := base / FOLDER / "staging").is_dir():
+        if base is None:
             return []
-        return sorted(folder for folder in place.iterdir() if name is None or folder.name == name)
+        try:
+            return sorted(each for each in (base / FOLDER / "staging").iterdir() if name is None or each.name == name)
+        except FileNotFoundError:  # another process may remove it at any moment
+            return []
 
     @classmethod
     def resume(
