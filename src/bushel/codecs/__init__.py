@@ -3,13 +3,23 @@
 `get_codec(name)` returns one, `register_codec` adds one. docs/codecs.md lists them all.
 """
 
-from bushel.codecs.base import Buffer, Codec, Ranged
+from bushel.codecs.base import ArrayLayout, Buffer, Codec, NumberLayout, Ranged
 from bushel.codecs.extensions import codec_of_extension, tar_storage
-from bushel.codecs.registry import codec_names, get_codec, holds_clip, holds_elements, holds_image, register_codec
+from bushel.codecs.registry import (
+    codec_names,
+    get_codec,
+    holds_clip,
+    holds_elements,
+    holds_image,
+    is_registered,
+    register_codec,
+)
 
 __all__ = [
+    "ArrayLayout",
     "Buffer",
     "Codec",
+    "NumberLayout",
     "Ranged",
     "codec_names",
     "codec_of_extension",
@@ -17,6 +27,7 @@ __all__ = [
     "holds_clip",
     "holds_elements",
     "holds_image",
+    "is_registered",
     "register_codec",
     "tar_storage",
 ]

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from bushel.codecs.base import (
     MAX_EXPANDED,
+    ArrayLayout,
     Buffer,
     Codec,
     Factory,
@@ -108,7 +109,8 @@ def _encode_array(value: Any) -> bytes:
     return packed
 
 
-def _decode_array(data: Buffer) -> Array:
+def _parse_array(data: Buffer) -> tuple[np.dtype[Any], list[Any], memoryview]:
+    """Return dtype, shape and elements of a stored array."""
     import msgpack
 
     view = memoryview(data)
@@ -124,7 +126,25 @@ def _decode_array(data: Buffer) -> Array:
     length = int.from_bytes(view[start + 1 : start + 1 + width], "big")
     if parts != 3 or not isinstance(shape, list) or length != len(payload):
         raise codec_error("array", "msgpack of [dtype, shape, bytes] and nothing after it", found_bytes(data))
-    return array_from("array", dtype_from("array", text), shape, payload)
+    return dtype_from("array", text), shape, payload
+
+
+def _decode_array(data: Buffer) -> Array:
+    dtype, shape, payload = _parse_array(data)
+    return array_from("array", dtype, shape, payload)
+
+
+def _layout(data: Buffer, dtype: np.dtype[Any], shape: Sequence[Any], payload: memoryview) -> ArrayLayout | None:
+    """Return the layout of an array in C order, if it has numbers in native byte order that fit its shape."""
+    if dtype.kind not in "biufc" or not dtype.isnative or not all(type(size) is int and size >= 0 for size in shape):
+        return None
+    if math.prod(shape) * dtype.itemsize != len(payload):
+        return None
+    return ArrayLayout(bytes(data[: len(data) - len(payload)]), dtype, tuple(shape))
+
+
+def _array_layout(data: Buffer) -> ArrayLayout | None:
+    return _layout(data, *_parse_array(data))
 
 
 def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value: Any) -> bytes:
@@ -138,10 +158,15 @@ def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: 
     return array_from(codec, dtype, shape, data)
 
 
+def _raw_layout(dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> ArrayLayout | None:
+    return _layout(data, dtype, shape, memoryview(data))
+
+
 def _array(name: str, arguments: str) -> Codec:
     """Return codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name."""
     if not arguments:
-        return Codec(name, _encode_array, _decode_array, encode_column=partial(rows_after_header, _encode_array))
+        column = partial(rows_after_header, _encode_array)
+        return Codec(name, _encode_array, _decode_array, encode_column=column, layout=_array_layout)
     kind, *sizes = arguments.split(",")
     try:
         dtype = np.dtype(kind) if _DTYPE_NAME.fullmatch(kind) else None
@@ -154,10 +179,9 @@ def _array(name: str, arguments: str) -> Codec:
     shape = tuple(map(int, sizes))
     # These bytes carry no byte order. Their writers ran on little-endian machines.
     little = dtype.newbyteorder("<")
-    encode = partial(_encode_raw, name, little, shape)
-    return Codec(
-        name, encode, partial(_decode_raw, name, little, shape), encode_column=partial(rows_after_header, encode)
-    )
+    encode, decode = partial(_encode_raw, name, little, shape), partial(_decode_raw, name, little, shape)
+    layout = partial(_raw_layout, little, shape)
+    return Codec(name, encode, decode, encode_column=partial(rows_after_header, encode), layout=layout)
 
 
 def _encode_npy(value: Any, codec: str = "npy") -> bytes:
@@ -167,7 +191,8 @@ def _encode_npy(value: Any, codec: str = "npy") -> bytes:
     return stream.getvalue()
 
 
-def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
+def _parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...], memoryview, bool]:
+    """Return dtype, shape and elements of a .npy file, and whether they are in Fortran order."""
     view = memoryview(data)
     version = view[6] if len(view) >= 12 and view[:6] == _NPY_MAGIC else 0
     start = 10 if version == 1 else 12
@@ -184,7 +209,17 @@ def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
         raise codec_error(codec, "a .npy header with descr, fortran_order and shape", describe(text)) from error
     if not isinstance(shape, tuple) or not isinstance(fortran, bool):
         raise codec_error(codec, "a .npy header with descr, fortran_order and shape", describe(text))
-    return array_from(codec, dtype_from(codec, descr), shape, view[start + length :], fortran=fortran)
+    return dtype_from(codec, descr), shape, view[start + length :], fortran
+
+
+def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
+    dtype, shape, payload, fortran = _parse_npy(data, codec)
+    return array_from(codec, dtype, shape, payload, fortran=fortran)
+
+
+def _npy_layout(data: Buffer) -> ArrayLayout | None:
+    dtype, shape, payload, fortran = _parse_npy(data, "npy")
+    return None if fortran and len(shape) > 1 else _layout(data, dtype, shape, payload)
 
 
 def _encode_npz(value: Any) -> bytes:
@@ -279,7 +314,7 @@ def _decode_tenbin(data: Buffer) -> list[Array]:
 
 FACTORIES: Mapping[str, Factory] = {
     "array": _array,
-    "npy": plain(_encode_npy, _decode_npy, partial(rows_after_header, _encode_npy)),
+    "npy": plain(_encode_npy, _decode_npy, partial(rows_after_header, _encode_npy), _npy_layout),
     "npz": plain(_encode_npz, _decode_npz),
     "tenbin": plain(_encode_tenbin, _decode_tenbin),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,13 @@ from bushel.errors import CodecError, SpecError
 
 __all__ = [
     "MAX_EXPANDED",
+    "ArrayLayout",
     "Buffer",
     "Codec",
     "ColumnEncoder",
     "Factory",
+    "Layout",
+    "NumberLayout",
     "Ranged",
     "codec_error",
     "describe",
@@ -47,6 +50,44 @@ class Ranged:
     count: Callable[[Buffer], int]
     decode: Callable[[Buffer, slice | npt.NDArray[np.int64]], Any]
 
+
+@dataclass(frozen=True, slots=True)
+class ArrayLayout:
+    """How the stored bytes of an array lie.
+
+    Any bytes of the same length that begin with the same header decode to an array of this dtype and shape, whose
+    elements are the rest of the bytes, in C order. So a loader copies the elements without calling the codec.
+
+    Attributes:
+        header: The bytes before the elements, which may be none.
+        dtype: The dtype, of numbers in native byte order.
+        shape: The shape.
+    """
+
+    header: bytes
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberLayout:
+    """How the stored bytes of a Python number lie.
+
+    Attributes:
+        kind: `signed` and `unsigned` are little-endian integers, `real` a little-endian float32 or float64,
+            `whole-real` the same where only integers are valid, `decimal` an integer as text.
+        length: Length of the stored bytes with the header; None if it varies.
+        header: The bytes before the number.
+    """
+
+    kind: Literal["signed", "unsigned", "real", "whole-real", "decimal"]
+    length: int | None = None
+    header: bytes = b""
+
+
+Layout: TypeAlias = Callable[[Buffer], ArrayLayout | None] | NumberLayout
+"""The layout of a codec's stored bytes: of all numbers, or a function of the stored bytes of one array. That returns
+None, or raises a `CodecError`, for bytes without such a layout."""
 
 ColumnEncoder: TypeAlias = Callable[[npt.NDArray[Any]], tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None]
 """Maps an array to the stored bytes of its elements, one after another, and their offsets."""
@@ -92,6 +133,7 @@ class Codec:
         encode_column: Encodes all elements of an array along its first axis at once, or None. Returns bytes and
             int64[n + 1] offsets: the bytes that `encode` makes of element `i` are `data[offsets[i]:offsets[i + 1]]`. It
             returns None for an array whose elements it cannot encode; `encode` then gets them one by one.
+        layout: Where the numbers lie in the stored bytes, for loading without `decode`; None if values are no numbers.
     """
 
     name: str
@@ -99,6 +141,7 @@ class Codec:
     decode: Callable[[Buffer], Any]
     ranged: Ranged | None = None
     encode_column: ColumnEncoder | None = None
+    layout: Layout | None = None
 
 
 Factory: TypeAlias = Callable[[str, str], Codec]
@@ -106,14 +149,17 @@ Factory: TypeAlias = Callable[[str, str], Codec]
 
 
 def plain(
-    encode: Callable[[Any], Buffer], decode: Callable[[Buffer], Any], encode_column: ColumnEncoder | None = None
+    encode: Callable[[Any], Buffer],
+    decode: Callable[[Buffer], Any],
+    encode_column: ColumnEncoder | None = None,
+    layout: Layout | None = None,
 ) -> Factory:
     """Return a factory for a codec without parameters."""
 
     def factory(name: str, arguments: str) -> Codec:
         if arguments:
             raise SpecError(f"codec {name!r} takes no parameters: write {name.partition('(')[0]!r}")
-        return Codec(name, encode, decode, encode_column=encode_column)
+        return Codec(name, encode, decode, encode_column=encode_column, layout=layout)
 
     return factory
 

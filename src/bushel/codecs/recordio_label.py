@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs.arrays import as_array
-from bushel.codecs.base import Buffer, Factory, codec_error, describe, found_bytes, plain
+from bushel.codecs.base import Buffer, Factory, NumberLayout, codec_error, describe, found_bytes, plain
 
 __all__ = ["FACTORIES"]
 
 _SCALAR = struct.Struct("<If")
+_FLAG = bytes(4)  # of a label that is one number
 _HEADER = 24
 _EXACT = 1 << 24  # float32 represents every integer up to here
 
@@ -73,6 +74,8 @@ def _decode_integer(data: Buffer) -> int:
 
 
 FACTORIES: Mapping[str, Factory] = {
-    "recordio-label": plain(_encode_label, _decode_label),
-    "recordio-label-int": plain(_encode_integer, _decode_integer),
+    "recordio-label": plain(_encode_label, _decode_label, layout=NumberLayout("real", _SCALAR.size, _FLAG)),
+    "recordio-label-int": plain(
+        _encode_integer, _decode_integer, layout=NumberLayout("whole-real", _SCALAR.size, _FLAG)
+    ),
 }

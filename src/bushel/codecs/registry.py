@@ -8,7 +8,17 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
-from bushel.codecs.base import Buffer, Codec, ColumnEncoder, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.base import (
+    ArrayLayout,
+    Buffer,
+    Codec,
+    ColumnEncoder,
+    Factory,
+    Ranged,
+    codec_error,
+    describe,
+    found_bytes,
+)
 from bushel.errors import CodecError, SpecError
 
 __all__ = ["codec_names", "get_codec", "holds_clip", "holds_elements", "holds_image", "is_registered", "register_codec"]
@@ -97,6 +107,7 @@ def register_codec(
     *,
     ranged: Ranged | None = None,
     encode_column: ColumnEncoder | None = None,
+    layout: Callable[[Buffer], ArrayLayout | None] | None = None,
     replace: bool = False,
 ) -> Codec:
     """Add a codec, for this process, under a name that specs can use.
@@ -110,6 +121,8 @@ def register_codec(
         decode: Maps bytes (or a memoryview that is valid only during the call) to a value.
         ranged: Counts and decodes single elements of a value, so that masks can select some of them.
         encode_column: Encodes an array of values at once, for `Writer.extend` (`Codec.encode_column`).
+        layout: Says where the elements of an array lie in its stored bytes, so that loaders copy them without `decode`;
+            None for bytes of which that cannot be said.
         replace: Whether to replace an existing codec.
 
     Returns:
@@ -124,9 +137,9 @@ def register_codec(
         raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")
     if ranged is not None:
         ranged = Ranged(partial(_guarded_decode, name, ranged.count), partial(_guarded_decode, name, ranged.decode))
-    codec = Codec(
-        name, partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode), ranged, encode_column
-    )
+    guarded = partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode)
+    own_layout = None if layout is None else partial(_guarded_decode, name, layout)
+    codec = Codec(name, *guarded, ranged, encode_column, own_layout)
     _registered[name] = codec
     get_codec.cache_clear()
     holds_image.cache_clear()

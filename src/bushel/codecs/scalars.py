@@ -12,12 +12,22 @@ import re
 import struct
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, fixed_rows, found_bytes, plain
+from bushel.codecs.base import (
+    Buffer,
+    Codec,
+    Factory,
+    NumberLayout,
+    codec_error,
+    describe,
+    fixed_rows,
+    found_bytes,
+    plain,
+)
 from bushel.errors import SpecError
 
 __all__ = ["FACTORIES", "FACTORIES"]
@@ -113,13 +123,15 @@ def _decode_fixed(codec: str, length: int, signed: bool, data: Buffer) -> int:
 
 
 def _fixed(codec: str, length: int, *, signed: bool) -> Codec:
-    return Codec(codec, partial(_encode_fixed, codec, length, signed), partial(_decode_fixed, codec, length, signed))
+    encode, decode = partial(_encode_fixed, codec, length, signed), partial(_decode_fixed, codec, length, signed)
+    kind: Literal["signed", "unsigned"] = "signed" if signed else "unsigned"
+    return Codec(codec, encode, decode, layout=NumberLayout(kind, length))
 
 
 def _int(name: str, arguments: str) -> Codec:
     """Return codec `int`, or `int(8)`: the fixed width of bags, which is unsigned."""
     if not arguments:
-        return Codec(name, _encode_int, _decode_int, encode_column=_encode_ints)
+        return Codec(name, _encode_int, _decode_int, encode_column=_encode_ints, layout=NumberLayout("signed"))
     if not re.fullmatch("[1-9][0-9]?", arguments):
         raise SpecError(f"codec {name!r}: the parameter must be a number of bytes from 1 to 99, as in 'int(8)'")
     return _fixed(name, int(arguments), signed=False)
@@ -197,27 +209,31 @@ FACTORIES: Mapping[str, Factory] = {
     "bytes": plain(_encode_bytes, bytes, _encode_byte_rows),
     "utf8": plain(_encode_utf8, _decode_utf8),
     "int": _int,
-    "uint": plain(_encode_uint, _decode_uint),
+    "uint": plain(_encode_uint, _decode_uint, layout=NumberLayout("unsigned")),
     "i64": plain(
         partial(_encode_fixed, "i64", 8, True),
         partial(_decode_fixed, "i64", 8, True),
         partial(_encode_fixed_numbers, "<i8"),
+        NumberLayout("signed", 8),
     ),
     "u64": plain(
         partial(_encode_fixed, "u64", 8, False),
         partial(_decode_fixed, "u64", 8, False),
         partial(_encode_fixed_numbers, "<u8"),
+        NumberLayout("unsigned", 8),
     ),
     "float": plain(
         partial(_encode_float, "float", "<d"),
         partial(_decode_float, "float", "<d"),
         partial(_encode_fixed_numbers, "<f8"),
+        NumberLayout("real", 8),
     ),
     "f32": plain(
         partial(_encode_float, "f32", "<f"),
         partial(_decode_float, "f32", "<f"),
         partial(_encode_fixed_numbers, "<f4"),
+        NumberLayout("real", 4),
     ),
-    "cls": plain(_encode_cls, _decode_cls),
+    "cls": plain(_encode_cls, _decode_cls, layout=NumberLayout("decimal")),
     "float-text": plain(_encode_float_text, _decode_float_text),
 }

@@ -8,8 +8,8 @@ from __future__ import annotations
 import mmap
 import threading
 import weakref
-from collections import deque
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.core.dataset.decoding import keep_freed_memory
+from bushel.core.dataset.numbers import NumberField, NumberReader
 from bushel.loader.collate import Collate
 
 __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "is_large"]
@@ -24,6 +25,8 @@ __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "is_large"]
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
 _SPARE = 4  # free buffers that are kept
+_POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use already
+_TRIES = 4  # batches in which a field may fail to be gathered before it is given up
 
 
 def is_large(value: Any) -> TypeGuard[npt.NDArray[Any]]:
@@ -81,12 +84,22 @@ class ArrayFactory:
     Args:
         collate: How samples become a batch: only fields that are stacked have a batch array.
         pool: Source of the memory.
+        numbers: Gathers fields of numbers into their arrays; None for none.
+        names: The fields of the batches, in order.
+
+    Attributes:
+        numbers: Gathers the fields that have not been given up.
+        names: The fields of the batches, in order.
     """
 
-    def __init__(self, collate: Collate | None, pool: BufferPool) -> None:
+    def __init__(
+        self, collate: Collate | None, pool: BufferPool, numbers: NumberReader | None = None, names: Sequence[str] = ()
+    ) -> None:
         self._pool = pool
         self._rules = collate if isinstance(collate, Mapping) else {}
         self._ragged = set[str]()
+        self._tries: Counter[tuple[str, bool]] = Counter()
+        self.numbers, self.names = numbers, names
 
     def stacks(self, name: str) -> bool:
         """Return whether a field has a batch array."""
@@ -99,6 +112,20 @@ class ArrayFactory:
     def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
         """Return an array for a batch; None if there is not enough memory."""
         return self._pool.array((samples, *shape), dtype)
+
+    def number_array(self, samples: int, field: NumberField) -> npt.NDArray[Any]:
+        """Return an array for a batch of a field of numbers, with arbitrary contents."""
+        shape = (samples, *field.shape)
+        array = self._pool.array(shape, field.dtype) if samples * field.nbytes >= _POOLED else None
+        return np.empty(shape, field.dtype) if array is None else array
+
+    def count(self, fields: Iterable[NumberField], good: Iterable[bool]) -> None:
+        """Count which fields could be gathered in a batch, and give up those that hardly ever can."""
+        for field, gathered in zip(fields, good, strict=True):
+            self._tries[field.name, gathered] += 1
+            failed = self._tries[field.name, False]
+            if failed > _TRIES and failed > self._tries[field.name, True] and (numbers := self.numbers) is not None:
+                self.numbers = numbers.without([field.name])
 
     def give_up(self, name: str) -> None:
         """Make no array for a field from the next batch on, because its values differ in shape."""
@@ -124,7 +151,36 @@ class BatchArrays:
     def __init__(self, samples: int, factory: ArrayFactory) -> None:
         self._samples, self._factory = samples, factory
         self._fields: dict[str, _Field | None] = {}
+        self._gathered: dict[str, tuple[NumberField, npt.NDArray[Any]]] = {}
         self._lock = threading.Lock()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The fields of the batch, in order."""
+        return self._factory.names
+
+    def gather(self, samples: npt.NDArray[np.int64]) -> frozenset[str]:
+        """Gather the fields of numbers of the whole batch, given the positions of its samples in the dataset.
+
+        Returns:
+            The fields that could be gathered.
+        """
+        numbers, own = self._factory.numbers, self._gathered
+        if numbers is None or not numbers.fields:
+            return frozenset()
+        arrays = [self._factory.number_array(self._samples, field) for field in numbers.fields]
+        bad = numbers.gather(samples, [[array] for array in arrays])
+        good = [places is None for places in bad]
+        self._factory.count(numbers.fields, good)
+        for field, array, gathered in zip(numbers.fields, arrays, good, strict=True):
+            if gathered:
+                own[field.name] = field, array
+        return frozenset(own)
+
+    def release(self) -> dict[str, tuple[NumberField, npt.NDArray[Any]]]:
+        """Return the gathered fields with their arrays, which are not part of the batch any more."""
+        gathered, self._gathered = self._gathered, {}
+        return gathered
 
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
         """Return the array of a field for values of this shape and type; None if the field has none.
@@ -159,7 +215,8 @@ class BatchArrays:
 
     def whole(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of which every row is written."""
-        return {name: field.array for name, field in self._fields.items() if field is not None and all(field.filled)}
+        whole = {name: field.array for name, field in self._fields.items() if field is not None and all(field.filled)}
+        return whole | {name: array for name, (_, array) in self._gathered.items()}
 
     def _field(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Field | None:
         with self._lock:

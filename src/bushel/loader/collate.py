@@ -72,7 +72,8 @@ def collate(
     Args:
         samples: The samples, in the order of the batch.
         rules: A mapping of fields to rules: `"list"`, `"stack"` (arrays that do not stack are an error; the elements
-            of sequences are stacked, too), a `Padded`, or a function of the list of values.
+            of sequences are stacked, too, and bytes of one length become an array of uint8), a `Padded`, or a function
+            of the list of values.
         stacked: Arrays of the fields that are stacked already.
 
     Returns:
@@ -114,6 +115,9 @@ def _stack(values: list[Any], *, must: bool) -> Any:
     if isinstance(first, np.ndarray):
         if all(isinstance(v, np.ndarray) and v.shape == first.shape and v.dtype == first.dtype for v in values):
             return np.stack(values)
+    elif must and type(first) is bytes:
+        if all(type(value) is bytes and len(value) == len(first) for value in values):
+            return np.frombuffer(bytearray().join(values), np.uint8).reshape(len(values), len(first))
     elif must and isinstance(first, list):
         sequences = [_stack(value, must=True) if value else value for value in values]
         if all(isinstance(sequence, np.ndarray) for sequence in sequences):
@@ -133,4 +137,6 @@ def _stack(values: list[Any], *, must: bool) -> Any:
 
 
 def _form(value: Any) -> str:
+    if type(value) is bytes:
+        return f"bytes[{len(value)}]"
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__

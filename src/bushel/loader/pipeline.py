@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.numbers import NumberField, NumberReader, gathers
 from bushel.core.index.seek_lookup import warn_of_refused
 from bushel.core.order import Order
 from bushel.errors import BushelError, CodecError, TooManyErrors
 from bushel.loader.bad_samples import BadSample, ErrorReport, Failure, OnError
-from bushel.loader.batch_arrays import ArrayFactory, BatchArrays
+from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
 from bushel.loader.collate import Collate, Sample, collate
 from bushel.loader.micro_batch import MicroBatch, SampleTransforms, generator, micro_batches, stored_bytes
 from bushel.loader.plan import BatchPlan
@@ -104,10 +105,12 @@ class Fetched:
     Attributes:
         samples: The samples, in the order of the batch.
         stored_bytes: Their size in bytes.
+        gathered: The fields that were gathered into the arrays of the batch, which the samples lack.
     """
 
     samples: list[Sample | Failure]
     stored_bytes: int
+    gathered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,31 +173,66 @@ class Pipeline:
         """Return the arrays that a batch is decoded into; None if samples are not collated field by field."""
         return BatchArrays(len(plan.samples), factory) if self.batched and not callable(self.collate) else None
 
-    def fetch(self, plan: BatchPlan, clock: Clock) -> Fetched:
-        """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones."""
-        start = perf_counter()
-        stored = self._fetch(plan)
-        clock.add({"storage": perf_counter() - start})
-        return Fetched(stored, sum(stored_bytes(sample) for sample in stored if not isinstance(sample, Failure)))
+    def factory(self, pool: BufferPool) -> ArrayFactory:
+        """Return what makes the arrays of the batches of one iteration."""
+        names = tuple(self.dataset.spec if self.fields is None else self.fields)
+        return ArrayFactory(self.collate, pool, self.numbers(), names)
 
-    def _fetch(self, plan: BatchPlan) -> list[Sample | Failure]:
+    def numbers(self) -> NumberReader | None:
+        """Return what gathers fields of numbers for one iteration; None if there are none.
+
+        These are fields without transforms, of a dataset in local files, whose values are stacked.
+        """
+        if not self.batched or callable(self.collate) or type(self.dataset) is not Dataset:
+            return None
+        rules, transformed = self.collate or {}, {one.field for one in self.transforms.fields}
+        fields = [
+            NumberField(name, stored=not self.decode, bytes_too=rules.get(name) == "stack")
+            for name in gathers(self.dataset, self.fields)
+            if name not in transformed and (rules.get(name) == "stack" or (self.decode and name not in rules))
+        ]
+        numbers = NumberReader(self.dataset, fields) if fields else None
+        return numbers if numbers is not None and numbers.fields else None
+
+    def fetch(self, plan: BatchPlan, clock: Clock, arrays: BatchArrays | None = None) -> Fetched:
+        """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones.
+
+        Fields of numbers are gathered into `arrays`, unless the batch has excluded samples, which are replaced later.
+        """
+        start = perf_counter()
+        whole = not self.excluded or self.excluded.isdisjoint(plan.samples.tolist())
+        gathered = frozenset[str]() if arrays is None or not whole else arrays.gather(plan.samples)
+        stored = self._fetch(plan, self.fields if arrays is None or not gathered else self._others(arrays, gathered))
+        size = sum(stored_bytes(sample) for sample in stored if not isinstance(sample, Failure))
+        if arrays is not None and gathered:
+            size += sum(array.nbytes for array in arrays.whole().values())
+        clock.add({"storage": perf_counter() - start})
+        return Fetched(stored, size, gathered)
+
+    def _others(self, arrays: BatchArrays, gathered: frozenset[str]) -> Any:
+        """Return the fields to read that are not gathered."""
+        if isinstance(self.fields, Mapping):
+            return {name: elements for name, elements in self.fields.items() if name not in gathered}
+        return [name for name in arrays.names if name not in gathered]
+
+    def _fetch(self, plan: BatchPlan, fields: Any) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
         wanted = [number for number in numbers if number not in self.excluded]
         with suppress(Exception):  # the bad sample raises it again below
-            stored = iter(self._read(np.array(wanted, np.int64)))
+            stored = iter(self._read(np.array(wanted, np.int64), fields))
             return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
-        return [self._fetch_one(number) for number in numbers]
+        return [self._fetch_one(number, fields) for number in numbers]
 
-    def _read(self, positions: I64) -> list[Sample]:
+    def _read(self, positions: I64, fields: Any) -> list[Sample]:
         if self.decode and isinstance(self.dataset, Dataset):
-            return self.dataset.read_encoded(positions, self.fields)
-        return self.dataset.read(positions, self.fields, decode=False)
+            return self.dataset.read_encoded(positions, fields)
+        return self.dataset.read(positions, fields, decode=False)
 
-    def _fetch_one(self, sample: int) -> Sample | Failure:
+    def _fetch_one(self, sample: int, fields: Any) -> Sample | Failure:
         if sample in self.excluded:
             return Failure(None)
         try:
-            return self._read(np.array([sample], np.int64))[0]
+            return self._read(np.array([sample], np.int64), fields)[0]
         except Exception as error:
             return self._failure(error, sample)
 
@@ -286,6 +324,9 @@ class Pipeline:
         """
         if self.on_error == "raise":
             raise_first(decoded)
+        gathered = fetched.gathered
+        if arrays is not None and gathered and any(isinstance(sample, Failure) for sample in decoded):
+            decoded, gathered = self._scattered(decoded, arrays), frozenset()
         filled: list[Sample | None] = []
         for place, sample in enumerate(decoded):
             if not isinstance(sample, Failure):
@@ -298,12 +339,30 @@ class Pipeline:
         batch: Any = filled
         if self.batched:
             stacked = arrays.whole() if arrays is not None and len(samples) == len(filled) else {}
-            batch = self._collate(samples, stacked, clock) if samples else None
+            names = arrays.names if arrays is not None and gathered else ()
+            batch = self._collate(samples, stacked, names, clock) if samples else None
         return Finished(plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded)
 
-    def _collate(self, samples: list[Sample], stacked: Mapping[str, npt.NDArray[Any]], clock: Clock) -> Any:
+    def _scattered(self, decoded: Sequence[Sample | Failure], arrays: BatchArrays) -> list[Sample | Failure]:
+        """Return samples with their gathered values, for a batch that will have other samples."""
+        gathered, names = arrays.release(), (KEY, *arrays.names)
+        samples: list[Sample | Failure] = []
+        for row, sample in enumerate(decoded):
+            if not isinstance(sample, Failure):
+                own = {name: field.value_of(array[row, ...]) for name, (field, array) in gathered.items()} | sample
+                sample = {name: own[name] for name in names if name in own}
+            samples.append(sample)
+        return samples
+
+    def _collate(
+        self, samples: list[Sample], stacked: Mapping[str, npt.NDArray[Any]], names: Sequence[str], clock: Clock
+    ) -> Any:
         start = perf_counter()
         batch = self.collate(samples) if callable(self.collate) else collate(samples, self.collate, stacked)
+        if names:  # samples lack the fields that were gathered: each gets its place among those of the first sample
+            first = [name for name in (KEY, *names) if name in samples[0] or name in stacked]
+            both = {**batch, **stacked}
+            batch = {name: both[name] for name in dict.fromkeys([*first, *batch])}
         if self.batch_transform is not None:
             batch = self.batch_transform(batch)
         clock.add({"collate": perf_counter() - start})

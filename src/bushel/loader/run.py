@@ -87,10 +87,11 @@ def run_inline(
     pipeline: Pipeline, plans: Iterator[BatchPlan], report: ErrorReport, clock: Clock, output: Output
 ) -> Generator[Finished]:
     """Make each batch in the consumer's thread when it asks for one."""
-    factory, upload = ArrayFactory(pipeline.collate, BufferPool()), Upload(output)
+    factory, upload = pipeline.factory(BufferPool()), Upload(output)
     for plan in plans:
         pipeline.dataset.prefetch(plan.samples, pipeline.fields)
-        fetched, arrays = pipeline.fetch(plan, clock), pipeline.arrays(plan, factory)
+        arrays = pipeline.arrays(plan, factory)
+        fetched = pipeline.fetch(plan, clock, arrays)
         decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays)
         finished = pipeline.assemble(plan, fetched, decoded, arrays, report, clock)
         del arrays, decoded
@@ -130,7 +131,7 @@ def run_threads(
     readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
     planned: deque[BatchPlan] = deque()
     running: deque[_BatchTask] = deque()
-    factory, upload = ArrayFactory(pipeline.collate, BufferPool(window.most_bytes)), Upload(output)
+    factory, upload = pipeline.factory(BufferPool(window.most_bytes)), Upload(output)
     converts = output.to != "numpy"
     try:
         while True:
@@ -193,7 +194,7 @@ class _BatchTask:
 
     def fetch(self) -> None:
         try:
-            self._fetched = self._pipeline.fetch(self.plan, self._clock)
+            self._fetched = self._pipeline.fetch(self.plan, self._clock, self._arrays)
             stored, self.fetched = self._fetched.samples, True
             if self._pipeline.is_stored or not stored:
                 self._assemble(stored)

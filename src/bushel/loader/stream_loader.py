@@ -162,7 +162,7 @@ def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:
 class _StreamPipeline(Pipeline):
     """A pipeline that does not try a failed read again."""
 
-    def _fetch(self, plan: BatchPlan) -> list[Sample | Failure]:
+    def _fetch(self, plan: BatchPlan, fields: Any) -> list[Sample | Failure]:
         return [*self.dataset.read(plan.samples)]
 
 

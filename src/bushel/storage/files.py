@@ -128,22 +128,25 @@ class FilePool:
 
     Args:
         limit: Largest number of files to hold; by default half of what the process may open.
+
+    Attributes:
+        limit: Largest number of files to hold.
     """
 
     def __init__(self, limit: int | None = None) -> None:
-        self._limit = limit if limit is not None else max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self.limit = limit if limit is not None else max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._files: dict[Hashable, File] = {}
 
     def __reduce__(self) -> tuple[type[FilePool], tuple[int]]:
-        return FilePool, (self._limit,)
+        return FilePool, (self.limit,)
 
     def get(self, name: Hashable, opener: Callable[[], File]) -> File:
         """Return the open file of this name; `opener` opens it if necessary."""
         file = self._files.get(name)
         if file is None:
             self._files[name] = file = self._open(opener)
-            if len(self._files) > self._limit:
-                for old in list(self._files)[: len(self._files) - self._limit]:
+            if len(self._files) > self.limit:
+                for old in list(self._files)[: len(self._files) - self.limit]:
                     self._files.pop(old, None)
         return file
 

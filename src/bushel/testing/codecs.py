@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import random
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.codecs import Codec, Ranged, get_codec
+from bushel.codecs import ArrayLayout, Codec, Ranged, get_codec
 from bushel.errors import CodecError
 from bushel.testing.expect import expect, expect_equal, same
 
@@ -47,6 +48,8 @@ def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = T
         _check_buffers(each, data, found, what)
         if each.ranged is not None:
             _check_ranged(each.ranged, data, found, what)
+        if callable(each.layout) and (layout := each.layout(data)) is not None:
+            _check_layout(layout, data, found, what)
         _check_damage(each, data, what, rng)
 
 
@@ -83,6 +86,17 @@ def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
     except IndexError:
         return
     expect(False, f"{what}: element {count} of {count} does not raise an IndexError")
+
+
+def _check_layout(layout: ArrayLayout, data: bytes, value: Any, what: str) -> None:
+    """Check that header and elements are the stored bytes, and that the elements are the value."""
+    header, dtype = layout.header, layout.dtype
+    expect(data.startswith(header), f"{what}: the stored bytes do not begin with the header of the layout")
+    expect(dtype.isnative and dtype.kind in "biufc", f"{what}: the layout has dtype {dtype}, expected numbers")
+    size = dtype.itemsize * math.prod(layout.shape)
+    expect_equal(len(header) + size, len(data), f"{what}: bytes in header and elements of the layout")
+    elements = np.frombuffer(data[len(header) :], np.uint8).view(dtype).reshape(layout.shape)
+    expect_equal(elements, value, f"{what}: the elements that the layout finds")
 
 
 def _check_damage(codec: Codec, data: bytes, what: str, rng: random.Random) -> None:

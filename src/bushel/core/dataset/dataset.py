@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
@@ -447,7 +447,8 @@ class Dataset:
     def _wanted(self, mask: Mask) -> dict[str, Elements]:
         if mask is None:
             return dict.fromkeys(self._fields)
-        ranged = [name for name, field in self._fields.items() if field.sequence or holds_elements(field.codec)]
+        fields = self._fields.items() if isinstance(mask, Mapping) else ()
+        ranged = [name for name, field in fields if field.sequence or holds_elements(field.codec)]
         return normalise_mask(mask, list(self._fields), ranged)
 
     def _numbers(self, positions: Any) -> npt.NDArray[np.int64]:

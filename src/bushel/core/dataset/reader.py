@@ -69,6 +69,15 @@ class Reader:
         """Close all files. The next read opens them again."""
         self._pool.close()
 
+    @property
+    def most_files(self) -> int:
+        """Number of files that are kept open at the same time."""
+        return self._pool.limit
+
+    def verifies(self, number: int) -> bool:
+        """Return whether bytes of a shard are compared with their checksums, where these are known."""
+        return self._verified[number]
+
     def groups(self, positions: I64) -> list[Group]:
         """Divide a batch by shard."""
         if len(self.shards) == 1:
@@ -140,7 +149,7 @@ class Reader:
             if (length := int(column.length[row])) == MISSING:
                 continue
             offset = int(column.offset[row])
-            file = self._file(number, column.file)
+            file = self.file(number, column.file)
             try:
                 if offset < 0 or length < 0:
                     raise extent_error(0, "beyond", offset + length, file.size, file.path)
@@ -169,7 +178,7 @@ class Reader:
         if (verify := self._verifies(groups, wanted)) is None:
             return self._read_by_group(groups, positions, wanted, decode=decode, parts=parts)
         if not decode and len(groups) == 1 and (shard := self.shards[groups[0].number]).local:
-            file_of, keys_of = partial(self._file, groups[0].number), partial(self.keys, positions, groups)
+            file_of, keys_of = partial(self.file, groups[0].number), partial(self.keys, positions, groups)
             whole = shard.stored_samples(groups[0].rows, wanted, file_of, keys_of, verify=verify)
             if whole is not None:
                 return whole
@@ -252,7 +261,7 @@ class Reader:
         known = column is not None and (column.segments is not None or column.seek is not None)
         if column is not None and known and not (self.verify and column.crc32 is not None):
             try:
-                file = self._file(group.number, column.file)
+                file = self.file(group.number, column.file)
                 if (pixels := crop_in_part(file, column, int(group.rows[0]), box)) is not None:
                     return pixels
             except (CodecError, ExtentError, JpegError):
@@ -369,9 +378,10 @@ class Reader:
         return str(self.shards[group.number].path(max(column.file, 0))), offset
 
     def _files(self, plan: ReadPlan) -> list[File]:
-        return [self._file(shard, number) for shard, number in plan.files]
+        return [self.file(shard, number) for shard, number in plan.files]
 
-    def _file(self, shard: int, number: int) -> File:
+    def file(self, shard: int, number: int) -> File:
+        """Return an open file of a shard, given the numbers of both."""
         return self._pool.get((shard, number), lambda: self.shards[shard].open(number))
 
     def _execute(self, plan: ReadPlan, positions: I64) -> list[bytes | None]:
@@ -396,7 +406,7 @@ class Reader:
             if piece.file == INLINE:
                 raw, start = b"" if inline is None else inline, piece.offset
             else:
-                raw = shard.join(self._file(piece.shard, piece.file).read(piece.offset, piece.length))
+                raw = shard.join(self.file(piece.shard, piece.file).read(piece.offset, piece.length))
         except (ExtentError, ValueError) as error:
             raise self._corrupt(f"cannot be read: {error}", *where) from error
         value = bytes(raw[start : start + piece.size]) if start >= 0 else b""

@@ -84,4 +84,5 @@ NB_MODULE(_kernels, module) {
     bushel::bind_jpeg(module);
     bushel::bind_scans(module);
     bushel::bind_keys(module);
+    bushel::bind_numbers(module);
 }

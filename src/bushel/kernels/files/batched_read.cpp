@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/cache.hpp"
 #include "common/exceptions.hpp"
 #include "files/byte_source.hpp"
 #include "files/crc32.hpp"
@@ -57,18 +58,42 @@ void prefetch_rows(const Batch &batch, const std::vector<std::size_t> &rows) {
 }
 
 // Copies rows and keeps the first one with a wrong checksum.
-class Copier {
+class CopySink final : public RowSink {
 public:
-    Copier(const Batch &batch, std::uint8_t *const *out) : batch_(batch), out_(out) {}
+    CopySink(const Batch &batch, std::uint8_t *const *out) : batch_(batch), out_(out) {}
 
-    void from_map(std::size_t row) {
-        // An empty row may be in an empty file, which has no map.
+    std::uint8_t *room(std::size_t row) override { return out_[row]; }
+
+    void take(std::size_t row, const std::uint8_t *data, const std::uint8_t *next) override {
         const auto length = static_cast<std::size_t>(batch_.length[row]);
-        if (length) std::memcpy(out_[row], batch_.file_of(row).data() + batch_.offset[row], length);
-        check_sum(row);
+        if (data != out_[row]) copy_and_load(out_[row], data, length, next);
+        if (!batch_.crc) return;
+        const std::uint32_t sum = crc32(out_[row], length);
+        if (sum != batch_.crc[row] && row < bad_row_) bad_row_ = row, bad_sum_ = sum;
     }
 
-    // Copy a row without touching unseen pages of the map. Return false if one of them is not in memory.
+    void finish() const {
+        if (bad_row_ < batch_.rows) {
+            throw ExtentError(Reason::checksum, bad_row_, batch_.crc[bad_row_], bad_sum_,
+                              batch_.file_of(bad_row_).path());
+        }
+    }
+
+private:
+    const Batch &batch_;
+    std::uint8_t *const *out_;
+    std::size_t bad_row_ = std::numeric_limits<std::size_t>::max();
+    std::uint32_t bad_sum_ = 0;
+};
+
+// Takes rows from the map or from the file.
+class RowReader {
+public:
+    RowReader(const Batch &batch, RowSink &sink) : batch_(batch), sink_(sink) {}
+
+    void from_map(std::size_t row) { sink_.take(row, address(row), row + 1 < batch_.rows ? address(row + 1) : nullptr); }
+
+    // Take a row without touching unseen pages of the map. Return false if one of them is not in memory.
     bool from_memory(std::size_t row) { return from_seen(row) || pread(row, &MappedFile::pread_if_resident); }
 
     void from_disk(std::size_t row) {
@@ -80,14 +105,13 @@ public:
         if (row < batch_.rows) load_into_cache(batch_, row, 512);
     }
 
-    void finish() const {
-        if (bad_row_ < batch_.rows) {
-            throw ExtentError(Reason::checksum, bad_row_, batch_.crc[bad_row_], bad_sum_,
-                              batch_.file_of(bad_row_).path());
-        }
+private:
+    // Null for a missing row, and for one in a file that is not mapped, as an empty one.
+    const std::uint8_t *address(std::size_t row) const {
+        const std::uint8_t *const map = batch_.missing(row) ? nullptr : batch_.file_of(row).data();
+        return map ? map + batch_.offset[row] : nullptr;
     }
 
-private:
     // The pages may have been seen since, with another row of the batch.
     bool from_seen(std::size_t row) {
         if (!batch_.file_of(row).seen(batch_.offset[row], batch_.length[row])) return false;
@@ -98,22 +122,15 @@ private:
     template <typename Read>
     bool pread(std::size_t row, Read read) {
         const MappedFile &file = batch_.file_of(row);
-        if ((file.*read)(out_[row], batch_.offset[row], batch_.length[row]) != batch_.length[row]) return false;
+        std::uint8_t *const room = sink_.room(row);
+        if ((file.*read)(room, batch_.offset[row], batch_.length[row]) != batch_.length[row]) return false;
         file.mark_seen(batch_.offset[row], batch_.length[row]);
-        check_sum(row);
+        sink_.take(row, room, nullptr);
         return true;
     }
 
-    void check_sum(std::size_t row) {
-        if (!batch_.crc) return;
-        const std::uint32_t sum = crc32(out_[row], static_cast<std::size_t>(batch_.length[row]));
-        if (sum != batch_.crc[row] && row < bad_row_) bad_row_ = row, bad_sum_ = sum;
-    }
-
     const Batch &batch_;
-    std::uint8_t *const *out_;
-    std::size_t bad_row_ = std::numeric_limits<std::size_t>::max();
-    std::uint32_t bad_sum_ = 0;
+    RowSink &sink_;
 };
 
 }  // namespace
@@ -153,32 +170,32 @@ void load_into_cache(const Batch &batch, std::size_t row, std::int64_t limit) {
     if (!file.data()) return;
     const std::uint8_t *start = file.data() + batch.offset[row];
     const std::int64_t length = std::min(batch.length[row], limit);
-    for (std::int64_t i = 0; i < length; i += 64) __builtin_prefetch(start + i);
+    for (std::int64_t i = 0; i < length; i += 64) load_line(start + i);
 }
 
 // Rows whose pages have all been seen before are copied from the map, without a system call. The others are not read
 // through the map, where each page that is not in memory would cost a wait of its own: they are sorted by offset and
 // read with a call that fails for pages not in memory, up to the first failure. The rest is requested at once, and read
 // after all other rows have been copied.
-void copy(const Batch &batch, std::uint8_t *const *out) {
-    Copier copier(batch, out);
+bool read_rows(const Batch &batch, RowSink &sink) {
+    RowReader reader(batch, sink);
     const std::vector<std::size_t> fresh = unseen_rows(batch);
     std::vector<std::size_t> cold = fresh;
     sort_by_offset(batch, cold);
-    const auto resident = [&](std::size_t row) { return copier.from_memory(row); };
+    const auto resident = [&](std::size_t row) { return reader.from_memory(row); };
     cold.erase(cold.begin(), std::find_if_not(cold.begin(), cold.end(), resident));
     prefetch_rows(batch, cold);
 
-    constexpr std::size_t ahead = 8;
+    constexpr std::size_t ahead = 24;
     const long faults = major_faults();
     auto skip = fresh.begin();
-    for (std::size_t row = 0; row < std::min(ahead, batch.rows); ++row) copier.load_ahead(row);
+    for (std::size_t row = 0; row < std::min(ahead, batch.rows); ++row) reader.load_ahead(row);
     for (std::size_t row = 0; row < batch.rows; ++row) {
-        copier.load_ahead(row + ahead);
+        reader.load_ahead(row + ahead);
         if (skip != fresh.end() && *skip == row)
             ++skip;
         else if (!batch.missing(row))
-            copier.from_map(row);
+            reader.from_map(row);
     }
     if (major_faults() != faults) {  // seen pages have left memory: forget them all
         for (const MappedFile *file : batch.files) {
@@ -186,8 +203,14 @@ void copy(const Batch &batch, std::uint8_t *const *out) {
         }
     }
 
-    for (const std::size_t row : cold) copier.from_disk(row);
-    copier.finish();
+    for (const std::size_t row : cold) reader.from_disk(row);
+    return !cold.empty();
+}
+
+void copy(const Batch &batch, std::uint8_t *const *out) {
+    CopySink sink(batch, out);
+    read_rows(batch, sink);
+    sink.finish();
 }
 
 void checksum(const Batch &batch, std::uint32_t *out) {

@@ -34,6 +34,23 @@ void prefetch(const Batch &batch);
 // Load up to `limit` bytes of a row into the processor's cache, if it is in memory. The batch must be checked.
 void load_into_cache(const Batch &batch, std::size_t row, std::int64_t limit);
 
+// Where the bytes of rows go.
+class RowSink {
+public:
+    virtual ~RowSink() = default;
+
+    // Where to read a row that is not copied from the map. `take` follows with this address.
+    virtual std::uint8_t *room(std::size_t row) = 0;
+
+    // Take a row, whose bytes lie at `data` until this returns. An empty row may have no address. The bytes of another
+    // row, which comes soon, lie at `next`, if that is not null.
+    virtual void take(std::size_t row, const std::uint8_t *data, const std::uint8_t *next) = 0;
+};
+
+// Give each row that is not missing to the sink, in any order. The batch must be checked. Return whether a row was not
+// in memory.
+bool read_rows(const Batch &batch, RowSink &sink);
+
 // Copy each row that is not missing to out[row] and compare its checksum. The batch must be checked. A wrong checksum
 // does not end the copy: the ExtentError of the first such row is thrown at the end.
 void copy(const Batch &batch, std::uint8_t *const *out);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "common/cache.hpp"
 #include "files/batch_argument.hpp"
 #include "files/key_argument.hpp"
 
@@ -112,9 +113,9 @@ private:
 
     static void load(const FieldArgument &field, std::int64_t row, std::size_t count) {
         if (static_cast<std::uint64_t>(row) >= count) return;
-        __builtin_prefetch(field.offset.data() + row);
-        __builtin_prefetch(field.length.data() + row);
-        if (field.has_crc) __builtin_prefetch(field.crc.data() + row);
+        load_line(field.offset.data() + row);
+        load_line(field.length.data() + row);
+        if (field.has_crc) load_line(field.crc.data() + row);
     }
 
     std::vector<std::int64_t> offset_, length_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "common/cache.hpp"
 #include "common/python.hpp"
 
 namespace bushel {
@@ -27,12 +28,12 @@ public:
 
     // A random row misses the cache twice: in the offsets, which `load_offsets` loads, and then in the text.
     void load_offsets(std::int64_t row) const {
-        if (is_row(row)) __builtin_prefetch(offsets_.data() + row);
+        if (is_row(row)) load_line(offsets_.data() + row);
     }
     void load_text(std::int64_t row) const {
         if (!is_row(row)) return;
         const std::int64_t begin = offsets_.data()[row];
-        if (begin >= 0 && static_cast<std::uint64_t>(begin) < data_.size()) __builtin_prefetch(data_.data() + begin);
+        if (begin >= 0 && static_cast<std::uint64_t>(begin) < data_.size()) load_line(data_.data() + begin);
     }
 
     void check(std::size_t row) const {

@@ -1,0 +1,304 @@
+"""Gathering numbers: fields whose stored bytes are numbers, of many samples at once, straight into arrays.
+
+A codec tells where the numbers lie in its bytes (`Codec.layout`). A `NumberReader` collects that, with the extents of
+the shards, in a table for the kernel `NumberTable`, which checks each value against it and copies the numbers. It grows
+as samples of other shards, or values of other lengths, are met. Whatever it cannot gather is left to `Dataset.read`,
+which says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import NumberLayout, get_codec, is_registered
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.index.read_plan import Mask
+from bushel.core.index.table import INLINE, MISSING, Column
+from bushel.errors import BushelError, CodecError
+from bushel.kernels import ExtentError, MappedFile, NumberForms, NumberTable
+
+__all__ = ["NumberField", "NumberReader", "gathers"]
+
+I64 = npt.NDArray[np.int64]
+Value = Literal["array", "number", "bytes"]
+
+_EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
+_MOST_LENGTHS = 1 << 16  # of values of one field: beyond that, each is read as any other value
+_UINT8, _NONE = np.dtype(np.uint8), np.dtype(np.void)
+
+
+def gathers(dataset: Dataset, fields: Mask = None) -> list[str]:
+    """Return the fields of a mask that may be gathered: plain ones, wholly read, of a dataset in local files."""
+    if dataset.remote or not len(dataset):
+        return []
+    wanted = dataset._wanted(fields)
+    return [name for name, elements in wanted.items() if elements is None and not dataset._fields[name].sequence]
+
+
+@dataclass(slots=True)
+class NumberField:
+    """A field to gather.
+
+    Attributes:
+        name: The field.
+        stored: Whether to gather the stored bytes themselves, of any codec.
+        bytes_too: Whether values of the codec `bytes` are gathered, as arrays of bytes.
+        ragged: Whether values may differ in the length of their first axis.
+        dtype: Type of the gathered numbers. A `NumberReader` finds it out.
+        shape: Shape of a value; of a ragged one, with any first length.
+        value: What a value is that is read in the ordinary way.
+    """
+
+    name: str
+    stored: bool = False
+    bytes_too: bool = False
+    ragged: bool = False
+    dtype: np.dtype[Any] = _NONE
+    shape: tuple[int, ...] = ()
+    value: Value = "array"
+    _known: dict[str, _Known] = field(default_factory=dict, repr=False)
+
+    @property
+    def known(self) -> bool:
+        """Whether the type of its values is known."""
+        return self.dtype != _NONE
+
+    @property
+    def nbytes(self) -> int:
+        """Size of a value in bytes; of a ragged one, of each element of its first axis."""
+        return math.prod(self.shape[1:] if self.ragged else self.shape) * self.dtype.itemsize
+
+    def knows(self, codec: str, length: int) -> bool:
+        """Return whether values of a codec and a stored length can be gathered."""
+        known = self._known.get(codec)
+        return known is not None and (known.headers is None or length in known.headers)
+
+    def may_learn(self, codec: str) -> bool:
+        """Return whether values of a codec may still be met that have another length."""
+        return codec not in self._known or (self.ragged and len(self._known[codec].headers or ()) < _MOST_LENGTHS)
+
+    def learn(self, codec: str, data: bytes) -> bool:
+        """Find out from the stored bytes of a value how those of this codec and length lie. Return whether it helps."""
+        layout = get_codec(codec).layout
+        if self.stored or (codec == "bytes" and self.bytes_too and not is_registered(codec)):
+            if not self._fits("bytes", _UINT8, (len(data),)):
+                return False
+            self._known.setdefault(codec, _Known("bytes", None if self.ragged else {})).add(len(data), b"")
+        elif isinstance(layout, NumberLayout):
+            dtype = np.dtype(np.float64 if layout.kind == "real" else np.int64)
+            of_length = layout.length is None or len(data) == layout.length
+            if self.ragged or not of_length or not self._fits("number", dtype, ()):
+                return False
+            self._known[codec] = _Known(layout.kind, None if layout.length is None else {layout.length: layout.header})
+        elif layout is not None:
+            try:
+                found = layout(data)
+            except CodecError:
+                return False
+            if found is None or not self._fits("array", found.dtype, found.shape):
+                return False
+            self._known.setdefault(codec, _Known("bytes", {})).add(len(data), found.header)
+        else:
+            return False
+        return True
+
+    def _fits(self, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+        """Return whether values of this type and shape are like those before. The first one decides."""
+        own, first = (1, 0) if self.ragged else (0, 1)
+        if self.dtype == _NONE:
+            if 0 in shape[own:] or (self.ragged and not shape) or dtype.itemsize == 0:
+                return False
+            self.value, self.dtype, self.shape = value, dtype, shape
+        return (
+            (value, dtype) == (self.value, self.dtype)
+            and len(shape) == len(self.shape)
+            and shape[own:] == self.shape[own:]
+        )
+
+    def value_of(self, gathered: npt.NDArray[Any]) -> Any:
+        """Return a gathered value as the one that is read in the ordinary way."""
+        if self.value == "number":
+            return gathered.item()
+        return gathered.tobytes() if self.value == "bytes" else gathered
+
+    def forms(self, codec: str) -> tuple[str, NumberForms | None]:
+        """Return the kind and the headers of a codec's values, for the kernel."""
+        known = self._known.setdefault(codec, _Known("bytes", {}))
+        return known.kind, known.forms()
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of the values of one codec: their kind, and their headers by stored length (None: any, none)."""
+
+    kind: str
+    headers: dict[int, bytes] | None
+    _forms: NumberForms | None = None
+
+    def add(self, length: int, header: bytes) -> None:
+        if self.headers is not None and length not in self.headers:
+            self.headers[length] = header
+            self._forms = None
+
+    def forms(self) -> NumberForms | None:
+        if self.headers is not None and self._forms is None:
+            self._forms = NumberForms(self.headers)
+        return self._forms
+
+
+class NumberReader:
+    """Gathers fields of numbers of one dataset. Threads share it; it belongs to one process.
+
+    Args:
+        dataset: The dataset, in local files.
+        fields: The fields, of those that `gathers` names.
+
+    Attributes:
+        fields: Those of the fields that can be gathered, in the same order.
+        waited: Whether values of the last batch were not in memory.
+    """
+
+    def __init__(self, dataset: Dataset, fields: Sequence[NumberField]) -> None:
+        self._dataset, self._reader = dataset, dataset._reader
+        self._lock = threading.Lock()
+        self._shards: dict[int, tuple[tuple[MappedFile, I64, Column], ...] | None] = {}
+        self.waited = True
+        [first] = self._of(dataset._absolute(np.zeros(1, np.int64)))
+        try:
+            for one in fields:
+                self._look(first, one, None)
+        except (BushelError, OSError, ExtentError):  # as in `gather`
+            fields = ()
+        self.fields = tuple(one for one in fields if one.known)
+        self._table = NumberTable([], len(self.fields))
+
+    def without(self, names: Collection[str]) -> NumberReader:
+        """Return a reader of the other fields."""
+        return NumberReader(self._dataset, [one for one in self.fields if one.name not in names])
+
+    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]]]) -> list[I64 | None]:
+        """Gather the values of samples.
+
+        Args:
+            samples: int64[n], positions in the dataset.
+            arrays: Of each field: contiguous arrays of its type that have n rows together.
+
+        Returns:
+            Of each field: the places in `samples` of those that could not be gathered, whose rows hold anything; None
+            if all could.
+        """
+        positions = self._dataset._absolute(samples)
+        for _ in range(3):  # other threads may replace the table meanwhile
+            table = self._table
+            try:
+                bad, self.waited = table.gather(positions, arrays)
+            except (ExtentError, OSError):  # raised again, with the sample, when it is read in the ordinary way
+                return [np.arange(len(samples), dtype=np.int64)] * len(self.fields)
+            wrong = [places for places in bad if places is not None]
+            if not wrong or not self._learn(positions[np.concatenate(wrong)], table):
+                break
+        return bad
+
+    def prefetch(self, samples: I64) -> None:
+        """Ask the system to load what a later `gather` needs."""
+        with suppress(ExtentError, OSError):  # found again by `gather`
+            self._table.prefetch(self._dataset._absolute(samples))
+
+    def keys(self, samples: I64) -> list[str]:
+        """Return the keys of samples."""
+        return self._reader.keys(self._dataset._absolute(samples))
+
+    def _of(self, positions: I64) -> list[int]:
+        """Return the numbers of the shards that hold these samples."""
+        numbers: list[int] = np.unique(np.searchsorted(self._reader.starts, positions, side="right") - 1).tolist()
+        return numbers
+
+    def _learn(self, positions: I64, table: NumberTable) -> bool:
+        """Learn from samples that a table could not gather. Return whether there is another table to try."""
+        with self._lock:
+            if self._table is not table:
+                return True
+            try:
+                learned = self._add(self._of(positions))
+                for number in self._of(positions):
+                    if self._shards.get(number) is not None:
+                        rows = positions - self._reader.starts[number]
+                        rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
+                        learned |= any([self._look(number, one, rows) for one in self.fields])
+            except (BushelError, OSError, ExtentError):  # as in `gather`
+                return False
+            if learned:
+                self._table = self._build()
+            return learned
+
+    def _add(self, numbers: Sequence[int]) -> bool:
+        """Open shards for the table. Return whether any was added that can be gathered from."""
+        missing = [number for number in numbers if number not in self._shards]
+        limit = self._reader.most_files
+        if len(missing) > limit:
+            return False  # they cannot all be open: such batches are read shard by shard
+        if len(self._shards) + len(missing) > limit:
+            self._shards.clear()
+            missing = list(numbers)
+        for number in missing:
+            self._shards[number] = self._columns(number)
+            for one in self.fields if self._shards[number] is not None else ():
+                self._look(number, one, None)
+        return any(self._shards[number] is not None for number in missing)
+
+    def _columns(self, number: int) -> tuple[tuple[MappedFile, I64, Column], ...] | None:
+        """Return file, lengths and column of each field in a shard; None if one of them cannot be gathered there."""
+        shard = self._reader.shards[number]
+        columns = []
+        for one in self.fields:
+            column = shard.index.columns.get(one.name)
+            if column is None or column.starts is not None or column.file == INLINE or shard.damage is not None:
+                return None
+            file = self._reader.file(number, column.file)
+            if not isinstance(file, MappedFile):
+                return None
+            length = column.length
+            if column.fragments is not None:  # their extents are of whole records
+                length = length.copy()
+                length[column.fragments.rows] = MISSING
+            columns.append((file, length, column))
+        return tuple(columns)
+
+    def _look(self, number: int, one: NumberField, rows: I64 | None) -> bool:
+        """Look at values of a field in a shard, those of some rows or the usual ones, of lengths that are not known."""
+        column = self._reader.shards[number].index.columns.get(one.name)
+        if column is None or column.starts is not None or column.file == INLINE or not one.may_learn(column.codec):
+            return False
+        lengths = column.length[:_EXAMPLES] if rows is None else column.length[rows]
+        found, places, counts = np.unique(lengths, return_index=True, return_counts=True)
+        if rows is None and not one.ragged:
+            places = places[found >= 0][np.argsort(-counts[found >= 0], kind="stable")[:1]]
+        learned = False
+        for place in places.tolist():
+            row = place if rows is None else int(rows[place])
+            length = int(column.length[row])
+            if length < 0 or one.knows(column.codec, length):
+                continue
+            stored = self._reader.file(number, column.file).read(int(column.offset[row]), length)
+            learned |= one.learn(column.codec, bytes(stored))
+        return learned
+
+    def _build(self) -> NumberTable:
+        shards = []
+        for number, columns in sorted(self._shards.items()):
+            if columns is None:
+                continue
+            rows = []
+            for one, (file, length, column) in zip(self.fields, columns, strict=True):
+                sums = column.crc32 if self._reader.verifies(number) else None
+                rows.append((file, column.offset, length, sums, *one.forms(column.codec)))
+            shards.append((int(self._reader.starts[number]), self._reader.shards[number].samples, rows))
+        return NumberTable(shards, len(self.fields))

@@ -1,0 +1,30 @@
+// Loading memory into the processor's cache before it is used.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace bushel {
+
+// Start to load the cache line at an address, which need not be valid. GCC takes a function that does nothing but
+// prefetch for one without effect, and drops the calls of it: the empty statement is the effect.
+inline void load_line(const void *address) {
+    __builtin_prefetch(address);
+    __asm__ volatile("" : : "r"(address));
+}
+
+// Copy bytes and, line by line, load as many from `next`, which will be copied next and may be null. The processor
+// itself does not look beyond a page of 4 KiB, so a copy of random records of some KiB would wait in every page.
+inline void copy_and_load(std::uint8_t *out, const std::uint8_t *data, std::size_t size, const std::uint8_t *next) {
+    constexpr std::size_t line = 64, least = 1024;
+    std::size_t done = 0;
+    if (next && size >= least) {
+        for (; done + line <= size; done += line) {
+            load_line(next + done);
+            std::memcpy(out + done, data + done, line);
+        }
+    }
+    if (done < size) std::memcpy(out + done, data + done, size - done);
+}
+
+}  // namespace bushel

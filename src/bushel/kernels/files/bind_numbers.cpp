@@ -1,0 +1,253 @@
+// Python bindings: gathering numbers.
+#include <memory>
+#include <string_view>
+
+#include "common/python.hpp"
+#include "files/crc32.hpp"
+#include "files/numbers.hpp"
+
+namespace bushel {
+
+namespace {
+
+NumberKind kind_argument(nb::handle name) {
+    constexpr std::string_view names[] = {"bytes", "signed", "unsigned", "real", "whole-real", "decimal"};
+    Py_ssize_t length = 0;
+    const char *const text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
+    if (!text) throw nb::python_error();
+    for (std::size_t i = 0; i < std::size(names); ++i) {
+        if (names[i] == std::string_view(text, static_cast<std::size_t>(length))) return static_cast<NumberKind>(i);
+    }
+    throw nb::value_error((std::string("kind ") + text + " is unknown").c_str());
+}
+
+nb::object sequence(nb::handle object, const char *what) {
+    nb::object list = nb::steal(PySequence_Fast(object.ptr(), what));
+    if (!list.is_valid()) throw nb::python_error();
+    return list;
+}
+
+Py_ssize_t length_of(const nb::object &list) { return PySequence_Fast_GET_SIZE(list.ptr()); }
+nb::handle item(const nb::object &list, Py_ssize_t i) { return PySequence_Fast_GET_ITEM(list.ptr(), i); }
+
+class Forms {
+public:
+    explicit Forms(nb::handle headers) {
+        if (!PyDict_Check(headers.ptr())) throw nb::type_error("headers: expected a dict of lengths to bytes");
+        PyObject *length, *header;
+        Py_ssize_t at = 0;
+        while (PyDict_Next(headers.ptr(), &at, &length, &header)) {
+            const long long stored = PyLong_AsLongLong(length);
+            if (stored == -1 && PyErr_Occurred()) throw nb::python_error();
+            if (!PyBytes_Check(header)) throw nb::type_error("headers: expected a dict of lengths to bytes");
+            const Py_ssize_t size = PyBytes_GET_SIZE(header);
+            if (stored < size) throw nb::value_error("headers: a header is longer than the stored value");
+            const char *const data = PyBytes_AS_STRING(header);
+            forms[stored] = {std::string(data, static_cast<std::size_t>(size)),
+                             crc32(reinterpret_cast<const std::uint8_t *>(data), static_cast<std::size_t>(size))};
+        }
+    }
+
+    NumberForms forms;
+};
+
+// An array or buffer to write to, as bytes.
+class WritableArgument {
+public:
+    explicit WritableArgument(nb::handle object) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0) {
+            throw nb::python_error();
+        }
+    }
+    ~WritableArgument() {
+        if (view_.obj) PyBuffer_Release(&view_);
+    }
+    WritableArgument(WritableArgument &&other) noexcept : view_(other.view_) { other.view_.obj = nullptr; }
+    WritableArgument(const WritableArgument &) = delete;
+    WritableArgument &operator=(const WritableArgument &) = delete;
+
+    std::uint8_t *data() const { return static_cast<std::uint8_t *>(view_.buf); }
+    std::int64_t size() const { return view_.len; }
+
+private:
+    Py_buffer view_;
+};
+
+using Samples = Array<const std::int64_t>;
+
+class Table {
+public:
+    Table(nb::handle shards, std::size_t columns) : columns_(columns) {
+        const nb::object list = sequence(shards, "shards: expected a list");
+        for (Py_ssize_t i = 0; i < length_of(list); ++i) add(item(list, i));
+    }
+
+    nb::object gather(nb::handle samples, nb::handle targets) const {
+        const auto chosen = array_argument<const std::int64_t>(samples, "samples");
+        const nb::object list = sequence(targets, "targets: expected a list");
+        if (static_cast<std::size_t>(length_of(list)) != columns_) {
+            throw nb::value_error("targets: expected the arrays of each column");
+        }
+        std::vector<WritableArgument> kept;
+        std::vector<NumberTargets> rows;
+        for (Py_ssize_t i = 0; i < length_of(list); ++i) rows.push_back(dense(item(list, i), chosen.size(), kept));
+        std::vector<std::vector<std::int64_t>> bad(columns_);
+        bool waited = false;
+        {
+            const nb::gil_scoped_release unlocked;
+            for (std::size_t i = 0; i < columns_; ++i) {
+                waited |= gather_numbers(shards_, i, chosen.data(), chosen.size(), rows[i], bad[i]);
+            }
+        }
+        nb::list places;
+        for (const std::vector<std::int64_t> &one : bad) places.append(places_of(one));
+        return nb::make_tuple(places, waited);
+    }
+
+    nb::object gather_rows(std::size_t column, nb::handle samples, nb::handle out, nb::handle offsets,
+                           nb::handle fill) const {
+        check_column(column);
+        const auto chosen = array_argument<const std::int64_t>(samples, "samples");
+        const auto starts = array_argument<const std::int64_t>(offsets, "offsets");
+        const WritableArgument buffer(out);
+        if (starts.size() != chosen.size() + 1) throw nb::value_error("offsets: expected one more than samples");
+        NumberTargets targets;
+        if (!fill.is_none()) {
+            char *data;
+            Py_ssize_t size;
+            if (PyBytes_AsStringAndSize(fill.ptr(), &data, &size) != 0) throw nb::python_error();
+            targets.fill.assign(data, static_cast<std::size_t>(size));
+        }
+        for (std::size_t i = 0; i < chosen.size(); ++i) {
+            const std::int64_t begin = starts.data()[i], end = starts.data()[i + 1];
+            if (begin < 0 || end < begin || end > buffer.size()) {
+                throw nb::value_error("offsets: expected ascending offsets inside out");
+            }
+            targets.out.push_back(buffer.data() + begin);
+            targets.room.push_back(end - begin);
+        }
+        std::vector<std::int64_t> bad;
+        bool waited;
+        {
+            const nb::gil_scoped_release unlocked;
+            waited = gather_numbers(shards_, column, chosen.data(), chosen.size(), targets, bad);
+        }
+        return nb::make_tuple(places_of(bad), waited);
+    }
+
+    nb::object measure(std::size_t column, nb::handle samples) const {
+        check_column(column);
+        const auto chosen = array_argument<const std::int64_t>(samples, "samples");
+        std::unique_ptr<std::int64_t[]> sizes(new std::int64_t[chosen.size()]);
+        measure_numbers(shards_, column, chosen.data(), chosen.size(), sizes.get());
+        return owned_array(sizes.release(), chosen.size());
+    }
+
+    void prefetch(nb::handle samples) const {
+        const auto chosen = array_argument<const std::int64_t>(samples, "samples");
+        const nb::gil_scoped_release unlocked;
+        for (std::size_t i = 0; i < columns_; ++i) prefetch_numbers(shards_, i, chosen.data(), chosen.size());
+    }
+
+private:
+    void add(nb::handle shard) {
+        const nb::object parts = sequence(shard, "shards: expected tuples of first, samples and columns");
+        if (length_of(parts) != 3) throw nb::type_error("shards: expected tuples of first, samples and columns");
+        NumberShard own;
+        own.first = nb::cast<std::int64_t>(item(parts, 0));
+        own.samples = nb::cast<std::int64_t>(item(parts, 1));
+        const std::int64_t end = shards_.empty() ? 0 : shards_.back().first + shards_.back().samples;
+        if (own.samples < 0 || own.first < end || own.first > (std::int64_t{1} << 62) - own.samples) {
+            throw nb::value_error("shards: expected ascending shards that do not overlap");
+        }
+        const nb::object columns = sequence(item(parts, 2), "shards: expected a list of columns");
+        if (static_cast<std::size_t>(length_of(columns)) != columns_) {
+            throw nb::value_error("shards: expected the same number of columns in each");
+        }
+        for (Py_ssize_t i = 0; i < length_of(columns); ++i) {
+            own.columns.push_back(column(item(columns, i), static_cast<std::size_t>(own.samples)));
+        }
+        shards_.push_back(std::move(own));
+    }
+
+    NumberColumn column(nb::handle object, std::size_t samples) {
+        const nb::object parts = sequence(object, "columns: expected tuples");
+        if (length_of(parts) != 6) {
+            throw nb::type_error("columns: expected tuples of file, offset, length, crc32, kind and forms");
+        }
+        NumberColumn own;
+        if (!nb::isinstance<MappedFile>(item(parts, 0))) throw nb::type_error("columns: expected a MappedFile");
+        own.file = nb::inst_ptr<MappedFile>(item(parts, 0));
+        const auto offset = array_argument<const std::int64_t>(item(parts, 1), "offset");
+        const auto length = array_argument<const std::int64_t>(item(parts, 2), "length");
+        if (offset.size() != samples || length.size() != samples) {
+            throw nb::value_error("columns: offset and length must have an element per sample");
+        }
+        own.offset = offset.data();
+        own.length = length.data();
+        if (!item(parts, 3).is_none()) {
+            const auto crc = array_argument<const std::uint32_t>(item(parts, 3), "crc32");
+            if (crc.size() != samples) throw nb::value_error("columns: crc32 must have an element per sample");
+            own.crc = crc.data();
+        }
+        own.kind = kind_argument(item(parts, 4));
+        if (!item(parts, 5).is_none()) {
+            if (!nb::isinstance<Forms>(item(parts, 5))) throw nb::type_error("columns: expected NumberForms");
+            own.forms = &nb::inst_ptr<Forms>(item(parts, 5))->forms;
+        }
+        for (Py_ssize_t i = 0; i < length_of(parts); ++i) kept_.push_back(nb::borrow(item(parts, i)));
+        return own;
+    }
+
+    // The rows of a list of arrays, which all have the same size.
+    static NumberTargets dense(nb::handle arrays, std::size_t count, std::vector<WritableArgument> &kept) {
+        const nb::object list = sequence(arrays, "targets: expected a list of arrays of each column");
+        const std::size_t first = kept.size();
+        std::int64_t total = 0;
+        for (Py_ssize_t i = 0; i < length_of(list); ++i) {
+            kept.emplace_back(item(list, i));
+            total += kept.back().size();
+        }
+        NumberTargets targets;
+        const auto rows = static_cast<std::int64_t>(count);
+        if (!rows) return targets;
+        const std::int64_t room = total / rows;
+        targets.room.assign(count, room);
+        for (std::size_t i = first; room && i < kept.size(); ++i) {
+            if (kept[i].size() % room) throw nb::value_error("targets: expected arrays of whole rows");
+            for (std::int64_t at = 0; at < kept[i].size(); at += room) targets.out.push_back(kept[i].data() + at);
+        }
+        if (targets.out.size() != count) throw nb::value_error("targets: expected a row for each sample");
+        return targets;
+    }
+
+    static nb::object places_of(const std::vector<std::int64_t> &bad) {
+        if (bad.empty()) return nb::none();
+        std::unique_ptr<std::int64_t[]> places(new std::int64_t[bad.size()]);
+        std::copy(bad.begin(), bad.end(), places.get());
+        return owned_array(places.release(), bad.size());
+    }
+
+    void check_column(std::size_t column) const {
+        if (column >= columns_) throw nb::index_error("column is out of range");
+    }
+
+    std::size_t columns_;
+    NumberShards shards_;
+    std::vector<nb::object> kept_;  // files, arrays and forms
+};
+
+}  // namespace
+
+void bind_numbers(nb::module_ &module) {
+    nb::class_<Forms>(module, "NumberForms").def(nb::init<nb::handle>(), nb::arg("headers"));
+    nb::class_<Table>(module, "NumberTable")
+        .def(nb::init<nb::handle, std::size_t>(), nb::arg("shards"), nb::arg("columns"))
+        .def("gather", &Table::gather, nb::arg("samples"), nb::arg("targets"))
+        .def("gather_rows", &Table::gather_rows, nb::arg("column"), nb::arg("samples"), nb::arg("out"),
+             nb::arg("offsets"), nb::arg("fill").none())
+        .def("measure", &Table::measure, nb::arg("column"), nb::arg("samples"))
+        .def("prefetch", &Table::prefetch, nb::arg("samples"));
+}
+
+}  // namespace bushel
