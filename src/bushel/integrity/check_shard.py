@@ -149,7 +149,7 @@ def _stored_table(
 ) -> tuple[ShardIndex | None, ShardIndex | None]:
     """Return the undamaged table of the sidecar: first if it fits the files, second if they have changed since."""
     try:
-        kept = load_index(shard.sidecar)
+        kept = load_index(shard.sidecar, check=True)
         files = bind(kept.files, stamps, shard)
         if files is None:
             return None, checked_table(kept, str(shard.sidecar))

@@ -275,7 +275,7 @@ def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError
 def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
     """Return the table of the sidecar if it has checksums, and whether the files are unchanged since it was made."""
     try:
-        index = load_index(place.shard.sidecar)
+        index = load_index(place.shard.sidecar, check=True)
         index.check(str(place.shard.sidecar))
     except (FileNotFoundError, FormatError):
         return None, False

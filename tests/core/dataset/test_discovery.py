@@ -104,15 +104,37 @@ def test_a_stale_index_is_never_used(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert len(bushel.open(tmp_path / "ds", index="require")) == 9
 
 
-def test_a_damaged_sidecar_is_replaced_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("damage", ["truncated", "one bit"])
+def test_a_damaged_sidecar_is_not_used_and_kept(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path / "ds")
     sidecar = tmp_path / "ds" / ".bushel" / "shard-000000.tar.safetensors"
-    sidecar.write_bytes(sidecar.read_bytes()[:100])
-    assert len(texts(tmp_path / "ds")) == 6
-    assert "indexed again" in caplog.text
+    data = bytearray(sidecar.read_bytes())
+    data[-1] ^= damage == "one bit"
+    sidecar.write_bytes(data if damage == "one bit" else data[:100])
+    for _ in range(2):
+        caplog.clear()
+        assert len(texts(tmp_path / "ds")) == 6
+        assert "the shard is read without it, until `bushel index` makes it again" in caplog.text
+    assert [problem.kind for problem in bushel.verify(tmp_path / "ds").problems] == ["index"]
+    bushel.index(tmp_path / "ds")
     caplog.clear()
     assert len(texts(tmp_path / "ds")) == 6
     assert caplog.text == ""
+
+
+def test_a_large_sidecar_is_compared_with_its_checksum_by_verify_and_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "ds")
+    sidecar = tmp_path / "ds" / ".bushel" / "shard-000000.tar.safetensors"
+    data = bytearray(sidecar.read_bytes())
+    data[data.index(b"001002", 8 + int.from_bytes(data[:8], "little"))] ^= 1  # the text of a key
+    sidecar.write_bytes(data)
+    monkeypatch.setattr("bushel.core.index.sidecar._ALWAYS_CHECKED", 0)
+    assert len(bushel.open(tmp_path / "ds", index="require")) == 6
+    assert [problem.kind for problem in bushel.verify(tmp_path / "ds").problems] == ["index"]
+    bushel.index(tmp_path / "ds")
+    assert bushel.verify(tmp_path / "ds").ok
 
 
 def test_index_adds_checksums_and_a_manifest(tmp_path: Path) -> None:

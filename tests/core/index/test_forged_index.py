@@ -131,8 +131,9 @@ def parsed(path: Path) -> tuple[Arrays, Header]:
 
 
 def forge(path: Path, arrays: Mapping[str, npt.NDArray[Any]], header: Header) -> None:
+    """Write an index without a CRC-32 of its own, as versions before 0.1 did."""
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    path.write_bytes(save(contiguous, {"bushel": json.dumps(header)}))
+    path.write_bytes(save(contiguous, {"bushel": json.dumps({**header, "crc32": ""})}))
 
 
 def put_value(array: npt.NDArray[Any], at: int, value: int) -> npt.NDArray[Any]:

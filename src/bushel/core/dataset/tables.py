@@ -10,8 +10,8 @@ one with other checksums unless the user says so.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -71,34 +71,35 @@ class StoredTable:
     recorded: tuple[FileStamp, ...]
 
 
-def stored_table(shard: Shard, *, note: bool = False) -> StoredTable | None:
+def stored_table(shard: Shard, *, note: bool = False, check: bool = False) -> StoredTable | None:
     """Return the table of a shard's sidecar; None if there is none, or if it is damaged.
 
     Args:
         shard: The shard.
         note: Whether to store the new times of files that are otherwise unchanged, if that is possible.
+        check: Whether to compare the sidecar with its CRC-32 even if it is large.
 
     Raises:
         FormatError: A file of the shard is missing.
         OSError: A file cannot be read.
     """
-    table = _read(shard, shard.sidecar, note=note)
+    table = _read(shard, shard.sidecar, note=note, check=check)
     if (table is None or not table.fits) and is_local(shard.root) and shard.sidecars == FOLDER and shard.name:
         # A writer with mode="overwrite" that was killed after it replaced the file has left the new index there.
         path = shard.root / FOLDER / "overwrite" / shard.name / FOLDER / shard.sidecar.name
-        staged = _read(shard, path, note=False) if path.exists() else None
+        staged = _read(shard, path) if path.exists() else None
         if staged is not None and staged.fits:
             return staged
     return table
 
 
-def _read(shard: Shard, sidecar: AnyPath, *, note: bool) -> StoredTable | None:
+def _read(shard: Shard, sidecar: AnyPath, *, note: bool = False, check: bool = False) -> StoredTable | None:
     try:
-        index = load_index(sidecar)
+        index = load_index(sidecar, check=check)
     except _NO_SIDECAR:
         return None
     except FormatError as error:
-        _log.warning("%s; the shard is indexed again", error)
+        _log.warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
     files = bind(index.files, stamps_of(shard), shard)
     if files is None:
@@ -106,7 +107,9 @@ def _read(shard: Shard, sidecar: AnyPath, *, note: bool) -> StoredTable | None:
         return StoredTable(index, False, index.files)
     table = StoredTable(replace(index, files=files), True, index.files)
     if note and [entry.mtime_ns for entry in files] != [entry.mtime_ns for entry in index.files]:
-        _keep(table.index, shard)
+        with suppress(FormatError):  # what is damaged does not get a new CRC-32
+            load_index(sidecar, check=True)
+            _keep(table.index, shard, again=True)
     return table
 
 
@@ -207,7 +210,7 @@ def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
         OSError: The sidecar cannot be written.
     """
     options, force = wanted.options, wanted.force
-    table = stored_table(shard)
+    table = stored_table(shard, check=True)
     known = None if table is None else table.index
     index = None if force or table is None or not table.fits or options.spec is not None else known
     if index is None or _lacks_checksums(index, options):
@@ -308,13 +311,16 @@ def _lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
     return options.checksums and any(column.crc32 is None for column in index.columns.values())
 
 
-def _keep(index: ShardIndex, shard: Shard) -> bool:
-    """Store a table beside the data if possible. Datasets are often in folders that are read-only."""
+def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
+    """Store a table beside the data if possible. Datasets are often in folders that are read-only.
+
+    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums.
+    """
     if not is_local(shard.sidecar):  # writing may cost money there, so only `bushel.index` does it
         return False
     try:
-        if shard.sidecar.exists() and not os.access(str(shard.sidecar), os.R_OK):
-            return False  # it may have checksums
+        if not again and shard.sidecar.exists():
+            return False
         save_index(replace(index, files=stamped(index.files, shard)), shard.sidecar)
     except OSError as error:
         _log.info("%s: the index is not stored: %s", shard.sidecar, error)

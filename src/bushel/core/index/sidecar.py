@@ -2,7 +2,8 @@
 
 A shard's index is a safetensors file (https://github.com/huggingface/safetensors): a small JSON header and named
 arrays. The arrays are mapped, not read, so opening takes the same time for ten samples and for ten million. Nothing in
-it is ever executed. A manifest lists the shards of a folder, so that the dataset can be opened without touching them.
+it is ever executed. The header has the CRC-32 of the file. A manifest lists the shards of a folder, so that the dataset
+can be opened without touching them.
 
 Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
 `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.fragments` (int64[3, k]),
@@ -25,7 +26,7 @@ from bushel.core.index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, ch
 from bushel.core.index.clip_frames import ARRAYS, frames_of
 from bushel.core.index.table import Column, FileStamp, Fragments, Keys, SeekTables, Segments, ShardIndex
 from bushel.errors import FormatError, SpecError
-from bushel.kernels import map_array
+from bushel.kernels import crc32, map_array
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, read_whole, write_whole
 
@@ -44,6 +45,15 @@ __all__ = [
 
 FOLDER = ".bushel"
 """The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
+
+_ALWAYS_CHECKED = 4 << 20
+"""Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""
+
+_CRC32_IS = b'\\"crc32\\":\\"'
+"""What precedes the CRC-32 of the file in the header, which is JSON in a text in JSON."""
+
+_ZEROS = "00000000"
+"""The hexadecimal digits in the place of the CRC-32 while it is computed."""
 
 _VERSION = 1
 _HINT = "delete it: the index will be built again"
@@ -72,6 +82,7 @@ class _Header(msgspec.Struct):
     fields: list[_Field]
     stamps: list[int | None] = []
     labels: dict[str, _Names] = {}
+    crc32: str = ""
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -185,12 +196,20 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
         [_Field(name, column.field.type, column.codec, column.file) for name, column in index.columns.items()],
         [stamp.crc32 for stamp in index.files],
         {name: list(names) for name, names in index.labels.items()},
+        _ZEROS,
     )
-    write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=sync)
+    data = bytearray(save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
+    digits = data.index(_CRC32_IS) + len(_CRC32_IS)
+    data[digits : digits + 8] = b"%08x" % crc32(data)
+    write_whole(path, bytes(data), sync=sync)
 
 
-def load_index(path: AnyPath) -> ShardIndex:
-    """Map a shard's index. Only the header is read and checked here; extents are checked when they are used.
+def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
+    """Map a shard's index. Only the header is parsed and checked here; extents are checked when they are used.
+
+    Args:
+        path: The file.
+        check: Whether to compare the file with its CRC-32 even if it is large, which reads all of it.
 
     Raises:
         FileNotFoundError: The file does not exist.
@@ -198,6 +217,8 @@ def load_index(path: AnyPath) -> ShardIndex:
     """
     data = _bytes_of(path)
     arrays, header = _parse(data, str(path))
+    if header.crc32 and (check or len(data) <= _ALWAYS_CHECKED):  # those of older versions have none
+        _compare(data, header.crc32, path)
     samples = header.samples
     keys = None
     if "__key__.offsets" in arrays:
@@ -364,6 +385,16 @@ def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _H
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise FormatError(f"array {name!r}: {error}", file=path, offset=8, hint=_HINT) from error
     return arrays, header
+
+
+def _compare(data: memoryview, expected: str, path: AnyPath) -> None:
+    """Compare a sidecar with the CRC-32 in its header."""
+    header = bytes(data[: 8 + int.from_bytes(data[:8], "little")])
+    digits = header.find(_CRC32_IS) + len(_CRC32_IS)
+    found = f"{crc32(data[digits + 8 :], crc32(header[:digits] + _ZEROS.encode())):08x}"
+    if found != expected:
+        message = f"the index is damaged: its CRC-32 is {found}, where its header has {expected!r}"
+        raise FormatError(message, file=str(path), offset=digits, hint=_HINT)
 
 
 def _array(
