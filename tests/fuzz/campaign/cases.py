@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,7 @@ class Case:
     check: bool
     repair: bool
     decode: int
+    forged: bool
 
     @property
     def indexed(self) -> bool:
@@ -56,6 +58,11 @@ class Case:
     def remote(self) -> bool:
         """Whether it is read through an object store."""
         return self.arm >= 2
+
+    @property
+    def believed(self) -> bool:
+        """Whether a file of the index is damaged, and not the data, and no checksum tells."""
+        return self.sidecar and (self.forged or not self.file.endswith(".safetensors"))
 
     @property
     def sidecar(self) -> bool:
@@ -73,17 +80,29 @@ def make_case(container: str, seed: int, number: int, materials: Sequence[Materi
     files = material.sidecars if sidecar else material.files
     file = rng.choice(list(files))
     data, mutations = mutate(files[file], rng)
+    forged = sidecar and rng.random() < 0.5
     often = 1 if arm < 2 else 2
     return Case(
         number,
         arm,
         chosen,
         file,
-        data,
+        with_own_crc32(data) if forged else data,
         tuple(mutations),
         keep_time=rng.random() < 0.5,
         verify=True if rng.random() < 0.7 else None,
         check=rng.randrange(4 * often) == 0,
         repair=rng.randrange(24) == 0 and arm < 2,
         decode=rng.randrange(1000),
+        forged=forged,
     )
+
+
+def with_own_crc32(data: bytes) -> bytes:
+    """Return a damaged table with the CRC-32 that fits it, as someone who forges one would write it (docs/index.md)."""
+    mark = b'\\"crc32\\":\\"'
+    digits = data.find(mark) + len(mark)
+    if digits < len(mark) or digits + 8 > len(data):
+        return data
+    head, tail = data[:digits], data[digits + 8 :]
+    return head + b"%08x" % zlib.crc32(head + b"00000000" + tail) + tail
