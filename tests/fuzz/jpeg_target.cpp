@@ -56,6 +56,32 @@ void compare(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, con
     if (!options.tolerant && found.pixels != expected.pixels) fail("libjpeg alone decodes", "other pixels");
 }
 
+// Decode the whole image, with and without its seek table: the same pixels as libjpeg's, or the same error.
+void compare_all(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const JpegHeader &header,
+                 const JpegOptions &options, const std::vector<std::uint8_t> &table) {
+    const int channels = header.components == 1 ? 1 : 3;
+    const auto decoded = [&](bool libjpeg, const std::vector<std::uint8_t> &states) {
+        JpegOptions chosen = options;
+        chosen.libjpeg = libjpeg;
+        Outcome found;
+        found.pixels.resize(static_cast<std::size_t>(header.width) * static_cast<std::size_t>(header.height) *
+                            static_cast<std::size_t>(channels));
+        try {
+            decode_all(decoders, image.data(), image.size(), header, channels, chosen, found.pixels.data(),
+                       SeekTable(states.data(), states.size()));
+        } catch (const JpegError &error) {
+            found.error = error.message.empty() ? "(nothing)" : error.message;
+        }
+        return found;
+    };
+    const Outcome expected = decoded(true, {});
+    for (const std::vector<std::uint8_t> &states : {std::vector<std::uint8_t>(), table}) {
+        const Outcome found = decoded(false, states);
+        if (found.error != expected.error) fail("whole image:", found.error + ", libjpeg alone: " + expected.error);
+        if (found.error.empty() && found.pixels != expected.pixels) fail("whole image:", "other pixels");
+    }
+}
+
 // Decode with the image's own seek table, with one that differs from it in a byte, and with one made of any bytes.
 void try_tables(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const JpegHeader &header,
                 const Geometry &geometry, const JpegOptions &options, const OutputImage &out,
@@ -70,6 +96,8 @@ void try_tables(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, 
     if (decoders.refused_table) fail("refused:", "the table of the image");
     const Region all{0, 0, header.width, header.height};
     seek_ranges(SeekTable(table.data(), table.size()), header, image.size(), plan_region(header, all, 1, 3).mcus);
+
+    compare_all(decoders, image, header, options, table);
 
     table[(choice[1] | choice[2] << 8) % table.size()] ^= choice[3];
     compare(decoders, image, geometry, options, out, table);
@@ -123,6 +151,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
             compare(decoders, tiled, geometry, options, out);
         }
         compare(decoders, image, geometry, options, out);
+        compare_all(decoders, image, header, options, {});
         try_tables(decoders, image, header, geometry, options, out, choice + 8);
     } catch (const JpegError &) {
     }

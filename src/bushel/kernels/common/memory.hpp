@@ -1,8 +1,11 @@
 // Reused memory: work buffers of a thread, and pixels of decoded images.
 #pragma once
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -52,7 +55,7 @@ public:
             bytes_ -= found;
             return pixels;
         }
-        auto *const block = static_cast<std::uint8_t *>(::operator new(size + header_size));
+        auto *const block = static_cast<std::uint8_t *>(allocate(size + header_size));
         std::memcpy(block, &size, sizeof size);
         return block + header_size;
     }
@@ -79,6 +82,7 @@ public:
 
 private:
     static constexpr std::size_t header_size = 64;  // holds the size, and aligns pixels to a cache line
+    static constexpr std::size_t large = std::size_t{4} << 20, huge_page = std::size_t{2} << 20;
     static constexpr std::size_t min_size = std::size_t{64} << 10, max_bytes = std::size_t{64} << 20;
     static constexpr std::size_t max_searched = 16;
 
@@ -88,7 +92,18 @@ private:
         return size;
     }
 
-    static void free(std::uint8_t *pixels) { ::operator delete(pixels - header_size); }
+    static void *allocate(std::size_t size) {
+        const std::size_t alignment = size < large ? header_size : huge_page;
+        void *const block = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+        if (!block) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+        // The system clears a page when it is written to for the first time; that is faster for few large ones.
+        if (alignment == huge_page) madvise(block, size, MADV_HUGEPAGE);
+#endif
+        return block;
+    }
+
+    static void free(std::uint8_t *pixels) { std::free(pixels - header_size); }
 
     std::vector<std::uint8_t *> blocks_;
     std::size_t bytes_ = 0;

@@ -15,8 +15,7 @@ namespace {
 // A row of samples; for a row outside the plane, the nearest one.
 const std::uint8_t *row_of(const Plane &plane, int number) {
     const Region available = plane.plan.samples();
-    const int inside = std::min(std::max(number, available.top), available.bottom - 1);
-    return plane.samples + static_cast<std::size_t>(inside - available.top) * plane.stride;
+    return plane.row(std::min(std::max(number, available.top), available.bottom - 1));
 }
 
 // Return a component's samples for row y of the image, from column region.left on. 32 bytes after them may be read.
@@ -44,10 +43,24 @@ struct BaselineDecoder::State {
     ScanDecoder scan;
     Upsampler cb, cr;
 
-    // Write the pixels of a region whose blocks have been decoded.
+    bool read(const RegionPlan &plan, const Region &region, int channels, const ImageRows &out);
     void write(const RegionPlan &plan, const Region &region, int channels, std::uint8_t *out, std::size_t stride);
 };
 
+// Decode a scan that has begun: a few rows of MCUs, their pixels, the next rows. So the samples stay in a fast cache.
+bool BaselineDecoder::State::read(const RegionPlan &plan, const Region &region, int channels, const ImageRows &out) {
+    for (Region rows = region; rows.top < region.bottom; rows.top = rows.bottom) {
+        if (!scan.read()) return false;
+        rows.bottom = std::max(rows.top, std::min(plan.rows_before(scan.next_row()), region.bottom));
+        const int first = rows.top - region.top;
+        std::uint8_t *const pixels = out.begin(first, rows.height());
+        write(plan, rows, channels, pixels, out.stride());
+        out.finish(pixels, first, rows.height());
+    }
+    return true;
+}
+
+// Write the pixels of rows whose blocks have been decoded.
 void BaselineDecoder::State::write(const RegionPlan &plan, const Region &region, int channels, std::uint8_t *out,
                                    std::size_t stride) {
     const auto width = static_cast<std::size_t>(region.width());
@@ -79,23 +92,19 @@ BaselineDecoder::BaselineDecoder() = default;
 BaselineDecoder::~BaselineDecoder() = default;
 
 bool BaselineDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region,
-                           int scale, int channels, std::uint8_t *out, std::size_t stride) {
+                           int scale, int channels, const ImageRows &out) {
     if (!can_read(header)) return false;
     if (!state_) state_ = std::make_unique<State>();
     const RegionPlan plan = plan_region(header, region, scale, channels);
-    if (!state_->scan.read(data, size, header, plan)) return false;
-    state_->write(plan, region, channels, out, stride);
-    return true;
+    return state_->scan.begin(data, size, header, plan) && state_->read(plan, region, channels, out);
 }
 
 bool BaselineDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const SeekTable &table,
-                           const Region &region, int scale, int channels, std::uint8_t *out, std::size_t stride) {
+                           const Region &region, int scale, int channels, const ImageRows &out) {
     if (!can_read(header)) return false;
     if (!state_) state_ = std::make_unique<State>();
     const RegionPlan plan = plan_region(header, region, scale, channels);
-    if (!state_->scan.read(data, size, header, plan, table)) return false;
-    state_->write(plan, region, channels, out, stride);
-    return true;
+    return state_->scan.begin(data, size, header, plan, table) && state_->read(plan, region, channels, out);
 }
 
 std::vector<std::uint64_t> BaselineDecoder::make_seek_table(const std::uint8_t *data, std::size_t size,

@@ -9,6 +9,7 @@
 
 #include "common/image.hpp"
 #include "jpeg/header.hpp"
+#include "jpeg/orientation.hpp"
 #include "jpeg/seek.hpp"
 
 namespace bushel {
@@ -18,15 +19,15 @@ public:
     BaselineDecoder();
     ~BaselineDecoder();
 
-    // Decode a region, in pixels at 1/scale of the image's size, to 3 channels, or to 1 (the luma), into rows that lie
-    // `stride` bytes apart. Return false if libjpeg has to decode it.
+    // Decode a region, in pixels at 1/scale of the image's size, to 3 channels, or to 1 (the luma), band by band of its
+    // rows. Return false if libjpeg has to decode it; some rows may have been written.
     bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region, int scale,
-              int channels, std::uint8_t *out, std::size_t stride);
+              int channels, const ImageRows &out);
 
     // Do the same with the states of a seek table, without reading other bytes than those of `seek_ranges`. Return
     // false also if the table is not that of the image.
     bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const SeekTable &table,
-              const Region &region, int scale, int channels, std::uint8_t *out, std::size_t stride);
+              const Region &region, int scale, int channels, const ImageRows &out);
 
     // Return a seek table with states about `pixels` apart; empty if the image cannot have one, or is damaged.
     std::vector<std::uint64_t> make_seek_table(const std::uint8_t *data, std::size_t size, const JpegHeader &header,

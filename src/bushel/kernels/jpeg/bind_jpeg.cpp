@@ -179,15 +179,8 @@ nb::object decode_jpeg(nb::handle data, nb::handle table, bool orient, bool tole
         PixelStore::shared().take(height * width * static_cast<std::size_t>(channels)), give_back);
     {
         const nb::gil_scoped_release unlocked;
-        JpegDecoders &decoders = decoders_of_thread();
-        if (orientation.is_upright()) {
-            decode_all(decoders, buffer.data(), buffer.size(), header, channels, options, pixels.get(), states.view());
-        } else {
-            std::uint8_t *stored = decoders.pixels.bytes(height * width * static_cast<std::size_t>(channels));
-            decode_all(decoders, buffer.data(), buffer.size(), header, channels, options, stored, states.view());
-            make_upright({stored, std::ptrdiff_t{header.width} * channels, header.width, header.height, channels},
-                         orientation, pixels.get());
-        }
+        decode_all(decoders_of_thread(), buffer.data(), buffer.size(), header, channels, options, pixels.get(),
+                   states.view());
     }
     note_refused(refused, 0, decoders_of_thread().refused_table);
     std::uint8_t *first = pixels.release();
@@ -395,12 +388,12 @@ nb::object decode_jpeg_box(nb::handle data, nb::handle table, const std::array<i
     const Region region = box_argument(header, box);
     const int channels = header.components == 1 ? 1 : 3;
     const auto height = static_cast<std::size_t>(region.height()), width = static_cast<std::size_t>(region.width());
-    const std::size_t stride = width * static_cast<std::size_t>(channels);
-    std::unique_ptr<std::uint8_t[]> pixels(new std::uint8_t[height * stride]);
+    std::unique_ptr<std::uint8_t[]> pixels(new std::uint8_t[height * width * static_cast<std::size_t>(channels)]);
     {
         const nb::gil_scoped_release unlocked;
+        const ImageRows rows(pixels.get(), region.width(), region.height(), channels);
         if (!decoders_of_thread().baseline.read(buffer.data(), buffer.size(), header, states.view(), region, 1,
-                                                channels, pixels.get(), stride)) {
+                                                channels, rows)) {
             pixels.reset();
         }
     }

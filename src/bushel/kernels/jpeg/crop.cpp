@@ -81,11 +81,10 @@ Pixels decode_with_libjpeg(LibjpegDecoder &decoder, const std::uint8_t *data, st
 // Decode with Bushel's decoder: from the states of the seek table, or from the start if that is not the image's. A
 // table of an image that cannot be decoded from the start either is not to blame.
 bool read_baseline(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
-                   const SeekTable &table, const Region &region, int scale, int channels, std::uint8_t *out,
-                   std::size_t stride) {
+                   const SeekTable &table, const Region &region, int scale, int channels, const ImageRows &out) {
     BaselineDecoder &decoder = decoders.baseline;
-    if (!table.is_empty() && decoder.read(data, size, header, table, region, scale, channels, out, stride)) return true;
-    const bool done = decoder.read(data, size, header, region, scale, channels, out, stride);
+    if (!table.is_empty() && decoder.read(data, size, header, table, region, scale, channels, out)) return true;
+    const bool done = decoder.read(data, size, header, region, scale, channels, out);
     decoders.refused_table = done && !table.is_empty();
     return done;
 }
@@ -95,7 +94,8 @@ Pixels decode_region(JpegDecoders &decoders, const std::uint8_t *data, std::size
                      const JpegOptions &options) {
     const std::size_t stride = static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(channels);
     std::uint8_t *out = decoders.pixels.bytes(stride * static_cast<std::size_t>(region.height()));
-    if (!options.libjpeg && read_baseline(decoders, data, size, header, table, region, scale, channels, out, stride)) {
+    const ImageRows rows(out, region.width(), region.height(), channels);
+    if (!options.libjpeg && read_baseline(decoders, data, size, header, table, region, scale, channels, rows)) {
         return {out, static_cast<std::ptrdiff_t>(stride), region.width(), region.height(), channels};
     }
     return decode_with_libjpeg(decoders.libjpeg, data, size, header, region, scale, channels, options.tolerant);
@@ -116,26 +116,6 @@ Pixels needed_part(const Pixels &pixels, const Weights &columns, const Weights &
 }
 
 }  // namespace
-
-Pixels make_upright(const Pixels &stored, const Orientation &orientation, std::uint8_t *out) {
-    const int width = orientation.transposed ? stored.height : stored.width;
-    const int height = orientation.transposed ? stored.width : stored.height;
-    const std::ptrdiff_t pixel = stored.channels;
-    const std::ptrdiff_t step_x = orientation.flip_x ? -pixel : pixel;
-    const std::ptrdiff_t step_y = orientation.flip_y ? -stored.stride : stored.stride;
-    const std::uint8_t *first = stored.data + (orientation.flip_x ? (stored.width - 1) * pixel : 0) +
-                                (orientation.flip_y ? (stored.height - 1) * stored.stride : 0);
-    const std::ptrdiff_t next_pixel = orientation.transposed ? step_y : step_x;
-    const std::ptrdiff_t next_row = orientation.transposed ? step_x : step_y;
-    std::uint8_t *to = out;
-    for (int y = 0; y < height; ++y) {
-        const std::uint8_t *from = first + y * next_row;
-        for (int x = 0; x < width; ++x, from += next_pixel, to += pixel) {
-            std::memcpy(to, from, static_cast<std::size_t>(pixel));
-        }
-    }
-    return {out, width * pixel, width, height, stored.channels};
-}
 
 JpegHeader check_jpeg(const std::uint8_t *data, std::size_t size, const JpegOptions &options) {
     const JpegHeader header = read_jpeg_header(data, size);
@@ -175,16 +155,19 @@ std::string geometry_problem(const Geometry &geometry, int width, int height, co
 
 void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
                 int channels, const JpegOptions &options, std::uint8_t *out, const SeekTable &table) {
-    const std::size_t stride = static_cast<std::size_t>(header.width) * static_cast<std::size_t>(channels);
     const Region all{0, 0, header.width, header.height};
+    const Orientation orientation(options.orient ? header.orientation : 1);
+    const ImageRows rows(out, header.width, header.height, channels, orientation, decoders.pixels);
     decoders.refused_table = false;
     // GulpIO2 decodes with libjpeg's fast inverse DCT.
     if (!options.libjpeg && !options.fast &&
-        read_baseline(decoders, data, size, header, table, all, 1, channels, out, stride)) {
+        read_baseline(decoders, data, size, header, table, all, 1, channels, rows)) {
         return;
     }
     decoders.libjpeg.begin(data, size, channels, 1, options.tolerant, options.fast);
-    decoders.libjpeg.read_all(out);
+    std::uint8_t *const stored = rows.begin(0, header.height);
+    decoders.libjpeg.read_all(stored);
+    rows.finish(stored, 0, header.height);
 }
 
 void decode_crop(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const Geometry &geometry,

@@ -8,6 +8,7 @@
 #include "jpeg/baseline_decoder.hpp"
 #include "jpeg/header.hpp"
 #include "jpeg/libjpeg_decoder.hpp"
+#include "jpeg/orientation.hpp"
 #include "jpeg/seek.hpp"
 #include "resize/batch_output.hpp"
 #include "resize/resize.hpp"
@@ -32,23 +33,6 @@ struct JpegOptions {
     std::int64_t max_pixels = 0;
 };
 
-// Exif orientations: how the stored image differs from the upright one.
-struct Orientation {
-    explicit Orientation(int exif)
-        : transposed(exif >= 5),
-          flip_x(exif == 2 || exif == 3 || exif == 7 || exif == 8),
-          flip_y(exif == 3 || exif == 4 || exif == 6 || exif == 7) {}
-
-    bool is_upright() const { return !transposed && !flip_x && !flip_y; }
-
-    // The upright image is the stored one, flipped, then transposed.
-    bool transposed;
-    bool flip_x, flip_y;
-};
-
-// Write the upright image, without gaps between its rows.
-Pixels make_upright(const Pixels &stored, const Orientation &orientation, std::uint8_t *out);
-
 // The decoders of a thread, used for one image after another.
 struct JpegDecoders {
     BaselineDecoder baseline;
@@ -64,7 +48,7 @@ JpegHeader check_jpeg(const std::uint8_t *data, std::size_t size, const JpegOpti
 // Return what is wrong with a geometry for an image of the given size; empty if it is valid.
 std::string geometry_problem(const Geometry &geometry, int width, int height, const OutputImage &out);
 
-// Decode a whole image, as it is stored, into rows without gaps. The seek table may be empty.
+// Decode a whole image, upright if the options say so, into rows without gaps. The seek table may be empty.
 void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
                 int channels, const JpegOptions &options, std::uint8_t *out, const SeekTable &table = {});
 

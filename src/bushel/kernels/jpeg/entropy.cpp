@@ -100,15 +100,43 @@ HuffmanEntry HuffmanTable::long_code(std::uint32_t first) const {
     return {};
 }
 
+void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
+    from_ = data, stop_ = data + size;
+    begin_ = end_ = bytes_.bytes(std::min(size, margin + chunk) + padding);
+    dropped_ = 0;
+    is_complete_ = is_before_marker_ = false;
+    do append();
+    while (begin_ > limit_ && !is_complete_);
+}
+
+bool SegmentBits::go_on(const std::uint8_t *&next) {
+    if (is_complete_) return false;
+    dropped_ += next - begin_;
+    const auto kept = static_cast<std::size_t>(end_ - next);
+    std::memmove(begin_, next, kept);
+    end_ = begin_ + kept;
+    next = begin_;
+    do append();
+    while (next > limit_ && !is_complete_);
+    return next <= limit_;
+}
+
+bool SegmentBits::ends_before_marker() {
+    while (!is_complete_) {
+        end_ = begin_;
+        append();
+    }
+    return is_before_marker_;
+}
+
 // Copy 32 bytes at a time up to the next 0xFF; on average there is one in some hundred bytes.
-BUSHEL_VECTORS void SegmentBits::set(const std::uint8_t *data, std::size_t size) {
+BUSHEL_VECTORS void SegmentBits::append() {
     constexpr std::size_t step = 32;
-    const std::uint8_t *end = data + size;
-    std::uint8_t *out = bytes_.bytes(size + padding);
-    begin_ = out;
-    is_before_marker_ = false;
-    while (data < end) {
-        if (static_cast<std::size_t>(end - data) < step) {
+    const std::uint8_t *data = from_;
+    const std::uint8_t *const pause = data + std::min(static_cast<std::size_t>(stop_ - data), chunk);
+    std::uint8_t *out = end_;
+    while (data < pause) {
+        if (static_cast<std::size_t>(stop_ - data) < step) {
             const std::uint8_t byte = *data++;
             *out++ = byte;
             if (byte != 0xFF) continue;
@@ -120,17 +148,19 @@ BUSHEL_VECTORS void SegmentBits::set(const std::uint8_t *data, std::size_t size)
             data += plain, out += plain;
             if (found == step) continue;
         }
-        if (data < end && *data == 0) {
+        if (data < stop_ && *data == 0) {
             ++data;
             continue;
         }
         --out;
-        while (data < end && *data == 0xFF) ++data;    // fill bytes
-        is_before_marker_ = data < end && *data != 0;  // FF FF 00 is not a marker: left to libjpeg
-        break;
+        while (data < stop_ && *data == 0xFF) ++data;    // fill bytes
+        is_before_marker_ = data < stop_ && *data != 0;  // FF FF 00 is not a marker: left to libjpeg
+        data = stop_;
     }
-    size_ = static_cast<std::size_t>(out - begin_);
-    std::memset(out, 0, 64);
+    from_ = data, end_ = out;
+    is_complete_ = data == stop_;
+    if (is_complete_) std::memset(out, 0, 64);
+    limit_ = is_complete_ ? out + sizeof(std::uint64_t) : out - margin;
 }
 
 }  // namespace bushel

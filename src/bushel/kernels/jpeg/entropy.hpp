@@ -100,25 +100,50 @@ private:
     std::vector<std::uint8_t> spec_;
 };
 
-// The bytes of a segment (between two restart markers) without the zeros that are stuffed after each 0xFF, and with
-// padding, so that a reader may run beyond the end.
+// Bytes of a segment that are made ready at a time.
+#ifndef BUSHEL_JPEG_CHUNK
+#define BUSHEL_JPEG_CHUNK 32768
+#endif
+
+// The bytes of a segment (between two restart markers) without the zeros that are stuffed after each 0xFF: a window
+// that moves along the segment, so that a large one takes little memory. Padding follows the segment, so that a reader
+// may run beyond its end.
 class SegmentBits {
 public:
-    // Bytes after the end that a reader may read before it checks how far it has come.
-    static constexpr std::size_t padding = 4096;
-
     // Take the bytes up to the next marker, or to the end.
     void set(const std::uint8_t *data, std::size_t size);
 
     const std::uint8_t *begin() const { return begin_; }
-    const std::uint8_t *end() const { return begin_ + size_; }
-    bool is_before_marker() const { return is_before_marker_; }
+    const std::uint8_t *end() const { return end_; }
+
+    // A reader that is beyond this after an MCU has to call `go_on` before the next one.
+    const std::uint8_t *limit() const { return limit_; }
+
+    // Move the window so that it begins at `next`, and adjust that. Return false if the segment has ended before it.
+    bool go_on(const std::uint8_t *&next);
+
+    // Whether the window has the end of the segment, and bytes before the window.
+    bool is_complete() const { return is_complete_; }
+    std::ptrdiff_t dropped() const { return dropped_; }
+
+    // Read up to the end, and return whether a marker is there. Bytes of the window are lost if it is not complete.
+    bool ends_before_marker();
 
 private:
+    static constexpr std::size_t chunk = BUSHEL_JPEG_CHUNK;
+    // More than an MCU can take: 6 blocks of 64 codes and values, of 16 and 15 bits, and what a reader reads ahead.
+    static constexpr std::size_t margin = 2048;
+    // Bytes after the end that a reader may read before it checks how far it has come.
+    static constexpr std::size_t padding = 4096;
+
+    void append();
+
     Buffer bytes_;
-    const std::uint8_t *begin_ = nullptr;
-    std::size_t size_ = 0;
-    bool is_before_marker_ = false;
+    const std::uint8_t *from_ = nullptr, *stop_ = nullptr;  // what has not been taken yet
+    std::uint8_t *begin_ = nullptr, *end_ = nullptr;
+    const std::uint8_t *limit_ = nullptr;
+    std::ptrdiff_t dropped_ = 0;
+    bool is_complete_ = false, is_before_marker_ = false;
 };
 
 // A position in a segment. `bits` holds the next `count` bits, leftmost first; more valid bits may follow them.
@@ -149,15 +174,22 @@ struct BitReader {
     }
     BUSHEL_VECTORS_INLINE std::uint64_t first(unsigned wanted) const { return bits >> (64 - wanted); }
 
-    // Bits of the segment that are left; negative if the reader is beyond its end.
+    // Bits of the window that are left; negative if the reader is beyond its end.
     std::ptrdiff_t left(const SegmentBits &segment) const {
         return (segment.end() - next) * 8 + static_cast<std::ptrdiff_t>(count);
     }
 
+    // Bits of the segment that have been read.
+    std::ptrdiff_t position(const SegmentBits &segment) const {
+        return (segment.dropped() + (next - segment.begin())) * 8 - static_cast<std::ptrdiff_t>(count);
+    }
+
     // Whether the reader stayed inside the segment and, at its end, a marker follows at once. After the last segment
     // libjpeg accepts bytes before the marker.
-    bool is_valid(const SegmentBits &segment, bool is_end, bool is_last) const {
-        return left(segment) >= 0 && (!is_end || (segment.is_before_marker() && (is_last || left(segment) < 8)));
+    bool is_valid(SegmentBits &segment, bool is_end, bool is_last) const {
+        if (left(segment) < 0) return false;
+        if (!is_end) return true;
+        return (is_last || (segment.is_complete() && left(segment) < 8)) && segment.ends_before_marker();
     }
 };
 

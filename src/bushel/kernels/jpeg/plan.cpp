@@ -1,6 +1,7 @@
 #include "jpeg/plan.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "jpeg/tiles.hpp"
 
@@ -47,6 +48,17 @@ Interval source_samples(Interval pixels, bool half, bool smooth, int count) {
 Region PlanePlan::samples() const {
     return {blocks.left * side, blocks.top * side, std::min(blocks.right * side, width),
             std::min(blocks.bottom * side, height)};
+}
+
+int RegionPlan::rows_before(int mcu_row) const {
+    int rows = std::numeric_limits<int>::max();
+    if (mcu_row >= mcus.bottom) return rows;
+    for (int i = 0; i < planes; ++i) {
+        if (plane[i].blocks.is_empty()) continue;
+        const int samples = mcu_row * plane[i].v_samp_factor * plane[i].side;
+        rows = std::min(rows, !plane[i].half_height ? samples : 2 * samples - plane[i].smooth);
+    }
+    return rows;
 }
 
 bool is_usual_jpeg(const JpegHeader &header) {

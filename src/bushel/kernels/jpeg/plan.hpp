@@ -22,6 +22,9 @@ struct RegionPlan {
     int planes = 0;
     PlanePlan plane[3];
     Region mcus;
+
+    // The rows of pixels that can be computed from the rows of MCUs before a given one: all of those above the result.
+    int rows_before(int mcu_row) const;
 };
 
 // Whether the baseline decoder takes an image: 8 bits, Huffman-coded in one sequential scan, grey or YCbCr with 4:4:4,

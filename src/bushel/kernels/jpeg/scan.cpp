@@ -11,49 +11,55 @@ namespace bushel {
 
 namespace {
 
-void begin_segment(SegmentBits &bits, BitReader &reader, int (&dc_prediction)[3], const std::uint8_t *data,
-                   const std::size_t *offsets) {
-    bits.set(data + offsets[0], offsets[1] - offsets[0]);
-    reader.begin_at(bits, 0);
-    std::fill(std::begin(dc_prediction), std::end(dc_prediction), 0);
-}
-
 // Whether the DC coefficients fit 16 bits, as in every image. Larger ones could overflow when more is added to them.
 bool fits_16_bits(const int (&dc_prediction)[3]) {
     const auto shifted = [&dc_prediction](int i) { return static_cast<unsigned>(dc_prediction[i]) + 0x8000; };
     return (shifted(0) | shifted(1) | shifted(2)) <= 0xFFFF;
 }
 
-bool is_inside(const Region &blocks, int column, int row) {
-    return column >= blocks.left && column < blocks.right && row >= blocks.top && row < blocks.bottom;
+// A copy goes by reference, so that the reader itself can stay in registers.
+BUSHEL_VECTORS_INLINE bool go_on(BitReader &reader, SegmentBits &bits) {
+    const std::uint8_t *next = reader.next;
+    const bool is_inside = bits.go_on(next);
+    reader.next = next;
+    return is_inside;
 }
 
 }  // namespace
 
-bool ScanDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan) {
-    plan_ = plan;
-    if (!set_up(header)) return false;
-    const JpegGrid grid(header);
-    const std::int64_t total = std::int64_t{grid.columns} * grid.rows;
-    if (total > std::numeric_limits<int>::max() / 2) return false;
-    const int count = static_cast<int>(total);
-    const int interval = header.restart_interval ? std::min(header.restart_interval, count) : count;
-    std::vector<std::size_t> offsets{header.data_offset, size};
-    if (interval < count) {
-        const auto segments = static_cast<std::size_t>((count - 1) / interval + 1);
-        offsets = find_restarts(data, size, header.data_offset, segments);
+bool ScanDecoder::begin(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan) {
+    if (!set_up(data, size, header, plan)) return false;
+    interval_ = header.restart_interval ? std::min(header.restart_interval, count_) : count_;
+    offsets_.assign({header.data_offset, size});
+    if (interval_ < count_) {
+        const auto segments = static_cast<std::size_t>((count_ - 1) / interval_ + 1);
+        offsets_ = find_restarts(data, size, header.data_offset, segments);
+        if (offsets_.empty()) return false;
     }
-    if (offsets.empty()) return false;
-    const bool done = grid.per_segment > 0 ? read_rows(data, offsets.data(), interval, grid.columns)
-                                           : read_segments(data, offsets.data(), interval, grid.columns, count);
+    segment_ = none;
+    way_ = JpegGrid(header).per_segment > 0 ? Way::tiles : Way::segments;
+    set_up_planes(way_ == Way::tiles ? max_lanes : 1);
+    if (way_ == Way::segments && (plan_.mcus.top > 0 || plan_.mcus.width() < columns_)) {  // many blocks are skipped
+        for (int number = 0; number < plan_.planes; ++number) component_[number].ac->make_strides();
+    }
+    return true;
+}
+
+bool ScanDecoder::read() {
+    const bool done = way_ == Way::tiles ? read_tiles() : way_ == Way::segments ? read_segments() : read_runs();
     if (!done) std::memset(static_cast<void *>(blocks_), 0, sizeof blocks_);
     return done;
 }
 
-bool ScanDecoder::set_up(const JpegHeader &header) {
-    if (!set_up_tables(header)) return false;
-    set_up_planes();
-    return true;
+bool ScanDecoder::set_up(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan) {
+    const JpegGrid grid(header);
+    const std::int64_t total = std::int64_t{grid.columns} * grid.rows;
+    if (total > std::numeric_limits<int>::max() / 2) return false;
+    plan_ = plan;
+    data_ = data, size_ = size, data_offset_ = header.data_offset;
+    columns_ = grid.columns, count_ = static_cast<int>(total);
+    next_row_ = plan.mcus.top;
+    return set_up_tables(header);
 }
 
 bool ScanDecoder::set_up_tables(const JpegHeader &header) {
@@ -74,15 +80,18 @@ bool ScanDecoder::set_up_tables(const JpegHeader &header) {
     return true;
 }
 
-void ScanDecoder::set_up_planes() {
+// Make room for as many rows of MCUs as are decoded at once, and for those that are kept.
+void ScanDecoder::set_up_planes(int rows) {
     constexpr std::size_t padding = 64;
+    int room = 1;
+    while (room < std::min(rows + rows_kept, plan_.mcus.height())) room *= 2;
     std::size_t bytes[3] = {}, total = 0;
     for (int i = 0; i < plan_.planes; ++i) {
         Plane &plane = plane_[i];
         plane.plan = plan_.plane[i];
-        const auto side = static_cast<std::size_t>(plane.plan.side);
-        plane.stride = static_cast<std::size_t>(plane.plan.blocks.width()) * side;
-        bytes[i] = plane.stride * static_cast<std::size_t>(plane.plan.blocks.height()) * side + padding;
+        plane.stride = static_cast<std::size_t>(plane.plan.blocks.width() * plane.plan.side);
+        plane.mask = static_cast<unsigned>(room * plane.plan.v_samp_factor * plane.plan.side - 1);
+        bytes[i] = plane.stride * (plane.mask + 1) + padding;
         total += bytes[i];
     }
     std::uint8_t *memory = samples_.bytes(total);
@@ -90,74 +99,55 @@ void ScanDecoder::set_up_planes() {
 }
 
 // Read the needed segments of a tiled image, two rows of segments at once.
-bool ScanDecoder::read_rows(const std::uint8_t *data, const std::size_t *offsets, int interval, int columns) {
+bool ScanDecoder::read_tiles() {
     const Region &wanted = plan_.mcus;
-    const int segments_across = columns / interval;
-    for (int row = wanted.top; row < wanted.bottom; row += max_lanes) {
-        const int lanes = std::min(max_lanes, wanted.bottom - row);
-        for (int column = wanted.left / interval; column * interval < wanted.right; ++column) {
-            const int begin = column * interval, end = begin + interval;
-            const int first = std::max(begin, wanted.left), last = std::min(end, wanted.right);
-            for (int i = 0; i < lanes; ++i) {
-                Lane &lane = lane_[i];
-                begin_segment(lane.bits, lane.reader, lane.dc_prediction, data,
-                              offsets + (row + i) * segments_across + column);
-                if (!skip_mcus<false>(lane, first - begin)) return false;
-            }
-            if (!read_lanes(lanes, row, first, last, 1)) return false;
-            for (int i = 0; i < lanes; ++i) {
-                if (!lane_[i].reader.is_valid(lane_[i].bits, last == end, false)) return false;
-            }
+    const int lanes = std::min(max_lanes, wanted.bottom - next_row_);
+    for (int column = wanted.left / interval_; column * interval_ < wanted.right; ++column) {
+        const int begin = column * interval_, end = begin + interval_;
+        const int first = std::max(begin, wanted.left), last = std::min(end, wanted.right);
+        for (int i = 0; i < lanes; ++i) {
+            begin_segment(lane_[i], (next_row_ + i) * (columns_ / interval_) + column);
+            if (!skip_mcus<false>(lane_[i], first - begin)) return false;
+        }
+        if (!read_lanes(lanes, next_row_, first, last, 1)) return false;
+        for (int i = 0; i < lanes; ++i) {
+            if (!lane_[i].reader.is_valid(lane_[i].bits, last == end, false)) return false;
         }
     }
+    next_row_ += lanes;
     return true;
 }
 
-// Read the needed segments of an image whose segments have any length.
-bool ScanDecoder::read_segments(const std::uint8_t *data, const std::size_t *offsets, int interval, int columns,
-                                int count) {
-    if (plan_.mcus.top > 0 || plan_.mcus.width() < columns) {  // many blocks are skipped
-        for (int number = 0; number < plan_.planes; ++number) component_[number].ac->make_strides();
-    }
+// Read a row of MCUs from segments of any length. Segments that have none of the needed MCUs are not read.
+bool ScanDecoder::read_segments() {
     Lane &lane = lane_[0];
-    const int start = plan_.mcus.top * columns / interval * interval;
-    for (int first = start; first < plan_.mcus.bottom * columns; first += interval) {
-        const int last = std::min(first + interval, count), needed = needed_end(first, last, columns);
-        if (needed == first) continue;
-        begin_segment(lane.bits, lane.reader, lane.dc_prediction, data, offsets + first / interval);
-        if (!read_segment(first, needed, columns)) return false;
-        if (!lane.reader.is_valid(lane.bits, needed == last, last == count)) return false;
+    const int begin = next_row_ * columns_, end = begin + plan_.mcus.right;
+    for (int at = begin + plan_.mcus.left; at < end;) {
+        if (segment_ == none || at >= (segment_ + 1) * interval_) {
+            if (!end_segment(lane)) return false;
+            segment_ = at / interval_;
+            begin_segment(lane, segment_);
+            lane.at = segment_ * interval_;
+        }
+        const int last = std::min((segment_ + 1) * interval_, end);
+        if (!skip_mcus<true>(lane, at - lane.at) || !read_mcus<1>(next_row_, at - begin, last - begin)) return false;
+        lane.at = at = last;
     }
-    return true;
+    ++next_row_;
+    return next_row_ < plan_.mcus.bottom || end_segment(lane);
 }
 
-// Return the end of the needed MCUs in a segment of the MCUs from first to last; first if none is needed.
-int ScanDecoder::needed_end(int first, int last, int columns) const {
-    const Region &wanted = plan_.mcus;
-    const int top = std::max(first / columns, wanted.top), bottom = std::min((last - 1) / columns, wanted.bottom - 1);
-    for (int row = bottom; row >= top; --row) {
-        const int begin = std::max(first, row * columns + wanted.left);
-        const int end = std::min(last, row * columns + wanted.right);
-        if (begin < end) return end;
-    }
-    return first;
+void ScanDecoder::begin_segment(Lane &lane, int number) {
+    const std::size_t *offsets = offsets_.data() + number;
+    lane.bits.set(data_ + offsets[0], offsets[1] - offsets[0]);
+    lane.reader.begin_at(lane.bits, 0);
+    std::fill(std::begin(lane.dc_prediction), std::end(lane.dc_prediction), 0);
 }
 
-bool ScanDecoder::read_segment(int first, int last, int columns) {
-    for (int at = first; at < last;) {
-        const int row = at / columns, next = std::min((row + 1) * columns, last);
-        int begin = next, end = next;
-        if (row >= plan_.mcus.top) {
-            begin = std::min(std::max(row * columns + plan_.mcus.left, at), next);
-            end = std::min(std::max(row * columns + plan_.mcus.right, begin), next);
-        }
-        if (!skip_mcus<true>(lane_[0], begin - at) || !read_mcus<1>(row, begin - row * columns, end - row * columns) ||
-            !skip_mcus<true>(lane_[0], next - end)) {
-            return false;
-        }
-        at = next;
-    }
-    return true;
+bool ScanDecoder::end_segment(Lane &lane) {
+    if (segment_ == none) return true;
+    const int end = std::min((segment_ + 1) * interval_, count_);
+    return lane.reader.is_valid(lane.bits, lane.at == end, end == count_);
 }
 
 // Decode MCUs of one row for each lane, `distance` rows apart.
@@ -165,25 +155,51 @@ bool ScanDecoder::read_lanes(int lanes, int row, int first, int last, int distan
     return lanes == 1 ? read_mcus<1>(row, first, last) : read_mcus<max_lanes>(row, first, last, distance);
 }
 
+// The blocks of one number in all MCUs of a row: those of its first, second, ... block.
+template <int Lanes>
+struct ScanDecoder::BlockRow {
+    int component, step, x;  // a component with `step` blocks across in an MCU, of which this is number `x`
+    int left, right[Lanes];  // the needed blocks; right is 0 if the whole row is not needed
+    int side;
+    std::uint8_t *out[Lanes];  // of block `left`
+};
+
+template <int Lanes>
+int ScanDecoder::block_rows(int row, int distance, BlockRow<Lanes> *rows) const {
+    int count = 0;
+    for (int number = 0; number < plan_.planes; ++number) {
+        const Plane &plane = plane_[number];
+        const PlanePlan &plan = plane.plan;
+        for (int y = 0; y < plan.v_samp_factor; ++y) {
+            for (int x = 0; x < plan.h_samp_factor; ++x) {
+                BlockRow<Lanes> &blocks = rows[count++];
+                blocks.component = number, blocks.step = plan.h_samp_factor, blocks.x = x;
+                blocks.left = plan.blocks.left, blocks.side = plan.side;
+                for (int i = 0; i < Lanes; ++i) {
+                    const int block_row = (row + i * distance) * plan.v_samp_factor + y;
+                    const bool is_needed = block_row >= plan.blocks.top && block_row < plan.blocks.bottom;
+                    blocks.right[i] = is_needed ? plan.blocks.right : 0;
+                    blocks.out[i] = plane.row(block_row * plan.side);
+                }
+            }
+        }
+    }
+    return count;
+}
+
 template <int Lanes>
 BUSHEL_VECTORS bool ScanDecoder::read_mcus(int row, int first, int last, int distance) {
+    BlockRow<Lanes> rows[max_blocks];
+    const int count = block_rows<Lanes>(row, distance, rows);
     BitReader reader[Lanes];
     for (int i = 0; i < Lanes; ++i) reader[i] = lane_[i].reader;
     for (int mcu = first; mcu < last; ++mcu) {
         Block *next = blocks_;
-        for (int number = 0; number < plan_.planes; ++number) {
-            const int h_samp_factor = plane_[number].plan.h_samp_factor,
-                      v_samp_factor = plane_[number].plan.v_samp_factor;
-            for (int y = 0; y < v_samp_factor; ++y) {
-                int block_row[Lanes];
-                for (int i = 0; i < Lanes; ++i) block_row[i] = (row + i * distance) * v_samp_factor + y;
-                for (int x = 0; x < h_samp_factor; ++x) {
-                    if (!read_blocks<Lanes>(reader, number, block_row, mcu * h_samp_factor + x, next)) return false;
-                }
-            }
+        for (int number = 0; number < count; ++number) {
+            if (!read_blocks<Lanes>(reader, rows[number], mcu, next)) return false;
         }
         for (int i = 0; i < Lanes; ++i) {
-            if (reader[i].next > lane_[i].bits.end() + sizeof(std::uint64_t)) return false;
+            if (reader[i].next > lane_[i].bits.limit() && !go_on(reader[i], lane_[i].bits)) return false;
             if (!fits_16_bits(lane_[i].dc_prediction)) return false;
         }
         if (!transform(next)) return false;
@@ -193,18 +209,20 @@ BUSHEL_VECTORS bool ScanDecoder::read_mcus(int row, int first, int last, int dis
 }
 
 template <int Lanes>
-BUSHEL_VECTORS_INLINE bool ScanDecoder::read_blocks(BitReader (&reader)[Lanes], int number, const int (&row)[Lanes],
-                                                    int column, Block *&next) {
-    const HuffmanTable &dc = *component_[number].dc, &ac = *component_[number].ac;
-    const Plane &plane = plane_[number];
+BUSHEL_VECTORS_INLINE bool ScanDecoder::read_blocks(BitReader (&reader)[Lanes], const BlockRow<Lanes> &blocks, int mcu,
+                                                    Block *&next) {
+    const HuffmanTable &dc = *component_[blocks.component].dc, &ac = *component_[blocks.component].ac;
+    const int column = mcu * blocks.step + blocks.x;
+    const auto offset = static_cast<std::size_t>((column - blocks.left) * blocks.side);
     bool needed[Lanes];
     for (int i = 0; i < Lanes; ++i) {
-        if (!take_dc(reader[i], dc, lane_[i].dc_prediction[number])) return false;
-        needed[i] = is_inside(plane.plan.blocks, column, row[i]);
+        int &dc_prediction = lane_[i].dc_prediction[blocks.component];
+        if (!take_dc(reader[i], dc, dc_prediction)) return false;
+        needed[i] = column >= blocks.left && column < blocks.right[i];
         if (!needed[i]) continue;
-        next[i].coefficients[0] = static_cast<std::int16_t>(lane_[i].dc_prediction[number]);
-        next[i].component = number;
-        next[i].out = plane.block(column, row[i]);
+        next[i].coefficients[0] = static_cast<std::int16_t>(dc_prediction);
+        next[i].component = blocks.component;
+        next[i].out = blocks.out[i] + offset;
     }
     if constexpr (Lanes == 2) {
         if (needed[0] && needed[1]) {
@@ -238,7 +256,6 @@ bool ScanDecoder::move(Lane &lane, int count) {
 template <bool Strides>
 BUSHEL_VECTORS bool ScanDecoder::skip_mcus(Lane &lane, int count) {
     BitReader reader = lane.reader;
-    const std::uint8_t *const end = lane.bits.end() + sizeof(std::uint64_t);
     for (int mcu = 0; mcu < count; ++mcu) {
         for (int number = 0; number < plan_.planes; ++number) {
             const HuffmanTable &dc = *component_[number].dc, &ac = *component_[number].ac;
@@ -248,7 +265,8 @@ BUSHEL_VECTORS bool ScanDecoder::skip_mcus(Lane &lane, int count) {
                 if (!(Strides ? stride_ac(reader, ac) : skip_ac(reader, ac))) return false;
             }
         }
-        if (reader.next > end || !fits_16_bits(lane.dc_prediction)) return false;
+        if (reader.next > lane.bits.limit() && !go_on(reader, lane.bits)) return false;
+        if (!fits_16_bits(lane.dc_prediction)) return false;
     }
     lane.reader = reader;
     return true;

@@ -13,35 +13,45 @@
 
 namespace bushel {
 
-// The decoded samples of a component. 64 bytes after the last one may be read.
+// The decoded samples of a component: the rows that were decoded last, in a ring. 64 bytes after the last one may be
+// read.
 struct Plane {
     PlanePlan plan;
     std::uint8_t *samples = nullptr;
     std::size_t stride = 0;
+    unsigned mask = 0;  // rows of samples in the ring, less one; they are a power of two
 
-    std::uint8_t *block(int column, int row) const {
-        const auto side = static_cast<std::size_t>(plan.side);
-        return samples + static_cast<std::size_t>(row - plan.blocks.top) * side * stride +
-               static_cast<std::size_t>(column - plan.blocks.left) * side;
+    std::uint8_t *row(int number) const { return samples + (static_cast<unsigned>(number) & mask) * stride; }
+    std::uint8_t *block(int column, int block_row) const {
+        return row(block_row * plan.side) + static_cast<std::size_t>((column - plan.blocks.left) * plan.side);
     }
 };
 
+// Decodes a few rows of MCUs at a time, from the top.
 class ScanDecoder {
 public:
-    // Decode a scan. Return false if anything is wrong with the data, and for coefficients that no image has.
-    bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan);
+    // Begin a scan. Return false if anything is wrong with its tables or restart markers.
+    bool begin(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan);
 
-    // Do the same from the states of a table. Return false also if a state does not fit the data. Only the bytes of
-    // `seek_ranges` are read.
-    bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan,
-              const SeekTable &table);
+    // Do the same, to decode from the states of a table. Return false also if it does not fit the header. Only the
+    // bytes of `seek_ranges` are read.
+    bool begin(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan,
+               const SeekTable &table);
+
+    // Decode further rows of MCUs. Return false if anything is wrong with the data, for coefficients that no image has,
+    // and if a state does not fit the data. Then another scan has to begin.
+    bool read();
+
+    // The row of MCUs that `read` decodes next; the end of those of the plan after the last one.
+    int next_row() const { return next_row_; }
+
+    // The samples that the last `read` decoded, and the rows of MCUs before them, of which there are `rows_kept` or all.
+    const Plane &plane(int number) const { return plane_[number]; }
+    static constexpr int rows_kept = 1;
 
     // Return the words of a seek table; empty if the data are damaged, or their states do not fit into words.
     std::vector<std::uint64_t> make_seek_table(const std::uint8_t *data, std::size_t size, const JpegHeader &header,
                                                int step);
-
-    // Valid until the next call of `read`.
-    const Plane &plane(int number) const { return plane_[number]; }
 
 private:
     struct Component {
@@ -55,12 +65,12 @@ private:
         SegmentBits bits;
         BitReader reader;
         int dc_prediction[3];
+        int at = 0;  // the next MCU
 
         SeekRun run;
-        int at = 0;     // the next MCU
         int check = 0;  // the state that is compared next; `checked` if there is none
     };
-    static constexpr int checked = -1;
+    static constexpr int checked = -1, none = -1;
 
     // A block after its entropy decoding and before its transformation. All coefficients are 0 outside of that time.
     struct Block {
@@ -72,27 +82,30 @@ private:
 
     static constexpr int max_lanes = 2, max_blocks = 6;  // blocks of an MCU
 
-    bool set_up(const JpegHeader &header);
+    bool set_up(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan);
     bool set_up_tables(const JpegHeader &header);
-    void set_up_planes();
-    bool read_rows(const std::uint8_t *data, const std::size_t *offsets, int interval, int columns);
-    bool read_segments(const std::uint8_t *data, const std::size_t *offsets, int interval, int columns, int count);
-    int needed_end(int first, int last, int columns) const;
-    bool read_segment(int first, int last, int columns);
+    void set_up_planes(int rows);
+    bool read_tiles();
+    bool read_segments();
     bool read_runs();
+    void begin_segment(Lane &lane, int number);
+    bool end_segment(Lane &lane);
     void begin_run(Lane &lane, int row, int bottom);
     bool end_run(Lane &lane);
     bool skip_to(Lane &lane, int mcu);
     bool read_row(int row, int lanes, int distance);
     bool compare(Lane &lane);
-    static std::ptrdiff_t bits_before(const Lane &lane);
     int mcu_of_state(int state) const { return state < table_.last() ? state * table_.step() : count_; }
     bool move(Lane &lane, int count);
     bool read_lanes(int lanes, int row, int first, int last, int distance);
     template <int Lanes>
     BUSHEL_VECTORS bool read_mcus(int row, int first, int last, int distance = 1);
     template <int Lanes>
-    BUSHEL_VECTORS_INLINE bool read_blocks(BitReader (&reader)[Lanes], int number, const int (&row)[Lanes], int column,
+    struct BlockRow;
+    template <int Lanes>
+    int block_rows(int row, int distance, BlockRow<Lanes> *rows) const;
+    template <int Lanes>
+    BUSHEL_VECTORS_INLINE bool read_blocks(BitReader (&reader)[Lanes], const BlockRow<Lanes> &blocks, int mcu,
                                            Block *&next);
     template <bool Strides>
     BUSHEL_VECTORS bool skip_mcus(Lane &lane, int count);
@@ -106,11 +119,15 @@ private:
     Lane lane_[max_lanes];
     Block blocks_[max_lanes * max_blocks] = {};
 
-    // The image that is read from a seek table.
+    // The scan that is read.
+    enum class Way { tiles, segments, runs } way_ = Way::segments;
     const std::uint8_t *data_ = nullptr;
     std::size_t size_ = 0, data_offset_ = 0;
-    SeekTable table_;
     int columns_ = 0, count_ = 0;  // MCUs of a row, and of the image
+    int next_row_ = 0;
+    std::vector<std::size_t> offsets_;  // of the segments
+    int interval_ = 0, segment_ = 0;    // MCUs of a segment, and the one that is read
+    SeekTable table_;
 };
 
 }  // namespace bushel

@@ -28,43 +28,39 @@ void advance(const std::uint8_t *&at, std::size_t count) {
 
 }  // namespace
 
-bool ScanDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan,
-                       const SeekTable &table) {
-    plan_ = plan;
-    if (!table.fits(header, size) || !set_up(header)) return false;
-    const JpegGrid grid(header);
-    data_ = data, size_ = size, data_offset_ = header.data_offset, table_ = table;
-    columns_ = grid.columns, count_ = grid.columns * grid.rows;
+bool ScanDecoder::begin(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan,
+                        const SeekTable &table) {
+    if (!table.fits(header, size) || !set_up(data, size, header, plan)) return false;
+    way_ = Way::runs;
+    table_ = table;
+    set_up_planes(max_lanes * rows_of_lane(plan_.mcus, next_row_));
     if (plan_.mcus.width() < columns_) {  // MCUs are skipped
         for (int number = 0; number < plan_.planes; ++number) {
             if (component_[number].ac->is_repeated()) component_[number].ac->make_strides();
         }
     }
-    const bool done = read_runs();
-    if (!done) std::memset(static_cast<void *>(blocks_), 0, sizeof blocks_);
-    return done;
+    return true;
 }
 
-// Decode the upper and the lower half of the rows at once, so that the processor works on one while it waits for the
-// other.
+// Decode two bands of rows at once, so that the processor works on one while it waits for the other.
 bool ScanDecoder::read_runs() {
-    const Region upper = rows_of_lane(plan_.mcus, 0), lower = rows_of_lane(plan_.mcus, 1);
-    const Region *const halves[] = {&upper, &lower};
-    const int distance = upper.height();
-    for (int number = 0; number < distance; ++number) {
-        const int lanes = number < lower.height() ? 2 : 1;
+    const int distance = rows_of_lane(plan_.mcus, next_row_), top = next_row_;
+    const int bottoms[] = {top + distance, std::min(top + 2 * distance, plan_.mcus.bottom)};
+    for (int row = top; row < bottoms[0]; ++row) {
+        const int lanes = row + distance < bottoms[1] ? 2 : 1;
         for (int i = 0; i < lanes; ++i) {
             Lane &lane = lane_[i];
-            const int row = halves[i]->top + number;
-            if (number == 0 || row == lane.run.bottom) {
-                if (number > 0 && !end_run(lane)) return false;
-                begin_run(lane, row, halves[i]->bottom);
+            const int its_row = row + i * distance;
+            if (row == top || its_row == lane.run.bottom) {
+                if (row > top && !end_run(lane)) return false;
+                begin_run(lane, its_row, bottoms[i]);
             }
-            if (!skip_to(lane, row * columns_ + plan_.mcus.left)) return false;
+            if (!skip_to(lane, its_row * columns_ + plan_.mcus.left)) return false;
         }
-        if (!read_row(upper.top + number, lanes, distance)) return false;
+        if (!read_row(row, lanes, distance)) return false;
     }
-    return end_run(lane_[0]) && (lower.is_empty() || end_run(lane_[1]));
+    next_row_ = bottoms[1];
+    return end_run(lane_[0]) && (bottoms[1] == bottoms[0] || end_run(lane_[1]));
 }
 
 void ScanDecoder::begin_run(Lane &lane, int row, int bottom) {
@@ -125,22 +121,14 @@ bool ScanDecoder::compare(Lane &lane) {
     const std::uint8_t *const begin = data_ + data_offset_ + table_[lane.run.first].offset;
     const std::uint8_t *const there = data_ + data_offset_ + state.offset;
     const std::ptrdiff_t zeros = std::count(begin, there, stuffed);
-    return bits_before(lane) == (there - begin - zeros) * 8 + static_cast<std::ptrdiff_t>(state.bit) &&
+    return lane.reader.position(lane.bits) == (there - begin - zeros) * 8 + static_cast<std::ptrdiff_t>(state.bit) &&
            std::equal(state.dc, state.dc + plan_.planes, lane.dc_prediction);
-}
-
-// The bits of a lane's bytes that have been read.
-std::ptrdiff_t ScanDecoder::bits_before(const Lane &lane) {
-    return (lane.bits.end() - lane.bits.begin()) * 8 - lane.reader.left(lane.bits);
 }
 
 std::vector<std::uint64_t> ScanDecoder::make_seek_table(const std::uint8_t *data, std::size_t size,
                                                         const JpegHeader &header, int step) {
     constexpr int few = 1000;  // MCUs for which strides take longer to make than they save
-    const JpegGrid grid(header);
-    count_ = grid.columns * grid.rows;
-    plan_ = plan_region(header, {0, 0, header.width, header.height}, 1, 3);
-    if (!set_up_tables(header)) return {};
+    if (!set_up(data, size, header, plan_region(header, {0, 0, header.width, header.height}, 1, 3))) return {};
     for (int i = 0; i < plan_.planes; ++i) {
         if (count_ > few) component_[i].ac->make_strides();
     }
@@ -153,7 +141,7 @@ std::vector<std::uint64_t> ScanDecoder::make_seek_table(const std::uint8_t *data
     std::size_t bytes = 0;  // before `at`, without stuffed zeros
     for (int mcu = 0; mcu < count_; mcu += step) {
         if (!move(lane, std::min(step, count_ - mcu)) || !lane.reader.is_valid(lane.bits, false, false)) return {};
-        const auto bits = static_cast<std::size_t>(bits_before(lane));
+        const auto bits = static_cast<std::size_t>(lane.reader.position(lane.bits));
         advance(at, bits / 8 - bytes);
         bytes = bits / 8;
         SeekState state;

@@ -14,6 +14,11 @@ namespace {
 constexpr unsigned offset_bits = 25, dc_bits = 12, first_dc_bit = offset_bits + 3;
 constexpr int dc_limit = 1 << (dc_bits - 1);
 
+// MCUs that a lane decodes before their pixels are written: at most 196 KiB of samples.
+#ifndef BUSHEL_JPEG_LANE
+#define BUSHEL_JPEG_LANE 512
+#endif
+
 constexpr std::size_t bytes_per_word = 800;  // a word is 1 % of them
 
 int divide_up(int value, int divisor) { return (value + divisor - 1) / divisor; }
@@ -104,9 +109,8 @@ SeekRun next_run(const SeekTable &table, const Region &mcus, int columns, int ro
     return run;
 }
 
-Region rows_of_lane(const Region &mcus, int lane) {
-    const int middle = mcus.top + (mcus.height() + 1) / 2;
-    return {mcus.left, lane ? middle : mcus.top, mcus.right, lane ? mcus.bottom : middle};
+int rows_of_lane(const Region &mcus, int row) {
+    return std::min(std::max(BUSHEL_JPEG_LANE / mcus.width(), 1), divide_up(mcus.bottom - row, 2));
 }
 
 std::pair<std::size_t, std::size_t> bytes_of_run(const SeekTable &table, const SeekRun &run, std::size_t data_offset,
@@ -121,10 +125,11 @@ std::vector<std::pair<std::size_t, std::size_t>> seek_ranges(const SeekTable &ta
                                                              std::size_t size, const Region &mcus) {
     const JpegGrid grid(header);
     std::vector<std::pair<std::size_t, std::size_t>> ranges;
-    for (int lane = 0; lane < 2; ++lane) {
-        const Region rows = rows_of_lane(mcus, lane);
-        for (int row = rows.top; row < rows.bottom;) {
-            const SeekRun run = next_run(table, mcus, grid.columns, row, rows.bottom);
+    for (int top = mcus.top, bottom = top, lane = 0, rows = 0; top < mcus.bottom; top = bottom, lane = 1 - lane) {
+        if (lane == 0) rows = rows_of_lane(mcus, top);
+        bottom = std::min(top + rows, mcus.bottom);
+        for (int row = top; row < bottom;) {
+            const SeekRun run = next_run(table, mcus, grid.columns, row, bottom);
             const auto [begin, end] = bytes_of_run(table, run, header.data_offset, size);
             if (!ranges.empty() && begin <= ranges.back().second) {
                 ranges.back().second = std::max(end, ranges.back().second);

@@ -64,8 +64,9 @@ struct SeekRun {
 // Return the run that begins with a row. It goes on with the next row while no state would save MCUs on the way there.
 SeekRun next_run(const SeekTable &table, const Region &mcus, int columns, int row, int bottom);
 
-// The rows of MCUs that one of two lanes decodes: the upper or the lower half.
-Region rows_of_lane(const Region &mcus, int lane);
+// Return the rows of MCUs that each of two lanes decodes at once, from a row of a region on: half of the rest, or as many
+// as a fast cache holds.
+int rows_of_lane(const Region &mcus, int row);
 
 // Return the ranges of bytes (begin, end) that the runs read to decode these MCUs, ascending and not adjacent.
 std::vector<std::pair<std::size_t, std::size_t>> seek_ranges(const SeekTable &table, const JpegHeader &header,
