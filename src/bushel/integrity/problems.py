@@ -21,6 +21,7 @@ Kind = Literal[
     "replaced",
     "index",
     "key",
+    "labels",
     "decode",
     Warning,
 ]
@@ -36,6 +37,7 @@ Kind = Literal[
 - `replaced`: a shard was replaced after it was indexed, and lacks samples or values that it had;
 - `index`: Bushel's index is damaged, or the files contradict it;
 - `key`: two samples have the same key;
+- `labels`: a number stands for different classes in two shards, so the dataset cannot be opened as one;
 - `decode`: stored bytes cannot be decoded;
 - `stale` (a warning): the files changed after they were indexed, and the index shows no difference;
 - `unfinished` (a warning): files of an interrupted write.

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from bushel.core.index.class_names import Labels, join_labels
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress
+from bushel.errors import SpecError
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem, VerifyResult
+from bushel.spec import Field
 
 __all__ = ["verify"]
 
@@ -36,7 +39,8 @@ def verify(
 
     For every shard it checks that all files exist and have a valid structure, that the files agree with Bushel's index
     (unless they changed after it was made), that the bytes of every field have the CRC-32 that the index or the
-    container stores, and that no key appears twice.
+    container stores, and that no key appears twice, and that all shards
+    number their classes in the same way.
 
     Args:
         source: As for `bushel.open`.
@@ -77,6 +81,7 @@ def verify(
         results.append(result)
         checked.finish(places[len(results) - 1])
     _check_keys(places, results, found)
+    _check_labels(places, results, found)
     return VerifyResult(
         tuple(problem for problem, _ in found.problems),
         samples,
@@ -142,3 +147,17 @@ def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Find
         if key == keyed[first][1][int(local[at])]:
             files = [str(keyed[number][0].shard.path(0)) for number in (first, second)]
             found.add(Problem(files[1], None, key, None, "key", f"a sample of {files[0]} has this key, too"))
+
+
+def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:
+    """Find two shards that number their classes in different ways."""
+    named: list[tuple[str, Labels]] = []
+    fields: dict[str, Field] = {}
+    for place, result in zip(places, results, strict=True):
+        if result.index is not None and result.index.labels:
+            named.append((str(place.shard.path(0)), result.index.labels))
+            fields.update({name: column.field for name, column in result.index.columns.items()})
+    try:
+        join_labels(named, fields)
+    except SpecError as error:
+        found.add(Problem(None, None, None, None, "labels", str(error)))
