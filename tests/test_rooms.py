@@ -18,7 +18,7 @@ HOUSE = Path(bushel.__file__).parent
 PUBLIC_NAMES = "the public names"
 FLOORS = (
     ("kernels", "errors", "core.lazy_names"),
-    ("core.order", "core.parallel", "core.processes", "core.progress"),
+    ("core.order", "core.parallel", "core.processes", "core.progress", "core.tasks"),
     ("spec", "codecs", "storage"),
     ("core.index", "jpeg", "transforms"),
     ("containers",),
@@ -26,6 +26,7 @@ FLOORS = (
     ("core.writer", "loader", "sources"),
     ("ingest",),
     ("integrity",),
+    ("engines",),
     (PUBLIC_NAMES,),
     ("compat", "testing"),
     ("cli",),
@@ -116,7 +117,7 @@ def test_helpers_of_tests_are_in_helper_modules() -> None:
 
 
 def test_folders_of_tests_mirror_the_rooms() -> None:
-    others = {"cloud", "docs", "examples", "faults", "fuzz", "golden", "interop"}
+    others = {"cloud", "cluster", "docs", "examples", "faults", "fuzz", "golden", "interop"}
     folders = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/*.py"))} - others
     assert folders <= {path.name for path in HOUSE.iterdir() if path.is_dir()}
 

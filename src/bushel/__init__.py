@@ -117,7 +117,7 @@ _HOME = {
     "verify": "integrity",
 }
 
-_MODULES = ("jpeg", "loader", "sources", "testing", "transforms")
+_MODULES = ("engines", "jpeg", "loader", "sources", "testing", "transforms")
 
 
 def __getattr__(name: str) -> Any:

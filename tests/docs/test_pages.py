@@ -129,3 +129,12 @@ def test_images() -> None:
     run_page(page, names)
     assert names["out"].shape == (3, 224, 224, 3)
     assert names["errors"] == {}
+
+
+def test_scale_out(tmp_path: Path) -> None:
+    page = "docs/scale-out.md"
+    image_folder(tmp_path / "photos", 6)
+    for commands in blocks(page, "sh"):
+        run_commands(commands.splitlines())
+    assert [len(bushel.open(name)) for name in ("train/", "gulped/", "out1/")] == [6, 6, 6]
+    assert run_page(page, {}) == 1

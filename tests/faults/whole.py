@@ -17,10 +17,13 @@ __all__ = ["check_state", "comparable", "note_samples"]
 def comparable(root: Path) -> dict[str, Any]:
     """Return the files below a folder by name. Times of modification are left out.
 
-    So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses.
+    So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses, and
+    the records of a run in parts, which name attempts.
     """
     found: dict[str, Any] = {}
     for path in sorted(root.rglob("*")):
+        if ".bushel/run/" in path.relative_to(root).as_posix():
+            continue
         if path.is_file() and not (path.parent.name == ".bushel" and path.name.endswith(".partial")):
             data: Any = path.read_bytes()
             if path.suffix == ".safetensors":
@@ -56,7 +59,11 @@ def check_state(root: Path, before: Path, whole: Path, dataset: Path) -> None:
     published = []
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root)
-        if not path.is_file() or {"staging", "overwrite"} & set(name.parts) or path.name.endswith(".partial"):
+        if (
+            not path.is_file()
+            or {"staging", "overwrite", "attempts"} & set(name.parts)
+            or path.name.endswith(".partial")
+        ):
             continue
         if ".bushel" in name.parts:
             if path.suffix == ".json":

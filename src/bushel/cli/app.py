@@ -27,6 +27,8 @@ _COMMANDS = {
     "list": "Write lists of images for `bushel pack` and MXNet's im2rec.",
     "adapter": "Make a command line for an adapter class of GulpIO.",
     "convert": "Write a dataset in another container, or with other fields, types or shards.",
+    "parts": "Show how far a run in parts is: missing parts, errors, and its driver.",
+    "finish": "Join the parts of a run to one dataset: manifest, class names, error log.",
     "split": "Divide a dataset into several datasets.",
     "merge": "Concatenate several datasets into one.",
     "index": "Index a dataset, and store the index in `.bushel` beside it.",

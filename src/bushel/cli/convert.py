@@ -10,25 +10,34 @@ from bushel.cli.options import (
     Allow,
     Append,
     Debug,
+    EngineName,
     Generation,
     Json,
     Keys,
     NewKind,
     Overwrite,
+    Part,
+    Parts,
     Path,
     Pickle,
+    PlanOnly,
+    ProgressKind,
     Quiet,
     ReplaceDots,
     Resume,
+    Retries,
+    Sbatch,
     Seek,
     ShardBytes,
     ShardSamples,
+    Speculate,
     Target,
     TileJpeg,
     form_of_keys,
     mode_of,
     pairs,
 )
+from bushel.cli.runs import check_engine_options, tell_of_plan
 
 if TYPE_CHECKING:
     from bushel.ingest.images import Jpeg
@@ -49,6 +58,13 @@ def command(
     ] = None,
     jpeg: TileJpeg = None,
     seek: Seek = False,
+    parts: Parts = None,
+    part: Part = None,
+    plan_only: PlanOnly = False,
+    engine: EngineName = None,
+    retries: Retries = 3,
+    speculate: Speculate = 3.0,
+    sbatch: Sbatch = None,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     generation: Generation = None,
@@ -60,6 +76,7 @@ def command(
     workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
+    progress: ProgressKind = "bar",
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -73,13 +90,14 @@ def command(
       bushel convert frames/ images.tar --fields frames --rename frames=jpg --spec frames=jpg
     """
     mode = mode_of(append=append, resume=resume, overwrite=overwrite)
+    check_engine_options(engine, sbatch, parts, part)
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say, size
     from bushel.core.dataset.open import open_any
 
     opened = open_any(source, verify=True, allow_commands=allow_commands, pickle=pickle)
-    with resumable(target), progress_bar("converting", quiet=quiet) as progress:
+    with resumable(target), progress_bar("converting", quiet=quiet, kind=progress) as report:
         done = bushel.convert(
             opened,
             target,
@@ -95,8 +113,17 @@ def command(
             generation=cast("Literal['B', 'C'] | None", generation),
             mode=mode,
             workers=workers,
-            progress=progress,
+            parts=parts,
+            part=part,
+            plan_only=plan_only or engine == "slurm",
+            engine=None if engine == "slurm" else engine,
+            retries=retries,
+            speculate=speculate,
+            progress=report,
         )
+    if plan_only or engine == "slurm":
+        tell_of_plan(target, slurm=engine == "slurm", sbatch=sbatch, retries=retries)
+        return
     if as_json:
         print_json({"target": target, **asdict(done)})
         return

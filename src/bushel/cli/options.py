@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -16,6 +17,7 @@ __all__ = [
     "Allow",
     "Append",
     "Debug",
+    "EngineName",
     "Generation",
     "Json",
     "Keys",
@@ -23,14 +25,21 @@ __all__ = [
     "NewKind",
     "OnePath",
     "Overwrite",
+    "Part",
+    "Parts",
     "Path",
     "Pickle",
+    "PlanOnly",
+    "ProgressKind",
     "Quiet",
     "ReplaceDots",
     "Resume",
+    "Retries",
+    "Sbatch",
     "Seek",
     "ShardBytes",
     "ShardSamples",
+    "Speculate",
     "Target",
     "TileJpeg",
     "Workers",
@@ -82,6 +91,22 @@ ReplaceDots = Annotated[
 Append = Annotated[bool, Option("--append", help="Add samples to the dataset at TARGET.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace the dataset at TARGET once the new one is complete.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run with the same options.")]
+Parts = Annotated[
+    int | None, Option("--parts", min=1, help="Number of parts, TARGET/part-*, written exactly once each.")
+]
+Part = Annotated[int | None, Option("--part", min=0, help="Write only this part, counted from 0.")]
+PlanOnly = Annotated[bool, Option("--plan-only", help="Write only the plan of the parts, which lists the source once.")]
+EngineName = Annotated[
+    str | None, Option("--engine", help="Where parts are written: local, ray, dask, an address, or slurm.")
+]
+Retries = Annotated[int, Option("--retries", min=0, help="How often a part is tried again if its worker died.")]
+Speculate = Annotated[
+    float, Option("--speculate", min=0, help="Start parts again that take this many times longer than usual; 0: never.")
+]
+Sbatch = Annotated[str | None, Option("--sbatch", help="Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.")]
+ProgressKind = Annotated[
+    str, Option("--progress", help="bar (in a terminal), json (a line of JSON at a time, on standard error) or none.")
+]
 Workers = Annotated[int | None, Option("--workers", min=1, help="Number of threads.")]
 Allow = Annotated[bool, Option("--allow-commands", help="Allow a PATH 'pipe:COMMAND', which runs the command.")]
 Pickle = Annotated[
@@ -117,7 +142,17 @@ def form_of_keys(*, keys: bool, replace_dots: str | None) -> bool | Callable[[st
         raise click.BadParameter(
             "--no-keys leaves the keys out: give one of the two options", param_hint="--replace-dots"
         )
-    return lambda key: key.replace(".", replace_dots)
+    return _DotsReplaced(replace_dots)
+
+
+@dataclass(frozen=True, slots=True)
+class _DotsReplaced:
+    """Replaces the dots in a key. It can be pickled, for engines."""
+
+    text: str
+
+    def __call__(self, key: str) -> str:
+        return key.replace(".", self.text)
 
 
 def pairs(items: list[str] | None, option: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import time
@@ -84,17 +85,26 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 @contextmanager
-def progress_bar(task: str, *, quiet: bool) -> Iterator[OnProgress | None]:
+def progress_bar(task: str, *, quiet: bool, kind: str = "bar") -> Iterator[OnProgress | None]:
     """Show a progress bar on standard error while the block runs, if standard error is a terminal.
 
     Args:
         task: Description of the task, such as "packing".
         quiet: Whether to show nothing.
+        kind: `bar`; `json` for a line of JSON at a time, in a terminal or not; or `none`.
+
+    Raises:
+        BadParameter: The kind is unknown.
 
     Yields:
         A callback for `progress=`, or None if nothing is shown.
     """
-    if quiet or not sys.stderr.isatty():
+    if kind not in ("bar", "json", "none"):
+        raise click.BadParameter(f"{kind!r} is not bar, json or none", param_hint="--progress")
+    if kind == "json":
+        yield _show_json(time.monotonic())
+        return
+    if quiet or kind == "none" or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -121,7 +131,25 @@ def _describe(now: Progress, seconds: float) -> str:
     of_all = "" if now.total is None else f"/{total}"
     unit = "" if now.unit == "bytes" else f" {now.unit}"
     errors = f"  {count(now.errors, 'error')}" if now.errors else ""
+    if now.parts is not None:
+        errors = f"  {size(now.bytes / seconds)}/s{errors}"
+        unit += f"  {now.parts[0]:,}/{now.parts[1]:,} parts"
+        again = (
+            f"{count(number, what)}"
+            for number, what in ((now.retries, "retry"), (now.stragglers, "straggler"))
+            if number
+        )
+        errors += "".join(f"  {each}" for each in again).replace("retrys", "retries")
     return f"{done}{of_all}{unit}  {rate}/s{errors}"
+
+
+def _show_json(started: float) -> OnProgress:
+    def show(now: Progress) -> None:
+        seconds = time.monotonic() - started
+        done = {"seconds": round(seconds, 3), **dataclasses.asdict(now)}
+        click.echo(json.dumps({**done, "per_second": round(now.done / max(seconds, 1e-9), 1)}), err=True)
+
+    return show
 
 
 @contextmanager

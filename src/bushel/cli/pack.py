@@ -11,24 +11,33 @@ from bushel.cli.command import Argument, Option
 from bushel.cli.options import (
     Append,
     Debug,
+    EngineName,
     Generation,
     Json,
     Keys,
     NewKind,
     Overwrite,
+    Part,
+    Parts,
+    PlanOnly,
+    ProgressKind,
     Quiet,
     ReplaceDots,
     Resume,
+    Retries,
+    Sbatch,
     Seek,
     ShardBytes,
     ShardSamples,
+    Speculate,
     Target,
     TileJpeg,
     form_of_keys,
     mode_of,
     pairs,
 )
-from bushel.cli.packoptions import check_options, image_types
+from bushel.cli.packoptions import allowed_errors, check_options, image_types
+from bushel.cli.runs import check_engine_options, tell_of_plan
 
 if TYPE_CHECKING:
     from bushel.ingest.images import Jpeg
@@ -83,8 +92,13 @@ def command(
     seek: Seek = False,
     shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Pack in a random order.")] = False,
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0,
-    parts: Annotated[int | None, Option("--parts", min=1, help="Number of datasets to write, TARGET/part-*.")] = None,
-    part: Annotated[int | None, Option("--part", min=0, help="Write only this part, counted from 0.")] = None,
+    parts: Parts = None,
+    part: Part = None,
+    plan_only: PlanOnly = False,
+    engine: EngineName = None,
+    retries: Retries = 3,
+    speculate: Speculate = 3.0,
+    sbatch: Sbatch = None,
     max_errors: Annotated[
         str, Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")
     ] = "0",
@@ -104,6 +118,7 @@ def command(
     processes: Annotated[
         int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
     ] = 0,
+    progress: ProgressKind = "bar",
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -116,9 +131,11 @@ def command(
     Examples:
       bushel pack photos/ out/ --container bag --resize 256 --max-errors 1%
       bushel pack photos/train.lst train.rec --root photos/
+      bushel pack photos/ s3://bucket/train/ -c tar --parts 4096 --engine ray
       bushel pack clips/ gulped/ --container gulp --rate 12 --resize 256 --shard-samples 100
     """
     mode = mode_of(append=append, resume=resume, overwrite=overwrite)
+    check_engine_options(engine, sbatch, parts, part)
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
     from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say, size
     from bushel.ingest import pack
@@ -174,7 +191,7 @@ def command(
         opened = open_source(source, what, **options)
         if change is not None:
             types = {**image_types(opened, "png" if encoding == ".png" else "jpg"), **types}
-        with progress_bar("packing", quiet=quiet or as_json) as progress:
+        with progress_bar("packing", quiet=quiet or as_json, kind=progress) as report:
             done = pack(
                 opened,
                 target,
@@ -190,7 +207,11 @@ def command(
                 seed=seed,
                 parts=parts,
                 part=part,
-                max_errors=_allowed(max_errors),
+                plan_only=plan_only or engine == "slurm",
+                engine=None if engine == "slurm" else engine,
+                retries=retries,
+                speculate=speculate,
+                max_errors=allowed_errors(max_errors),
                 strict=strict,
                 strict_files=strict_files,
                 shard_samples=shard_samples,
@@ -199,8 +220,11 @@ def command(
                 mode=mode,
                 workers=workers,
                 processes=processes,
-                progress=progress,
+                progress=report,
             )
+    if plan_only or engine == "slurm":
+        tell_of_plan(target, slurm=engine == "slurm", sbatch=sbatch, retries=retries)
+        return
     if as_json:
         print_json(asdict(done))
     elif not quiet:
@@ -254,16 +278,3 @@ def _im2rec(
         encoding=encoding or ".jpg",
         inter_method=1 if inter_method is None else inter_method,
     )
-
-
-def _allowed(text: str) -> int | float | None:
-    """Parse `100`, `1%`, `0.01` or `all`."""
-    if text == "all":
-        return None
-    try:
-        if text.endswith("%"):
-            return float(text[:-1]) / 100
-        return float(text) if "." in text else int(text)
-    except ValueError:
-        message = f"{text!r} is not a number, a share such as 1%, or all"
-        raise click.BadParameter(message, param_hint="--max-errors") from None

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from bushel.sources import Source, Stream
 
-__all__ = ["check_options", "image_types"]
+__all__ = ["allowed_errors", "check_options", "image_types"]
 
 _LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "activitynet")
 _WITH_VIDEOS = ("videos", "table", *_LAYOUTS)
@@ -72,3 +72,20 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
             f"the source has no image field: its fields are {', '.join(fields)}", param_hint="SOURCE"
         )
     return {name: f"{encoding}[]" if fields[name].sequence else encoding for name in names}
+
+
+def allowed_errors(text: str) -> int | float | None:
+    """Parse `100`, `1%`, `0.01` or `all`.
+
+    Raises:
+        BadParameter: It is none of these.
+    """
+    if text == "all":
+        return None
+    try:
+        if text.endswith("%"):
+            return float(text[:-1]) / 100
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        message = f"{text!r} is not a number, a share such as 1%, or all"
+        raise click.BadParameter(message, param_hint="--max-errors") from None

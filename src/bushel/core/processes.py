@@ -97,6 +97,16 @@ class WorkerProcess:
         """Tell the process to end."""
         self._channel.close()
 
+    def kill(self) -> None:
+        """Kill the process, and wait until it has ended."""
+        self._process.kill()
+        self._channel.close()
+        self._process.wait()
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait for messages on."""
+        return self._channel.fileno()
+
     def join(self) -> None:
         """Wait until the process has ended, and kill it if a library in it prevents that."""
         try:

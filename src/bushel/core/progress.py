@@ -23,6 +23,9 @@ class Progress:
         samples: Number of samples processed so far; 0 where they are not counted.
         bytes: Bytes written, or, by `verify` and `index`, bytes read so far.
         errors: Number of bad samples, or of problems, found so far.
+        parts: Number of finished parts and of all parts of the run; None if it has no parts.
+        retries: Number of attempts that were tried again.
+        stragglers: Number of parts that were started a second time because they were slow.
     """
 
     done: int
@@ -31,6 +34,9 @@ class Progress:
     samples: int = 0
     bytes: int = 0
     errors: int = 0
+    parts: tuple[int, int] | None = None
+    retries: int = 0
+    stragglers: int = 0
 
 
 OnProgress = Callable[[Progress], None]

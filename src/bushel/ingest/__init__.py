@@ -3,11 +3,17 @@
 `packing` writes any source into any container: `part` writes one dataset of the plan, `sample_encoder` fetches,
 transforms and encodes samples in threads or worker `processes`, and `side_files` are the files beside the dataset.
 
-`conversion` writes an existing dataset in another form, reading it through `batches`. `reshape` splits, merges and
-reshards datasets by converting them. `mxnet_im2rec` makes the lists and transforms of MXNet's im2rec.
+`converting` writes an existing dataset in another form, with `conversion`, which reads it through `batches`.
+
+Both can work in parts: `run_plan` says what each part contains, `run_folder` keeps the plan and the records of parts,
+`commit` writes one part exactly once, `finish` joins them, and `scale_out` does that for all parts.
+
+`reshape` splits, merges and reshards datasets by converting them. `mxnet_im2rec` makes the lists and transforms of
+MXNet's im2rec.
 """
 
-from bushel.ingest.conversion import ConvertResult, convert
+from bushel.ingest.conversion import ConvertResult
+from bushel.ingest.converting import convert
 from bushel.ingest.mxnet_im2rec import (
     IM2REC_SUFFIXES,
     ListPlan,
@@ -18,8 +24,9 @@ from bushel.ingest.mxnet_im2rec import (
     number_as_pack,
     write_lists,
 )
-from bushel.ingest.packing import PackResult, pack, part_path
+from bushel.ingest.packing import PackResult, pack
 from bushel.ingest.reshape import merge, reshard, split
+from bushel.ingest.run_folder import part_path
 from bushel.ingest.side_files import error_log_path, labels_path, load_labels
 
 __all__ = [

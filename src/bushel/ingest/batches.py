@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.core.dataset.dataset import Dataset, Sample
+from bushel.core.dataset.shards import OpenShard
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.index.class_names import Labels, labels_of_fields
 from bushel.core.index.value_scan import scanned_in
@@ -52,7 +53,7 @@ class DatasetBatches:
 
     Attributes:
         fields: The fields.
-        codecs: Field to the codecs of its stored bytes in all shards.
+        codecs: Field to the codecs of its stored bytes in the shards of these samples.
         keyed: Whether the samples have keys.
         samples: Number of samples.
         workers: Number of batches that may be read at once.
@@ -67,13 +68,14 @@ class DatasetBatches:
         self.keyed = dataset.info.keyed
         self.samples: int | None = len(dataset)
         self.workers = workers
+        self._own = _shards_of(dataset)
         self.codecs = {name: self._codecs(name) for name in self.fields}
         self.folders = empty_folders_in(dataset)
         self.labels: list[Labels] = [labels_of_fields(shard.labels, self.fields) for shard in dataset.shards]
-        self.has_seek_tables = any("seek" in scanned_in(shard.index) for shard in dataset.shards)
+        self.has_seek_tables = any("seek" in scanned_in(shard.index) for shard in self._own)
 
     def _codecs(self, name: str) -> frozenset[str]:
-        indexes = (shard.index for shard in self._dataset.shards if shard.samples)
+        indexes = (shard.index for shard in self._own if shard.samples)
         return frozenset(index.columns[name].codec for index in indexes if name in index.columns)
 
     def refuse_missing(self, names: Sequence[str], advice: str) -> None:
@@ -108,6 +110,18 @@ class DatasetBatches:
     def decode(self, position: int, key: str, name: str, stored: Any) -> Any:
         """Return the value of one field of a sample."""
         return self._dataset.decode_sample({KEY: key, name: stored}, position)[name]
+
+
+def _shards_of(dataset: Dataset) -> list[OpenShard]:
+    """Return the shards that hold samples of a dataset or view. The tables of the others need not be loaded."""
+    if len(dataset) == dataset.info.samples:
+        return list(dataset.shards)
+    first = np.cumsum([0, *(shard.samples for shard in dataset.shards)])
+    used = np.zeros(len(dataset.shards), np.bool_)
+    for start in range(0, len(dataset), _LOOK):
+        positions = dataset._absolute(np.arange(start, min(start + _LOOK, len(dataset)), dtype=np.int64))
+        used[np.unique(np.searchsorted(first, positions, "right") - 1)] = True
+    return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
 
 
 class StreamBatches:

@@ -1,11 +1,11 @@
-"""Convert datasets from one container to another."""
+"""Convert one dataset from one container to another."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,7 +13,6 @@ from bushel.codecs import get_codec
 from bushel.containers import Container, container_for, containers, get_container
 from bushel.containers.base import Column, Layout, WriteOptions
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
@@ -24,9 +23,17 @@ from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
 from bushel.ingest.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers, renumber
 from bushel.ingest.images import Jpeg, fields_to_tile, tile_values
 from bushel.spec import KEY, Field, Spec, format_spec, parse_spec
-from bushel.storage import AnyPath, as_path
+from bushel.storage import AnyPath
 
-__all__ = ["ConvertResult", "FieldPlan", "convert", "encode_value", "plan_fields", "target_fields"]
+__all__ = [
+    "ConvertOptions",
+    "ConvertResult",
+    "FieldPlan",
+    "convert_one",
+    "encode_value",
+    "plan_fields",
+    "target_fields",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,94 +64,63 @@ class ConvertResult:
         return f"<ConvertResult {counts} as {self.container} ({fields}), {self.bytes:,} bytes in {self.seconds:.1f} s>"
 
 
-def convert(
-    source: Any,
-    target: str | os.PathLike[str] | AnyPath,
+@dataclass(frozen=True, slots=True)
+class ConvertOptions:
+    """The arguments of `convert` that decide what is written: see there."""
+
+    container: str | None = None
+    fields: tuple[str, ...] | None = None
+    rename: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    spec: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    jpeg: Jpeg = None
+    keys: bool | Callable[[str], str] | None = None
+    shard_samples: int | None = None
+    shard_bytes: int | str | None = None
+    generation: Literal["A", "B", "C"] | None = None
+    sync: bool = True
+    seek: bool | None = None
+
+
+def convert_one(
+    opened: Dataset | StreamDataset,
+    target: AnyPath,
+    options: ConvertOptions,
     *,
-    container: str | None = None,
-    fields: Iterable[str] | None = None,
-    rename: Mapping[str, str] | None = None,
-    spec: Mapping[str, str] | None = None,
-    jpeg: Jpeg = None,
-    keys: bool | Callable[[str], str] | None = None,
-    shard_samples: int | None = None,
-    shard_bytes: int | str | None = None,
-    generation: Literal["A", "B", "C"] | None = None,
     mode: Mode = "create",
     workers: int | None = None,
-    sync: bool = True,
-    seek: bool | None = None,
+    folders: Sequence[str] | None = None,
     progress: OnProgress | None = None,
 ) -> ConvertResult:
-    """Write a dataset in another container, or with other fields, types or shards.
-
-    Samples keep their order and their keys. Bytes that both containers store alike are copied unchanged (a JPEG stays
-    that JPEG); others are decoded and encoded again (an integer is text in a tar and binary in a bag). The files do not
-    depend on the number of workers.
-
-    Names of classes are kept (`Dataset.labels`). A dataset that is appended to keeps its numbers: classes are found by
-    their names, new ones follow, and numbers that differ are mapped.
-
-    Memory is bounded by the number of workers times 16 MiB, or times the largest samples where these are larger.
+    """Write a dataset, a view or a stream in another container.
 
     Args:
-        source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a
-            dataset, a view of one, or a stream.
-        target: See `bushel.Writer`. With `mode="overwrite"` it may be the source.
-        container: See `bushel.Writer`. Can be left out if the suffix of `target` implies it.
-        fields: Names of the fields to keep; all by default.
-        rename: Old to new names of fields, for containers that cannot hold the old ones.
-        spec: New types of fields, by their names in the source: `{"label": "int"}`. The bytes of a field whose type in
-            the source is `bytes` are taken to be of the new type; values of other fields are converted. A sequence with
-            one element in each sample can become a plain field.
-        jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
-            `bushel.jpeg.tile`. JPEGs that are tiled already keep their bytes.
-        keys: Whether samples get keys; by default, if they have keys or the container needs them. With True, samples
-            without keys get their position as text. A function maps every key to the stored key, for containers that
-            cannot hold the original one. For a dataset it is called once for every sample, in order, including those
-            that `resume` skips.
-        shard_samples: See `bushel.Writer`.
-        shard_bytes: See `bushel.Writer`.
-        generation: See `bushel.Writer`; also `A` for a bag.
-        mode: See `bushel.Writer`. `resume` continues an interrupted conversion with the same arguments.
-        workers: Number of threads that read and encode; by default the number of CPUs that this process may use.
-        sync: See `bushel.Writer`.
-        seek: See `bushel.Writer`. By default, seek tables are made if the source has some.
-        progress: Called with a `bushel.Progress` some times per second.
-
-    Returns:
-        A summary: samples, bytes, and the spec that was written.
-
-    Raises:
-        SpecError: The target cannot hold these samples; the message says why, and which containers can. Or a class
-            number must be mapped and has no name.
-        CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with `jpeg`, a JPEG is
-            damaged.
-        CorruptError: Stored bytes do not match their CRC.
-        KeyError: There is no such field.
-        FileExistsError, FileNotFoundError, StateError: See `bushel.Writer`.
+        opened: What to write.
+        target: Path of the new dataset.
+        options: How to write it.
+        mode: See `convert`.
+        workers: Number of threads.
+        folders: Empty folders, if `opened` is a part of a dataset of packed folders; by default those of `opened`.
+        progress: The progress callback.
     """
     started = time.monotonic()
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers={workers} is too small: give 1 or more, or None for the number of CPUs")
-    kind = get_container(container) if container is not None else container_for(as_path(target).name)
-    opened = source if isinstance(source, Dataset | StreamDataset) else open_any(source, verify=True)
+    kind = get_container(options.container) if options.container is not None else container_for(target.name)
     reading: Batches
     if isinstance(opened, StreamDataset):
         reading = StreamBatches(opened)
     else:
         reading = DatasetBatches(opened, workers or cpu_count())
-    targets = target_fields(reading.fields, kind.name, fields=fields, rename=rename or {}, spec=spec or {})
-    keyed = reading.keyed if keys is None else bool(keys)
-    change = keys if callable(keys) else str
-    layout = _layout(kind, targets, keyed=keyed, generation=generation)
+    targets = target_fields(reading.fields, kind.name, fields=options.fields, rename=options.rename, spec=options.spec)
+    keyed = reading.keyed if options.keys is None else bool(options.keys)
+    change = options.keys if callable(options.keys) else str
+    layout = _layout(kind, targets, keyed=keyed, generation=options.generation)
     plans = plan_fields(reading.fields, reading.codecs, targets, layout.columns)
-    tiled = fields_to_tile(jpeg, {plan.target.name: plan.codec for plan in plans})
+    tiled = fields_to_tile(options.jpeg, {plan.target.name: plan.codec for plan in plans})
     if not layout.sparse:
         reading.refuse_missing(list(targets), _advice(kind, targets, keyed=keyed))
-    known = {} if mode in ("create", "overwrite") else known_labels(as_path(target), kind)
+    known = {} if mode in ("create", "overwrite") else known_labels(target, kind)
     numbers = plan_numbers(names_in_source(known, targets), reading.labels, reading.fields)
-    folders = reading.folders if kind.keeps_folders and keyed and change is str and not layout.sparse else None
+    empty = reading.folders if folders is None else folders
+    kept_folders = empty if kind.keeps_folders and keyed and change is str and not layout.sparse else None
     reporter = ProgressReporter(progress)
     written = size = 0
     with DatasetWriter(
@@ -152,23 +128,23 @@ def convert(
         format_spec({field.name: field for field in targets.values()}),
         container=kind.name,
         mode=mode,
-        shard_samples=shard_samples,
-        shard_bytes=shard_bytes,
-        generation=generation,
+        shard_samples=options.shard_samples,
+        shard_bytes=options.shard_bytes,
+        generation=options.generation,
         expected=reading.samples,
-        folders=folders,
-        sync=sync,
+        folders=kept_folders,
+        sync=options.sync,
         labels=names_in_target(numbers.labels, targets),
-        seek=reading.has_seek_tables if seek is None else seek,
+        seek=reading.has_seek_tables if options.seek is None else options.seek,
     ) as writer:
         kept = len(writer)
         skipped = kept if mode == "resume" else 0
         if reading.samples is not None and skipped > reading.samples:
             raise StateError(f"cannot resume: {target} has {skipped} samples, but the source only {reading.samples}")
 
-        if callable(keys) and isinstance(opened, Dataset):
+        if callable(options.keys) and isinstance(opened, Dataset):
             for key in itertools.islice(opened.keys, skipped):
-                keys(key)
+                options.keys(key)
 
         def load_and_transcode(batch: range) -> list[tuple[str, dict[str, Any]]]:
             return _transcode(reading, plans, numbers, tiled, reading.load(batch, list(targets)))
@@ -186,8 +162,8 @@ def convert(
     reporter.finish()
     if reading.keyed and not keyed:
         limits += ("keys are left out",)
-    if reading.folders and folders is None:
-        limits += (f"{len(reading.folders)} empty folders are left out",)
+    if empty and kept_folders is None:
+        limits += (f"{len(empty)} empty folders are left out",)
     if unnamed := [name for name in numbers.unnamed if name in targets and reading.samples]:
         limits += (f"some samples have no class names for {', '.join(unnamed)}: their numbers are unchanged",)
     return ConvertResult(kind.name, written, kept, size, time.monotonic() - started, writer.spec, limits)

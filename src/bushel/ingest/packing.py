@@ -3,44 +3,50 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from bushel.codecs import get_codec
 from bushel.containers import container_for, get_container
 from bushel.containers.base import Container, WriteOptions
-from bushel.core.dataset.discovery import parts_path
 from bushel.core.index.class_names import Labels, can_be_named, check_labels, in_order, numbered
 from bushel.core.order import Order, Sequential, Shuffle, make_order
 from bushel.core.parallel import cpu_count
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
+from bushel.core.tasks.drive import TaskOptions
 from bushel.core.writer.class_names import known_labels
 from bushel.core.writer.dataset_writer import Mode
 from bushel.core.writer.overwrite import overwrite_folder
 from bushel.core.writer.pack_writer import PackWriter
 from bushel.errors import FormatError, SpecError, UnsupportedError
+from bushel.ingest.fingerprints import source_fingerprint
 from bushel.ingest.images import Jpeg, fields_to_tile, image_fields
-from bushel.ingest.part import ErrorLimit, OrderRange, Part, PartResult, StreamItems, WorkerConfig, write_part
+from bushel.ingest.pack_job import PackJob
+from bushel.ingest.part import ErrorLimit, OrderRange, Part, StreamItems, WorkerConfig, write_part
 from bushel.ingest.processes import WorkerPool
+from bushel.ingest.run_folder import RunFolder
+from bushel.ingest.run_plan import RunPlan, check_part, describe, part_starts
 from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
+from bushel.ingest.scale_out import RunOptions, RunTotals, join_run, run_parts
 from bushel.ingest.side_files import ErrorLog, error_log_path, labels_path, load_labels
 from bushel.loader.bad_samples import error_limit
 from bushel.sources.base import Fetching, Foldered, Labelled, Named, Selective, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
-from bushel.storage import AnyPath, as_path, workplace, write_whole
+from bushel.storage import AnyPath, as_path, parse_bytes, workplace
 from bushel.transforms.by_field import Transforms, transforms_by_field
 
-__all__ = ["PackResult", "cut_order", "describe_skipped", "pack", "part_path"]
+__all__ = ["PackResult", "describe_skipped", "pack"]
 
 _BATCH_BYTES = 1 << 20
+_ITEMS_IN_PART = 1000
+"""Items of a part, if an engine is given and no number of parts."""
 _REMOTE_BATCH_BYTES = 8 << 20  # many objects are requested at once
 
 
@@ -102,6 +108,7 @@ def pack(
     seed: int = 0,
     parts: int | None = None,
     part: int | None = None,
+    plan_only: bool = False,
     max_errors: float | None = 0,
     strict: bool = False,
     strict_files: bool = False,
@@ -114,6 +121,9 @@ def pack(
     processes: int = 0,
     sync: bool = True,
     seek: bool = False,
+    engine: Any = None,
+    retries: int = 3,
+    speculate: float = 3.0,
     progress: OnProgress | None = None,
 ) -> PackResult:
     """Pack samples into a dataset.
@@ -142,10 +152,13 @@ def pack(
         shuffle: Order of the samples: False or None for the order of the source, True or `"exact"` for a random
             permutation, `"blocks"`, or an order object.
         seed: Seed of the order and of the randomness in transforms.
-        parts: Split the samples, by position, into this many datasets of nearly equal size: `part-00000` and so on in
-            the folder `target`, or `train-part-00000.rec` for `train.rec`. `bushel.open(target)` joins those
-            in a folder.
-        part: Write only this part, counted from 0.
+        parts: Write the samples, divided by position, in this many parts of nearly equal size: `part-00000` and so on
+            in the folder `target`, which `bushel.open` reads as one dataset, or `train-part-00000.rec` for `train.rec`.
+            The same call again, here or on another machine, joins the run and writes only parts that are missing
+            (docs/scale-out.md). By default one dataset, or, with `engine`, a part for every 1000 items.
+        part: Write only this part, counted from 0. `bushel finish` joins the parts when all are there.
+        plan_only: Write only the plan of the run, with `parts`. The parts can then be started at the same time, without
+            each of them listing the source.
         max_errors: Number of items that may fail in the whole call: an int, a share of all items between 0 and 1
             (float), or None for any number. A bad item is listed in `TARGET.errors.jsonl` and skipped.
         strict: Raise the first error unchanged, and leave the unfinished dataset for `mode="resume"`.
@@ -159,10 +172,16 @@ def pack(
         mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an interrupted run with
             the same arguments, and the files are the same as those of an uninterrupted run; `overwrite` replaces a
             dataset once the new one is complete.
-        workers: Number of threads; by default the number of CPUs that this process may use.
+        workers: Number of threads; by default the number of CPUs that this process may use. With `engine`, threads of
+            each part; by default 1.
         processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
         sync: See `bushel.Writer`.
         seek: See `bushel.Writer`.
+        engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`, an address, a
+            client, or an engine of your own (docs/scale-out.md). By default this process writes them one by one.
+        retries: How often a part is tried again on an engine if its worker died or the system failed.
+        speculate: On an engine, when no parts wait, one that takes this many times longer than usual is started a
+            second time, and the first result counts. 0 for never.
         progress: Called with a `bushel.Progress` some times per second.
 
     Returns:
@@ -171,7 +190,7 @@ def pack(
     Raises:
         TooManyErrors: More than `max_errors` items failed. The samples before are a dataset that is marked incomplete.
         SpecError: The container cannot hold these samples; the message says why and which containers can.
-        StateError: The run to resume had other arguments, or the labels differ from those of the dataset.
+        StateError: The run to resume or to join had other arguments, or the labels differ from those of the dataset.
         FileExistsError, FileNotFoundError: See `bushel.Writer`.
     """
     started = time.monotonic()
@@ -189,10 +208,12 @@ def pack(
             file=opened.first_skipped,
             hint="move them away, convert them, or leave out strict_files",
         )
-    targets = [path] if parts is None else [part_path(path, each, kind.suffix) for each in range(parts)]
+    if engine is not None and parts is None and not isinstance(opened, Stream):
+        parts = max(1, -(-len(opened) // _ITEMS_IN_PART))
+    order = _order(opened, shuffle, seed, parts, part)
     given = check_labels(labels or {})
-    goes_on = mode in ("append", "resume")
-    known = _known_labels(targets, kind) if goes_on else {}
+    goes_on = mode in ("append", "resume") and parts is None
+    known = known_labels(path, kind) if goes_on else {}
     noted = load_labels(labels_path(path, kind.name)) if goes_on and not known else {}
     opened, names = _with_numbers(opened, known, given, noted)
     fields = _target_fields(opened.spec, spec or {})
@@ -215,58 +236,75 @@ def pack(
         key=keys if callable(keys) else None,
         keyed=bool(keys),
     )
-    plans = _plan_parts(opened, path, kind.suffix, shuffle, seed, parts, part)
-    if mode == "overwrite" and parts is not None and (extra := part_path(path, parts, kind.suffix)).exists():
-        raise FileExistsError(f"{extra} is a part of an earlier run with more than {parts} parts: delete those parts")
-    lengths = [len(plan.items) if isinstance(plan.items, OrderRange) else None for plan in plans]
-    total = None if None in lengths else sum(length or 0 for length in lengths)
     folders = opened.folders if kind.keeps_folders and keys is True and isinstance(opened, Foldered) else None
-    totals = _Totals(total, progress, ErrorLimit(error_limit(max_errors, total), strict))
-    if parts is not None and plans[0].target.parent == path:
-        write_whole(parts_path(path), json.dumps({"parts": parts}).encode())
+    own_labels = {name: each for name, each in names.items() if name in given or can_be_named(fields, name)}
+    total = None if isinstance(opened, Stream) else len(opened)
+    limit = ErrorLimit(error_limit(max_errors, total), strict)
+    batch_bytes = _REMOTE_BATCH_BYTES if isinstance(opened, Fetching) and opened.remote else _BATCH_BYTES
+    config = WorkerConfig(encoder, encoder.origin, processes or workers or cpu_count(), batch_bytes, _ignore)
+    options: dict[str, Any] = {
+        "shard_samples": shard_samples,
+        "shard_bytes": shard_bytes,
+        "generation": generation,
+        "sync": sync,
+        "seek": seek,
+    }
     with ExitStack() as stack:
-        config = WorkerConfig(
-            encode=stack.enter_context(WorkerPool(encoder, processes)) if processes else encoder,
-            origin=encoder.origin,
-            workers=processes or workers or cpu_count(),
-            batch_bytes=_REMOTE_BATCH_BYTES if isinstance(opened, Fetching) and opened.remote else _BATCH_BYTES,
-            progress=totals.report,
-        )
-        for number, (plan, length) in enumerate(zip(plans, lengths, strict=True), part or 0):
-            local = plan.target if isinstance(plan.target, Path) else None
-            log = ErrorLog(plan.log, staging=overwrite_folder(local) if local and mode == "overwrite" else None)
-            with PackWriter(
-                plan.target,
-                format_spec(fields),
+        if processes and engine is None:
+            config = replace(config, encode=stack.enter_context(WorkerPool(encoder, processes)))
+        if parts is None or isinstance(opened, Stream):
+            options |= {"labels": own_labels, "folders": folders, "container": kind.name}
+            one = _part_of_everything(opened, path, kind.suffix, order)
+            totals = _pack_one(one, format_spec(fields), options, mode, limit, config, progress)
+        else:
+            run = RunFolder(path, kind.suffix)
+            arguments = {
+                "source": source_fingerprint(opened),
+                "spec": format_spec(fields),
+                "transforms": transforms,
+                "orient": orient,
+                "check": check,
+                "jpeg": jpeg,
+                "keys": keys,
+                "shuffle": order.version,
+                "seed": seed,
+                "shard_samples": shard_samples,
+                "shard_bytes": None if shard_bytes is None else parse_bytes(shard_bytes),
+                "generation": generation,
+                "labels": own_labels,
+                "seek": seek,
+            }
+            plan = RunPlan("pack", kind.name, order.samples, part_starts(order.samples, parts), describe(arguments))
+            join_run(run, plan, mode, part)
+            job = PackJob(
+                run=run,
+                encoder=encoder,
+                order=order,
+                starts=tuple(plan.starts),
+                spec=format_spec(fields),
                 container=kind.name,
-                mode=mode,
-                shard_samples=shard_samples,
-                shard_bytes=shard_bytes,
-                generation=generation,
-                expected=length if mode in ("create", "overwrite") else None,
-                total=length,
-                folders=folders and (folders if number == 0 else ()),
-                sync=sync,
-                labels={name: each for name, each in names.items() if name in given or can_be_named(fields, name)},
-                seek=seek,
-                before_publish=log.publish,
-                before_checkpoint=log.sync,
-            ) as writer:
-                totals.add(write_part(plan, writer, log, mode, totals.limit(), config), length or 0)
-    totals.finish()
+                options=options,
+                folders=None if folders is None else tuple(folders),
+                labels=own_labels,
+                workers=workers or (None if engine is None else 1),
+                processes=processes,
+                batch_bytes=batch_bytes,
+                encode=None if engine is not None else config.encode,
+            )
+            how = RunOptions(engine, part, plan_only, limit.allowed, strict, TaskOptions(retries, speculate=speculate))
+            totals = run_parts(run, plan, job, how, progress)
+    log = error_log_path(path)
     return PackResult(
         container=kind.name,
-        paths=tuple(str(plan.target) for plan in plans),
-        samples=sum(each.samples for each in totals.parts),
-        kept=sum(each.kept for each in totals.parts),
-        errors=sum(each.errors for each in totals.parts),
-        error_logs=tuple(
-            str(plan.log) for plan, each in zip(plans, totals.parts, strict=True) if each.errors and plan.log.exists()
-        ),
-        bytes=sum(each.bytes for each in totals.parts),
+        paths=totals.paths,
+        samples=totals.samples,
+        kept=totals.kept,
+        errors=totals.errors,
+        error_logs=(str(log),) if totals.errors and log.exists() else (),
+        bytes=totals.bytes,
         seconds=time.monotonic() - started,
         spec=format_spec(fields),
-        limits=totals.parts[0].limits + _empty_folders_lost(opened, folders),
+        limits=totals.limits + _empty_folders_lost(opened, folders),
         skipped=skipped,
     )
 
@@ -276,35 +314,41 @@ def describe_skipped(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {kind}" for kind, number in skipped.items())
 
 
-class _Totals:
-    """The results of the finished parts, and the progress of the whole call."""
+def _pack_one(
+    part: Part,
+    spec: dict[str, str],
+    options: dict[str, Any],
+    mode: Mode,
+    limit: ErrorLimit,
+    config: WorkerConfig,
+    progress: OnProgress | None,
+) -> RunTotals:
+    """Pack everything into one dataset."""
+    total = len(part.items) if isinstance(part.items, OrderRange) else None
+    reporter = ProgressReporter(progress)
 
-    def __init__(self, total: int | None, progress: OnProgress | None, limit: ErrorLimit) -> None:
-        self.parts: list[PartResult] = []
-        self._total, self._limit = total, limit
-        self._reporter = ProgressReporter(progress)
-        self._items = 0
+    def report(done: int, samples: int, errors: int, size: int) -> None:
+        reporter.report(Progress(done, total, "samples", samples, size, errors))
 
-    def limit(self) -> ErrorLimit:
-        """Return the treatment of errors in the next part."""
-        errors = sum(each.errors for each in self.parts)
-        return ErrorLimit(self._limit.allowed, self._limit.strict, errors, self._items)
+    local = part.target if isinstance(part.target, Path) else None
+    log = ErrorLog(part.log, staging=overwrite_folder(local) if local and mode == "overwrite" else None)
+    with PackWriter(
+        part.target,
+        spec,
+        mode=mode,
+        expected=total if mode in ("create", "overwrite") else None,
+        total=total,
+        before_publish=log.publish,
+        before_checkpoint=log.sync,
+        **options,
+    ) as writer:
+        result = write_part(part, writer, log, mode, limit, replace(config, progress=report))
+    reporter.finish()
+    return RunTotals((str(part.target),), result.samples, result.kept, result.bytes, result.errors, result.limits)
 
-    def report(self, done: int, samples: int, errors: int, size: int) -> None:
-        """Report the progress of the part that is being written."""
-        samples += sum(each.samples + each.kept for each in self.parts)
-        errors += sum(each.errors for each in self.parts)
-        size += sum(each.bytes for each in self.parts)
-        self._reporter.report(Progress(self._items + done, self._total, "samples", samples, size, errors))
 
-    def add(self, result: PartResult, items: int) -> None:
-        """Add a finished part."""
-        self.parts.append(result)
-        self._items += items
-
-    def finish(self) -> None:
-        """Report the end of the run."""
-        self._reporter.finish()
+def _ignore(done: int, samples: int, errors: int, size: int) -> None:
+    """Do nothing with the progress of a part."""
 
 
 def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, Field]:
@@ -323,11 +367,6 @@ def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dic
         if field.sequence != before[name].sequence:
             raise SpecError(f"field {name!r} of the source is {before[name].type}, and cannot become {field.type}")
     return fields
-
-
-def _known_labels(targets: Sequence[AnyPath], container: Container) -> Labels:
-    """Return the names of classes in the first of these datasets that exists."""
-    return next((names for each in targets if (names := known_labels(each, container))), {})
 
 
 def _with_numbers(
@@ -369,65 +408,25 @@ def _empty_folders_lost(source: Source | Stream, kept: Sequence[str] | None) -> 
     return (f"empty folders left out: {', '.join(empty[:3])}{', …' * (len(empty) > 3)}",) if empty else ()
 
 
-def _plan_parts(
-    source: Source | Stream,
-    target: AnyPath,
-    suffix: str,
-    shuffle: Shuffle,
-    seed: int,
-    parts: int | None,
-    part: int | None,
-) -> list[Part]:
-    single = bool(suffix) and target.name.endswith(suffix)
+def _order(source: Source | Stream, shuffle: Shuffle, seed: int, parts: int | None, part: int | None) -> Order:
+    """Return the order of all items, of which a stream has none.
+
+    Raises:
+        ValueError: The source is a stream and cannot be shuffled or divided, or there is no such part.
+    """
     if isinstance(source, Stream):
         if shuffle not in (None, False) or parts is not None:
             raise ValueError("a stream is packed in its own order, in one part: give a list for shuffle= or parts=")
-        root, name = (target.parent, target.name) if single else (target, "")
-        return [Part(target, root, name, error_log_path(target), StreamItems(iter(source)), {"stream": True})]
-    plans = []
-    order = make_order(shuffle, len(source), seed)
+        return Sequential(0, 0)
+    check_part(parts, part)
+    return make_order(shuffle, len(source), seed)
+
+
+def _part_of_everything(source: Source | Stream, target: AnyPath, suffix: str, order: Order) -> Part:
+    single = bool(suffix) and target.name.endswith(suffix)
+    root, name = (target.parent, target.name) if single else (target, "")
+    if isinstance(source, Stream):
+        return Part(target, root, name, error_log_path(target), StreamItems(iter(source)), {"stream": True})
     shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
-    for number, items in enumerate(cut_order(order, parts, part), part or 0):
-        path = target if parts is None else part_path(target, number, suffix)
-        root, name = (path.parent, path.name) if single else (path, "")
-        # A part's log is beside the folder of all parts: inside it, `part-*` would match the log.
-        log = error_log_path(target, path.name) if path.parent == target else error_log_path(path)
-        plan = {"samples": len(source), "shuffle": shuffled, "range": [items.first, items.last]}
-        plans.append(Part(path, root, name, log, items, plan))
-    return plans
-
-
-def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
-    """Return the path of a part.
-
-    Args:
-        target: The `target` of `pack`.
-        number: Number of the part, from 0.
-        suffix: Suffix of the container's files; empty if a dataset is always a folder.
-    """
-    if suffix and target.name.endswith(suffix):
-        return target.parent / f"{target.name.removesuffix(suffix)}-part-{number:05d}{suffix}"
-    return target / f"part-{number:05d}"
-
-
-def cut_order(order: Order, parts: int | None, part: int | None) -> list[OrderRange]:
-    """Cut an order into the ranges of the parts.
-
-    Args:
-        order: The order of all samples.
-        parts: Number of parts; None for one dataset.
-        part: The only part to return, or None for all.
-
-    Raises:
-        ValueError: There is no such part.
-    """
-    if parts is None and part is not None:
-        raise ValueError(f"part={part} needs parts=, the number of all parts")
-    if parts is not None and parts < 1:
-        raise ValueError(f"parts={parts} is too small: give 1 or more")
-    count = parts or 1
-    if part is not None and not 0 <= part < count:
-        raise ValueError(f"part={part} does not exist: the parts are 0 to {count - 1}")
-    samples = order.samples
-    wanted = range(count) if part is None else [part]
-    return [OrderRange(order, samples * each // count, samples * (each + 1) // count) for each in wanted]
+    plan = {"samples": order.samples, "shuffle": shuffled, "range": [0, order.samples]}
+    return Part(target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan)

@@ -16,7 +16,7 @@ from bushel.core.writer.dataset_writer import Mode
 from bushel.core.writer.pack_writer import PackWriter
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
-from bushel.ingest.side_files import ErrorLog, PackState, error_text
+from bushel.ingest.side_files import ErrorList, ErrorLog, PackState, error_text
 from bushel.storage import AnyPath
 
 __all__ = ["ErrorLimit", "OrderRange", "Part", "PartResult", "StreamItems", "WorkerConfig", "write_part"]
@@ -123,14 +123,14 @@ class ErrorLimit:
     Attributes:
         allowed: Number of errors that the whole call tolerates; None for any number.
         strict: Raise the first error unchanged.
-        errors: Number of errors in the parts before this one.
-        items: Number of items in the parts before this one.
+        errors: Number of errors in the other parts.
+        items: Returns the number of items in the other parts that are finished, for the message.
     """
 
     allowed: int | None
     strict: bool
     errors: int = 0
-    items: int = 0
+    items: Callable[[], int] = int
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class PartResult:
 
 
 def write_part(
-    part: Part, writer: PackWriter, log: ErrorLog, mode: Mode, limit: ErrorLimit, config: WorkerConfig
+    part: Part, writer: PackWriter, log: ErrorLog | ErrorList, mode: Mode, limit: ErrorLimit, config: WorkerConfig
 ) -> PartResult:
     """Pack a part into a writer, and close the writer.
 
@@ -222,7 +222,7 @@ def _queued_bytes(batch: list[EncodedSample | BadItem]) -> int:
     return _BATCH_OVERHEAD + encoded_bytes(batch)
 
 
-def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: ErrorLog) -> tuple[int, int]:
+def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: ErrorLog | ErrorList) -> tuple[int, int]:
     """Return the index of the first item to pack, and the number of errors before it."""
     kept = len(writer)
     if mode != "resume":
@@ -255,11 +255,11 @@ def _item_name(bad: BadItem) -> str:
 
 
 def _too_many(
-    target: AnyPath, mode: Mode, bad: BadItem, limit: ErrorLimit, errors: int, done: int, log: ErrorLog
+    target: AnyPath, mode: Mode, bad: BadItem, limit: ErrorLimit, errors: int, done: int, log: ErrorLog | ErrorList
 ) -> TooManyErrors:
     count = limit.errors + errors
     return TooManyErrors(
-        f"{count} of the first {limit.items + done} items cannot be packed, but max_errors allows {limit.allowed}. "
+        f"{count} of the first {limit.items() + done} items cannot be packed, but max_errors allows {limit.allowed}. "
         f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}; {target} "
         + (
             "is unchanged"

@@ -17,7 +17,8 @@ from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import Shuffle, make_order
 from bushel.core.progress import OnProgress, Progress
 from bushel.errors import UnsupportedError
-from bushel.ingest.conversion import ConvertResult, convert
+from bushel.ingest.conversion import ConvertResult
+from bushel.ingest.converting import convert
 from bushel.ingest.stratify import classes_of, stratified
 from bushel.storage import AnyPath, as_path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from bushel.ingest.sample_encoder import BadItem
 from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, sync_folder, write_whole
 
 __all__ = [
+    "ErrorList",
     "ErrorLog",
     "PackState",
+    "error_lines",
     "error_log_path",
     "error_text",
     "labels_path",
@@ -85,15 +87,8 @@ class ErrorLog:
 
     def add(self, bad: BadItem) -> None:
         """Add a bad item."""
-        line = {
-            "run": self._run,
-            "position": bad.position,
-            "key": bad.key,
-            "path": bad.path,
-            "error": error_text(bad.error),
-        }
-        with naming(self._file), open(self._file, "a", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        with naming(self._file), open(self._file, "ab") as file:
+            file.write(error_lines([_entry_of(bad, self._run)]))
         self._synced = False
         self._changed()
 
@@ -178,6 +173,61 @@ class ErrorLog:
         lines = self._lines()
         last = _run_of(lines[-1]) if lines else 1
         return [*itertools.takewhile(lambda line: _run_of(line) == last, reversed(lines))][::-1]
+
+
+class ErrorList:
+    """The error log of a part of a run, kept in memory: the record of the part and the run's error log get its lines.
+
+    Args:
+        path: Path of the run's error log.
+
+    Attributes:
+        lines: The lines, as JSON in ASCII.
+    """
+
+    def __init__(self, path: AnyPath) -> None:
+        self.path = path
+        self.lines: list[str] = []
+
+    def begin(self, mode: str) -> None:
+        """Start a run."""
+
+    def add(self, bad: BadItem) -> None:
+        """Add a bad item."""
+        self.lines.append(json.dumps(_entry_of(bad, 1), default=str))
+
+    def sync(self) -> None:
+        """Do nothing: the lines are not in a file."""
+
+    def publish(self) -> None:
+        """Do nothing: the record of the part gets the lines."""
+
+    def finish(self) -> None:
+        """Do nothing: the record of the part gets the lines."""
+
+    def resume(self) -> list[int]:
+        """Return nothing: a part is packed from its beginning."""
+        return []
+
+    def keep(self, count: int) -> None:
+        """Keep the first entries."""
+        del self.lines[count:]
+
+
+def error_lines(entries: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return entries of an error log as lines of JSON."""
+    text = "".join(json.dumps(entry, ensure_ascii=False, default=str) + "\n" for entry in entries)
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _entry_of(bad: BadItem, run: int) -> dict[str, Any]:
+    return {
+        "run": run,
+        "position": bad.position,
+        "key": bad.key,
+        "path": bad.path,
+        "error": error_text(bad.error),
+    }
 
 
 def _entry(line: str) -> dict[str, Any] | None:

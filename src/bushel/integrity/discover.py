@@ -8,7 +8,8 @@ from typing import Any
 
 from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Shard
-from bushel.core.dataset.discovery import HOW_TO_COMPLETE, expand_paths, find, find_incomplete
+from bushel.core.dataset.discovery import expand_paths, find, find_incomplete
+from bushel.core.dataset.parts import shard_of_entry
 from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.sidecar import FOLDER, load_manifest
 from bushel.core.writer.shard_writer import ShardInProgress
@@ -53,7 +54,7 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
     incomplete = find_incomplete(paths, whole.shards)
     if incomplete is not None:
         expected = "" if incomplete.expected is None else f" {incomplete.expected:,} samples;"
-        message = f"its writer should have written{expected or ' more samples;'} {HOW_TO_COMPLETE}"
+        message = f"its writer should have written{expected or ' more samples;'} {incomplete.advice}"
         found.add(Problem(incomplete.path, None, None, None, "incomplete", message))
     for path in paths:
         if path.is_dir():
@@ -88,9 +89,7 @@ def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[P
         except (FormatError, PermissionError):  # reported with the shards that are found
             continue
         for entry in () if manifest is None else manifest.shards:
-            own = entry.name and all(name.startswith(f"{entry.name}/") for name, _, _ in entry.files)
-            sidecars = f"{entry.name}/{FOLDER}" if own else FOLDER
-            shard = Shard(path, entry.name, tuple(name for name, _, _ in entry.files), sidecars)
+            shard = shard_of_entry(path, entry.name, entry)
             if manifest is not None and shard.files and shard.path(0) not in there and shard.sidecar.exists():
                 shards.append(Place(get_container(manifest.container), shard))
     return shards

@@ -16,6 +16,7 @@ A source is any object with a length, samples by position and a spec. It needs n
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, overload, runtime_checkable
 
@@ -24,6 +25,7 @@ import numpy as np
 __all__ = [
     "Foldered",
     "Fetching",
+    "Fingerprinted",
     "Labelled",
     "Named",
     "Names",
@@ -116,6 +118,16 @@ class Named(Protocol):
 
 
 @runtime_checkable
+class Fingerprinted(Protocol):
+    """A source that identifies its items without reading them, so that calls of one run can be told from others."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that is the same for the same items in the same order, in every process."""
+        ...
+
+
+@runtime_checkable
 class Foldered(Protocol):
     """A source whose samples are the files of a folder, with their paths as keys; `ffrecord` keeps empty folders, too.
 
@@ -151,6 +163,13 @@ class Names(Sequence[str]):
 
     def __len__(self) -> int:
         return len(self._ends)
+
+    @property
+    def digest(self) -> str:
+        """32 hex digits that identify the strings and their order."""
+        digest = hashlib.sha256(self._text)
+        digest.update(self._ends.tobytes())
+        return digest.hexdigest()[:32]
 
     @overload
     def __getitem__(self, position: int) -> str: ...

@@ -123,6 +123,11 @@ class Files(FileSource):
         """Return the file's path."""
         return str(self._root / self._names[position])
 
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the folder and the paths in it."""
+        return f"{self._field} {self._root} {self._names.digest}"
+
 
 class LabelledFolder(FileSource):
     """Files in one folder per class.
@@ -187,6 +192,12 @@ class LabelledFolder(FileSource):
     def origin(self, position: int) -> str:
         """Return the file's path."""
         return str(self._root / self._names[position])
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the folder, the paths in it and the numbers of the classes."""
+        numbers = Names(f"{name}={number}" for name, number in self.label2idx.items())
+        return f"{self._field} {self._root} {self._names.digest} {numbers.digest} {self._media!r}"
 
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:

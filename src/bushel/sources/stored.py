@@ -76,6 +76,11 @@ class Stored:
         return sample
 
     @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the dataset or view."""
+        return self._dataset.fingerprint
+
+    @property
     def remote(self) -> bool:
         """Whether its files are remote."""
         return not all(is_local(shard.shard.root) for shard in self._dataset.shards)

@@ -14,7 +14,9 @@ from bushel.storage.files import FilePool, as_path, is_local, is_object, open_fi
 from bushel.storage.reading import gather, prefetch, read_many
 from bushel.storage.whole import (
     copy_whole,
+    create_whole,
     make_folder,
+    move_object,
     place_file,
     read_all,
     read_text,
@@ -42,6 +44,7 @@ __all__ = [
     "prefetch",
     "as_path",
     "copy_whole",
+    "create_whole",
     "end_process",
     "expand_braces",
     "gather",
@@ -51,6 +54,7 @@ __all__ = [
     "leave_workplace",
     "make_folder",
     "make_workplace",
+    "move_object",
     "open_file",
     "open_known",
     "parse_bytes",

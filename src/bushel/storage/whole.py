@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
-from bushel.errors import naming
+from bushel.errors import UnsupportedError, naming
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
 
 __all__ = [
     "copy_whole",
+    "create_whole",
     "make_folder",
+    "move_object",
     "place_file",
     "read_all",
     "read_text",
@@ -110,6 +113,52 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
         raise
 
 
+def create_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> bool:
+    """Write a file unless it exists, completely or not at all. Of several writers at the same time, one succeeds.
+
+    A local file is written under a name of its own and linked; an object is put with the condition that it is new.
+
+    Args:
+        path: The file; its folder is created if necessary.
+        data: Its content.
+        sync: As for `write_whole`.
+
+    Returns:
+        Whether this call created the file; also True if it exists with this content, which another attempt may have
+        written.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if is_object(path):
+        from bushel.storage.objects.upload import put_bytes
+
+        try:
+            put_bytes(path, data, new=True)
+        except FileExistsError:
+            return False
+        return True
+    if not isinstance(path, Path):
+        raise UnsupportedError(f"{path} is neither a local path nor in an object store: a file cannot be claimed there")
+    make_folder(path.parent, sync=sync)
+    own = path.with_name(f"{path.name}.{secrets.token_hex(8)}.partial")
+    try:
+        with naming(path), open(own, "xb") as file:
+            file.write(data)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        try:
+            os.link(own, path)
+        except FileExistsError:
+            return read_whole(path) == data
+    finally:
+        own.unlink(missing_ok=True)
+    if sync:
+        sync_folder(path.parent)
+    return True
+
+
 def _open_alone(path: Path) -> FileIO:
     """Open a temporary file for writing. Another thread or process that does the same waits until it is closed."""
     while True:
@@ -177,6 +226,21 @@ def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: thread
 
         with open(source, "rb") as data, naming(target), target.open("wb") as sink:
             shutil.copyfileobj(data, sink, _PIECE)
+
+
+def move_object(source: AnyPath, target: AnyPath) -> None:
+    """Copy an object within its bucket, in the store, and delete the first one. The target may exist.
+
+    Raises:
+        FileNotFoundError: The source does not exist.
+        OSError: The store refuses, or cannot be reached.
+    """
+    from bushel.storage.objects.upload import copy, delete
+
+    if not (is_object(source) and is_object(target)):
+        raise UnsupportedError(f"cannot move {source} to {target}: both must be objects of a store")
+    copy(source, target)
+    delete(source)
 
 
 def copy_whole(source: AnyPath, target: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bushel.testing import concurrency, damage, kills, reading, writing
 from bushel.testing.codecs import check_codec
+from bushel.testing.engines import check_engine
 from bushel.testing.expect import ConformanceError, InapplicableError
 from bushel.testing.sources import check_source
 from bushel.testing.storage import check_storage
@@ -31,6 +32,7 @@ __all__ = [
     "Target",
     "check_codec",
     "check_container",
+    "check_engine",
     "check_source",
     "check_storage",
 ]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +11,10 @@ from pathlib import Path
 
 from bushel.containers import FILE_NAMES, Container, get_container
 from bushel.containers.base import Shard
-from bushel.core.index.sidecar import FOLDER, Completeness, load_completeness
+from bushel.core.dataset.parts import is_part, run_folder, shard_of_entry
+from bushel.core.index.sidecar import FOLDER, Completeness, load_completeness, load_manifest
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
-from bushel.storage import AnyPath, as_path, is_object, read_whole
+from bushel.storage import AnyPath, as_path, is_object
 
 __all__ = [
     "HOW_TO_COMPLETE",
@@ -31,7 +30,6 @@ __all__ = [
     "is_stream",
     "load_state",
     "marker_path",
-    "parts_path",
     "telling_of_interrupted_writes",
     "warn_incomplete",
 ]
@@ -43,11 +41,11 @@ _LISTINGS = 32
 _MANY = 1000
 """Number of files from which on only the manifest of their folder is read."""
 
-_PART = re.compile(r"part-[0-9]{5,}")
-"""Names of the parts in a folder that `bushel.pack(..., parts=)` wrote."""
-
 HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
 """Advice about an incomplete dataset."""
+
+
+_FINISH = "run the same call again, which writes the missing parts, or, if none is missing, `bushel finish {path}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def expand_paths(source: object) -> list[AnyPath]:
             return list(expand_url(str(path)))
     elif path.exists():
         return [path]
-    advice = interrupted_write(path) or _parts_of_file(path)
+    advice = _parts_of_file(path) or interrupted_write(path)
     raise FileNotFoundError(f"there is no file or folder {path}" + (f", but {advice}" if advice else ""))
 
 
@@ -220,12 +218,32 @@ def holds_parts(path: AnyPath) -> bool:
 
 def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
     """Return the datasets `part-00000` and so on in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
-    parts = sorted((each for each in path.iterdir() if _PART.fullmatch(each.name)), key=str) if path.is_dir() else []
+    parts = [each for each in path.iterdir() if is_part(each.name)] if path.is_dir() else []
+    parts.sort(key=lambda part: int(part.name[5:]))
+    if len(parts) > (_MANY if isinstance(path, Path) else 1) and (listed := _listed_parts(path, parts, container)):
+        return [listed]
     parts = [part for part in parts if not _is_empty(part)]  # it is missing: the run ended before its first shard
     if not parts:
         return []
     found = find(parts, container)
     return [(found.container, found.shards)]
+
+
+def _listed_parts(path: AnyPath, parts: Sequence[AnyPath], container: str | None) -> tuple[str, list[Shard]] | None:
+    """Return the shards of parts as the manifest of their folder lists them; None if it does not list all parts."""
+    try:
+        manifest = load_manifest(marker_path(path, ""))
+    except (OSError, FormatError):  # `verify` reports a damaged manifest
+        return None
+    if manifest is None or not manifest.complete or container not in (None, manifest.container):
+        return None
+    there = {part.name: part for part in parts}
+    shards = []
+    for entry in manifest.shards:
+        part, _, name = entry.name.partition("/")
+        if part in there:
+            shards.append(shard_of_entry(there[part], name, entry))
+    return (manifest.container, shards) if {shard.root.name for shard in shards} == there.keys() else None
 
 
 def _is_empty(part: AnyPath) -> bool:
@@ -267,11 +285,13 @@ class Incomplete:
         path: Path of the dataset, or of the one of its parts that is incomplete.
         expected: Number of samples that it should have, if known.
         missing_parts: Names of the parts that do not exist, if it was packed in parts.
+        advice: How to complete it.
     """
 
     path: str
     expected: int | None = None
     missing_parts: tuple[str, ...] = ()
+    advice: str = HOW_TO_COMPLETE
 
     def describe(self, samples: int) -> str:
         """Return the state in words: `40 of 100 samples are there`."""
@@ -327,7 +347,7 @@ def interrupted_write(path: AnyPath) -> str | None:
     if not isinstance(path, Path):
         return None
     folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
-    begun = (folder / FOLDER / f"{name or 'dataset'}.pack.json", parts_path(path))
+    begun = (folder / FOLDER / f"{name or 'dataset'}.pack.json", run_folder(path, single=bool(name)) / "plan.json")
     if _is_staged(folder, name) or any(each.exists() for each in begun):
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None
@@ -341,7 +361,7 @@ def find_incomplete(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Incomp
         shards: Their shards.
     """
     roots = {str(shard.root): shard.root for shard in shards}
-    if len(paths) == 1 and str(paths[0]) not in roots and all(_PART.fullmatch(root.name) for root in roots.values()):
+    if len(paths) == 1 and str(paths[0]) not in roots and all(is_part(root.name) for root in roots.values()):
         return _incomplete_parts(paths[0], list(roots.values()))
     files = len(paths) == 1 or (len(paths) < _MANY and isinstance(paths[0], Path))
     for path in paths:
@@ -356,22 +376,21 @@ def find_incomplete(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Incomp
 
 
 def _incomplete_parts(path: AnyPath, parts: Sequence[AnyPath]) -> Incomplete | None:
-    """Return the state of a folder of parts if one is incomplete or missing."""
-    for part in parts:
+    """Return the state of a folder of parts if one is incomplete or missing, or if they have not been joined yet."""
+    for part in parts if len(parts) <= _MANY else ():
         if (found := incomplete_at(part, folder=True)) is not None:
             return found
     try:
-        number = int(json.loads(read_whole(parts_path(path)))["parts"])
-    except (OSError, ValueError, KeyError, TypeError):  # written by an older Bushel, or not by Bushel
+        manifest = load_manifest(marker_path(path, ""))
+    except (OSError, FormatError):  # `verify` reports a damaged manifest
+        manifest = None
+    if manifest is None:  # of an older Bushel
         return None
+    if not manifest.complete:
+        return Incomplete(str(path), manifest.expected, advice=_FINISH.format(path=path))
     there = {part.name for part in parts}
-    missing = tuple(name for name in (f"part-{each:05d}" for each in range(number)) if name not in there)
-    return Incomplete(str(path), None, missing) if missing else None
-
-
-def parts_path(folder: AnyPath) -> AnyPath:
-    """Return the path of the file that tells how many parts a folder should have."""
-    return folder / FOLDER / "parts.json"
+    missing = {name: None for name in (entry.name.partition("/")[0] for entry in manifest.shards) if name not in there}
+    return Incomplete(str(path), None, tuple(missing)) if missing else None
 
 
 def incomplete_finder(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Callable[[], Incomplete | None]:
@@ -402,7 +421,7 @@ def incomplete_finder(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Call
 def warn_incomplete(found: Incomplete, samples: int) -> None:
     """Warn the caller of `bushel.open` that the dataset is incomplete."""
     warnings.warn(
-        f"{found.path} is incomplete: {found.describe(samples)}. To complete it, {HOW_TO_COMPLETE}; "
+        f"{found.path} is incomplete: {found.describe(samples)}. To complete it, {found.advice}; "
         "open it with partial=True to use it as it is.",
         IncompleteWarning,
         stacklevel=3,

@@ -19,6 +19,7 @@ from bushel.core.dataset.discovery import (
     telling_of_interrupted_writes,
     warn_incomplete,
 )
+from bushel.core.dataset.parts import above_parts
 from bushel.core.dataset.shards import (
     IndexPolicy,
     each_shard,
@@ -212,7 +213,7 @@ def index(
         workers=workers,
         progress=progress,
     )
-    root = found.shards[0].root
+    root = above_parts(found.shards) or found.shards[0].root
     state = None if incomplete is None else load_state(root, "")
     if state is None or state.complete:
         write_manifest(shards)

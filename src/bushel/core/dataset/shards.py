@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from bushel.containers import get_container
 from bushel.containers.base import KeepsNames, ReadOptions, Shard
+from bushel.core.dataset.parts import above_parts
 from bushel.core.dataset.tables import Indexing, bind, index_again, same_files, stamp_of, stamps_of, table_to_read
 from bushel.core.index.class_names import Labels, join_labels, labels_of_fields
 from bushel.core.index.read_plan import Elements, Group
 from bushel.core.index.sidecar import (
+    FOLDER,
     Manifest,
     ManifestShard,
     load_index,
@@ -298,14 +300,27 @@ def unlisted_shards(shards: Sequence[OpenShard]) -> list[str]:
     if manifest is None or not manifest.complete:
         return []
     listed = {entry.name for entry in manifest.shards}
-    return [str(opened.path(0)) for opened in shards if opened.shard.name not in listed]
+    names = listed_names([opened.shard for opened in shards])
+    return [str(opened.path(0)) for opened, name in zip(shards, names, strict=True) if name not in listed]
 
 
 def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
-    """Return the path of the manifest, in the sidecar folder of the first shard; None if the shards share no folder."""
-    if not shards or any(shard.root != shards[0].root for shard in shards):
+    """Return the path of the manifest; None if the shards share no folder.
+
+    It is in the sidecar folder of the first shard; for the parts of a run, in that of the folder that contains them.
+    """
+    if not shards:
         return None
-    return shards[0].root / shards[0].sidecars / "manifest.json"
+    if all(shard.root == shards[0].root for shard in shards):
+        return shards[0].root / shards[0].sidecars / "manifest.json"
+    above = above_parts(shards)
+    return None if above is None else above / FOLDER / "manifest.json"
+
+
+def listed_names(shards: Sequence[Shard]) -> list[str]:
+    """Return the names of shards in the manifest at `manifest_path`; for parts of a run, with the name of the part."""
+    joined = any(shard.root != shards[0].root for shard in shards)
+    return [f"{shard.root.name}/{shard.name}" if joined else shard.name for shard in shards]
 
 
 def open_shards(
@@ -334,7 +349,11 @@ def open_shards(
         fields = tuple(parse_spec(manifest.spec).values())
         entries = {entry.name: entry for entry in manifest.shards}
         labels = _listed_labels(manifest)
-        return [OpenShard.listed(container, shard, entries[shard.name], fields, labels) for shard in shards]
+        names = listed_names(shards)
+        return [
+            OpenShard.listed(container, shard, entries[name], fields, labels)
+            for shard, name in zip(shards, names, strict=True)
+        ]
 
     opened = each_shard(shards, lambda shard: _open_one(container, shard, options, policy, recover))
     if not any(one.labels for one in opened) and (labels := labels_beside(container, shards)):
@@ -355,7 +374,7 @@ def labels_beside(container: str, shards: Sequence[Shard]) -> Labels:
     own: object = get_container(container)
     labels = own.class_names(shards[0].root) if isinstance(own, KeepsNames) else {}
     if isinstance(place, Path):
-        labels = {**labels, **load_labels(place, [shard.name for shard in shards])}
+        labels = {**labels, **load_labels(place, listed_names(shards))}
     return labels
 
 
@@ -417,7 +436,7 @@ def _covering(container: str, shards: Sequence[Shard]) -> Manifest | None:
         return None
     if manifest is None or manifest.container != container:
         return None
-    return manifest if {shard.name for shard in shards} <= {entry.name for entry in manifest.shards} else None
+    return manifest if set(listed_names(shards)) <= {entry.name for entry in manifest.shards} else None
 
 
 def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool) -> OpenShard:
@@ -452,7 +471,8 @@ def write_manifest(
         for name, column in opened.index.columns.items():
             spec.setdefault(name, column.field.type)
             codecs.setdefault(name, column.codec)
-    entries = [ManifestShard.of(opened.shard.name, opened.index) for opened in shards]
+    names = listed_names([opened.shard for opened in shards])
+    entries = [ManifestShard.of(name, opened.index) for name, opened in zip(names, shards, strict=True)]
     labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
     manifest = Manifest(shards[0].container, spec, codecs, entries, complete=complete, expected=expected, labels=labels)
     save_manifest(manifest, path, sync=sync)

@@ -28,13 +28,14 @@ from bushel.core.index.table import Column, FileStamp, Fragments, Keys, SeekTabl
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32, map_array
 from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath, read_whole, write_whole
+from bushel.storage import AnyPath, create_whole, read_whole, write_whole
 
 __all__ = [
     "FOLDER",
     "Completeness",
     "Manifest",
     "ManifestShard",
+    "create_manifest",
     "load_completeness",
     "load_index",
     "load_labels",
@@ -298,7 +299,16 @@ def _ragged(
 
 def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
     """Write a manifest atomically. With `sync`, wait until it is on disk."""
-    write_whole(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n", sync=sync)
+    write_whole(path, _encoded(manifest), sync=sync)
+
+
+def create_manifest(manifest: Manifest, path: AnyPath) -> None:
+    """Write a manifest, unless there is one."""
+    create_whole(path, _encoded(manifest))
+
+
+def _encoded(manifest: Manifest) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
 def load_manifest(path: AnyPath) -> Manifest | None:

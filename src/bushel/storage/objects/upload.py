@@ -19,7 +19,7 @@ from bushel.storage.objects.client import library, silence, store_of
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.retries import persistently, translated
 
-__all__ = ["delete", "put_bytes", "put_file"]
+__all__ = ["copy", "delete", "put_bytes", "put_file"]
 
 _PART = 8 << 20
 """Bytes of a part, and of the largest object that is put in one request. S3 requires at least 5 MiB."""
@@ -28,6 +28,8 @@ _AT_ONCE = 8
 """Parts of one object that are sent at a time; each of them is held in memory."""
 _MOST_BYTES = 256 << 20
 """Bytes that they may have together: of the large parts of very large objects, fewer are sent at a time."""
+_MOST_COPIED = 5 << 30
+"""Bytes of the largest object that S3 copies in one request."""
 _LOOK_AROUND = 0.1
 """Seconds after which an upload that is to stop is noticed."""
 
@@ -96,6 +98,22 @@ def put_bytes(target: ObjectPath, data: bytes, *, new: bool = False, stop: threa
 
     with translated(str(target)):
         _until_stopped(target, put, stop or threading.Event())
+
+
+def copy(source: ObjectPath, target: ObjectPath) -> None:
+    """Copy an object within its bucket. The store does it; an object that is too large for that passes through here.
+
+    Raises:
+        FileNotFoundError: The source does not exist.
+        OSError: The store refuses, or cannot be reached.
+    """
+    store = store_of(target.root, retries=False)
+    if source.stat().st_size <= _MOST_COPIED:
+        persistently(str(target), lambda: library().copy(store, source.key, target.key))
+        return
+    with source.open("rb") as file, translated(str(target)):
+        part, stop = part_size(source.stat().st_size), threading.Event()
+        _interruptibly(lambda: _put_parts(target, file, part, stop), stop)
 
 
 def delete(target: ObjectPath, *, give_up: threading.Event | None = None) -> None:

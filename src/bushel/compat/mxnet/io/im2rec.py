@@ -165,11 +165,8 @@ def convert(
         flag = None if params.pass_through else params.color
         source = _ListedImages(as_path(list_file), root, params.pack_label, flag)
     parts = None if params.parts == 1 and params.part is None else params.parts
-    numbers = range(params.parts) if params.part is None else [params.part]
-    targets = [target] if parts is None else [ingest.part_path(target, number, ".rec") for number in numbers]
-    if params.mode == "create":
-        for one in targets:
-            _discard(one)
+    if params.mode == "create" and parts is None:
+        _discard(target)
     try:
         return ingest.pack(
             source,
@@ -183,12 +180,11 @@ def convert(
             parts=parts,
             part=params.part,
             max_errors=params.max_errors,
-            mode=params.mode,
+            mode="overwrite" if params.mode == "create" and parts is not None else params.mode,
             workers=params.num_workers,
         )
     finally:
-        for one in targets:
-            _log_errors(ingest.error_log_path(cast("Any", one)))
+        _log_errors(ingest.error_log_path(cast("Any", target)))
 
 
 def _discard(target: AnyPath) -> None:

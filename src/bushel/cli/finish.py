@@ -1,0 +1,44 @@
+"""`bushel finish`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from bushel.cli.command import Argument, Option
+from bushel.cli.options import Debug, Json, Quiet
+
+__all__ = ["command"]
+
+
+def command(
+    target: Annotated[str, Argument(help="The TARGET of `bushel pack` or `bushel convert` with --parts.")],
+    max_errors: Annotated[str, Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")] = (
+        "all"
+    ),
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Join the parts of a run to one dataset: manifest, class names, error log.
+
+    It may be run again, also by several machines at the same time.
+
+    Example:
+      bushel finish out/
+    """
+    from bushel.cli.output import count, print_json, print_text, size
+    from bushel.cli.packoptions import allowed_errors
+    from bushel.ingest.finish import finish_run
+    from bushel.ingest.run_folder import find_run
+    from bushel.loader.bad_samples import error_limit
+
+    run, plan = find_run(target)
+    done = finish_run(run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples))
+    if as_json:
+        facts = {"samples": done.samples, "bytes": done.bytes, "errors": done.errors, "limits": done.limits}
+        print_json({"target": target, "parts": plan.parts, **facts})
+    elif not quiet:
+        failed = f", {count(done.errors, 'item')} could not be packed" if done.errors else ""
+        print_text(
+            f"{target}: {count(done.samples, 'sample')} in {count(plan.parts, 'part')}, {size(done.bytes)}{failed}"
+        )

@@ -1,0 +1,54 @@
+"""`bushel parts`."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from bushel.cli.command import Argument, Option
+from bushel.cli.options import Debug, Json
+
+__all__ = ["command"]
+
+
+def command(
+    target: Annotated[str, Argument(help="The TARGET of `bushel pack` or `bushel convert` with --parts.")],
+    missing: Annotated[
+        bool, Option("--missing", help="Print only the numbers of missing parts, as sbatch --array takes them.")
+    ] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show how far a run in parts is: missing parts, errors, and its driver.
+
+    Examples:
+      bushel parts out/
+      sbatch --array=$(bushel parts out/ --missing) pack.sh
+    """
+    from bushel.cli.output import count, print_json, print_text
+    from bushel.ingest.run_folder import find_run
+    from bushel.ingest.run_plan import format_numbers
+
+    run, plan = find_run(target)
+    numbers, result, status = run.missing(plan), run.load_result(), run.load_status()
+    errors = sum(run.errors().values())
+    if missing:
+        print_text(format_numbers(numbers))
+        return
+    if as_json:
+        facts = {"parts": plan.parts, "missing": numbers, "samples": plan.samples, "errors": errors}
+        print_json({"target": target, **facts, "finished": result is not None, "status": status})
+        return
+    state = "finished" if result is not None else "all parts are there: run `bushel finish`"
+    if numbers:
+        state = f"missing {format_numbers(numbers)}"
+    done = plan.parts - len(numbers)
+    print_text(f"{target}: {done:,} of {count(plan.parts, 'part')} of {plan.kind} to {plan.container}, {state}")
+    if errors:
+        print_text(f"{count(errors, 'item')} could not be packed")
+    if status and result is None:
+        age = max(time.time() - float(status.get("updated", 0)), 0)
+        print_text(
+            f"driver {status.get('driver')}: {status.get('state')}, {age:.0f} s ago, "
+            f"{status.get('samples_per_second', 0):,} samples/s, {status.get('retries', 0)} tried again"
+        )

@@ -1,0 +1,109 @@
+"""Run numbered tasks on an engine until all have finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from bushel.core.tasks.engine import Engine, LostWorkerError, Task
+from bushel.core.tasks.schedule import Schedule
+
+__all__ = ["Counts", "TaskOptions", "drive"]
+
+_WAIT_SECONDS = 0.25
+"""How often the driver looks for slow tasks, and calls its callback, while nothing finishes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """How tasks are tried again.
+
+    Attributes:
+        retries: How often a task whose worker died, or that the system failed, is tried again.
+        backoff: Seconds before the first retry; each further one waits twice as long, up to a minute.
+        speculate: When no other tasks wait, a task that runs this many times longer than usual is started a second
+            time, and the first result counts. 0 for never.
+        patience: Seconds that a task may take at any rate before it is started a second time.
+    """
+
+    retries: int = 3
+    backoff: float = 1.0
+    speculate: float = 3.0
+    patience: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.retries < 0 or self.backoff < 0 or self.speculate < 0:
+            raise ValueError(f"retries={self.retries} and speculate={self.speculate:g} must be 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a run has done besides its results.
+
+    Attributes:
+        retries: Attempts that were tried again.
+        stragglers: Tasks that were started a second time because they were slow.
+    """
+
+    retries: int
+    stragglers: int
+
+
+def drive(
+    task: Task,
+    numbers: Iterable[int],
+    engine: Engine,
+    options: TaskOptions,
+    *,
+    finished: Callable[[int, Any], None],
+    looking: Callable[[Counts], None] | None = None,
+) -> Counts:
+    """Run a task with every number. On an error and on Ctrl-C, everything that runs is ended.
+
+    The error of a task that would come again is raised at once; a lost worker and an error of the system (`OSError`)
+    are tried again.
+
+    Args:
+        task: The task.
+        numbers: The numbers; they are drawn as needed.
+        engine: The engine, which is closed at the end.
+        options: How tasks are tried again.
+        finished: Called in this thread with the number and the result of each task, in the order in which they finish.
+        looking: Called in this thread some times per second.
+
+    Raises:
+        LostWorkerError: A worker died more often than `retries` allows.
+        BaseException: The first final error of a task.
+    """
+    try:
+        schedule = Schedule(
+            numbers,
+            slots=engine.slots,
+            retries=options.retries,
+            backoff=options.backoff,
+            speculate=options.speculate,
+            patience=options.patience,
+        )
+        while not schedule.done:
+            schedule.slots = engine.slots
+            for attempt in schedule.start(time.monotonic()):
+                engine.submit(task, attempt)
+            for end in engine.wait(_WAIT_SECONDS, schedule.unwanted):
+                now = time.monotonic()
+                if end.error is None:
+                    if schedule.succeeded(end.attempt, now):
+                        finished(end.attempt.number, end.result)
+                elif schedule.failed(end.attempt, now, final=not can_be_tried_again(end.error)):
+                    raise end.error
+            if looking is not None:
+                looking(Counts(schedule.retried, schedule.speculated))
+        return Counts(schedule.retried, schedule.speculated)
+    finally:
+        engine.close()
+
+
+def can_be_tried_again(error: BaseException) -> bool:
+    """Return whether an error may not come again: a worker was lost, or the system or the network failed."""
+    return isinstance(error, LostWorkerError | OSError | MemoryError)

@@ -1,0 +1,104 @@
+"""Run tasks on Dask: a client, the address of a scheduler, or a cluster of processes on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import distributed
+from distributed.protocol.pickle import dumps
+
+from bushel.core.parallel import cpu_count
+from bushel.core.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel.engines.calls import call_pickled
+
+__all__ = ["DaskEngine", "connect"]
+
+_LARGE = 1 << 20
+"""Bytes of a task from which on it is sent to the workers once, and not with each attempt."""
+
+
+def connect(engine: Any = "dask") -> DaskEngine:
+    """Return an engine on a `distributed.Client`, an address, or, for `dask`, a new cluster on this machine."""
+    return DaskEngine(None if engine == "dask" else engine)
+
+
+class DaskEngine:
+    """Tasks of Dask.
+
+    Args:
+        client: A `distributed.Client`, or the address of a scheduler. By default a cluster on this machine is started,
+            with a process for each CPU.
+        max_in_flight: Number of tasks that are submitted at a time; by default as many as the workers have threads.
+        resources: Resources of a task, as for `Client.submit`, such as `{"MEMORY": 4e9}`.
+    """
+
+    def __init__(
+        self, client: Any = None, *, max_in_flight: int | None = None, resources: dict[str, float] | None = None
+    ) -> None:
+        self._cluster: Any = None
+        self._owned = not isinstance(client, distributed.Client)
+        if client is None:
+            self._cluster = distributed.LocalCluster(
+                n_workers=cpu_count(), threads_per_worker=1, processes=True, dashboard_address=None
+            )
+        self._client: Any = distributed.Client(self._cluster or client) if self._owned else client
+        self._most, self._resources = max_in_flight, resources
+        self._job: Any = None
+        self._attempts: dict[Any, Attempt] = {}
+
+    @property
+    def slots(self) -> int:
+        """Number of tasks that the workers can run at a time, which changes when workers come and go."""
+        return self._most or max(1, sum(self._client.nthreads().values()))
+
+    def submit(self, task: Task, attempt: Attempt) -> None:
+        """Start an attempt."""
+        if self._job is None:
+            job = dumps(task)
+            large = len(job) > _LARGE
+            self._job = self._client.scatter(job, broadcast=True, hash=False) if large else job
+        future = self._client.submit(
+            call_pickled, self._job, attempt.number, pure=False, resources=self._resources, allow_other_workers=False
+        )
+        self._attempts[future] = attempt
+
+    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
+        """Return what has finished. Dask cannot end a task that runs; unwanted ones are forgotten."""
+        finished = [self._forget(future) for future, attempt in list(self._attempts.items()) if attempt in unwanted]
+        if not self._attempts:
+            time.sleep(0 if finished else seconds)
+            return finished
+        try:
+            distributed.wait(list(self._attempts), timeout=0 if finished else seconds, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            return finished
+        return [*finished, *(self._finished(future) for future in list(self._attempts) if future.done())]
+
+    def close(self) -> None:
+        """Cancel what waits, and close a client and a cluster that this engine has made."""
+        attempts, self._attempts = self._attempts, {}
+        if attempts:
+            self._client.cancel(list(attempts), force=True)
+        self._job = None
+        if self._owned:
+            self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+    def _forget(self, future: Any) -> Finished:
+        attempt = self._attempts.pop(future)
+        self._client.cancel([future], force=True)
+        return Finished(attempt, error=LostWorkerError("the task was cancelled, as its result was not needed"))
+
+    def _finished(self, future: Any) -> Finished:
+        attempt = self._attempts.pop(future)
+        try:
+            result, failure = future.result()
+        except (distributed.KilledWorker, distributed.CancelledError, distributed.comm.CommClosedError) as error:
+            return Finished(attempt, error=LostWorkerError(f"Dask lost the worker of task {attempt.number}: {error}"))
+        except Exception as error:
+            return Finished(attempt, error=error)
+        return Finished(attempt, result, failure)

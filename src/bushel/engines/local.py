@@ -1,0 +1,99 @@
+"""Run tasks in worker processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+from collections.abc import Sequence
+
+from bushel.core.parallel import cpu_count
+from bushel.core.processes import Channel, WorkerDiedError, WorkerProcess, pickle_for_worker
+from bushel.core.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel.engines.calls import call
+
+__all__ = ["LocalEngine", "connect", "serve"]
+
+
+def connect(engine: object = "local") -> LocalEngine:
+    """Return an engine with a worker process for every CPU that this process may use."""
+    return LocalEngine(cpu_count())
+
+
+class LocalEngine:
+    """Worker processes, each of which runs one task at a time. One that dies is replaced.
+
+    Args:
+        processes: Number of worker processes.
+    """
+
+    def __init__(self, processes: int) -> None:
+        if processes < 1:
+            raise ValueError(f"processes={processes} is too small: give 1 or more")
+        self.slots = processes
+        self._idle: list[WorkerProcess] = []
+        self._busy: dict[Attempt, WorkerProcess] = {}
+        self._job: bytes | None = None
+
+    def submit(self, task: Task, attempt: Attempt) -> None:
+        """Start an attempt in a process that is idle, or in a new one."""
+        if self._job is None:
+            self._job = pickle_for_worker(task, "the source and the transforms")
+        worker = self._idle.pop() if self._idle else self._start(self._job)
+        self._busy[attempt] = worker
+        worker.send(attempt.number.to_bytes(8, "little"))
+
+    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
+        """Return what has finished. Processes with unwanted attempts are killed."""
+        finished = [self._end(attempt) for attempt in unwanted if attempt in self._busy]
+        poll = select.poll()
+        owners = {worker.fileno(): attempt for attempt, worker in self._busy.items()}
+        for descriptor in owners:
+            poll.register(descriptor, select.POLLIN)
+        for descriptor, _ in poll.poll(0 if finished else seconds * 1000):
+            finished.append(self._receive(owners[descriptor]))
+        return finished
+
+    def close(self) -> None:
+        """Kill the processes that work, and end the others."""
+        for attempt in list(self._busy):
+            self._end(attempt)
+        idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.close()
+        for worker in idle:
+            worker.join()
+
+    def _start(self, job: bytes) -> WorkerProcess:
+        worker = WorkerProcess("bushel.engines.local", "serve")
+        worker.send(job)
+        return worker
+
+    def _receive(self, attempt: Attempt) -> Finished:
+        worker = self._busy.pop(attempt)
+        try:
+            message, _ = worker.receive()
+        except WorkerDiedError as error:
+            worker.close()
+            return Finished(attempt, error=LostWorkerError(str(error)))
+        self._idle.append(worker)
+        result, failure = pickle.loads(message)
+        return Finished(attempt, result, failure)
+
+    def _end(self, attempt: Attempt) -> Finished:
+        worker = self._busy.pop(attempt)
+        worker.kill()
+        return Finished(attempt, error=LostWorkerError("the worker process was killed, as its result was not needed"))
+
+
+def serve(descriptor: int) -> None:
+    """Run a worker process: do the parent's tasks until it closes its end of this socket."""
+    channel = Channel.of_descriptor(descriptor)
+    try:
+        message, _ = channel.receive()
+        task: Task = pickle.loads(message)
+        while True:
+            message, _ = channel.receive()
+            channel.send(pickle.dumps(call(task, int.from_bytes(message, "little")), 5))
+    except (EOFError, ConnectionError):  # the parent has finished
+        os._exit(0)

@@ -1,0 +1,129 @@
+"""Run tasks on Ray: tasks of Ray Core, one for each attempt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import ray
+from ray import exceptions
+
+from bushel.core.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel.engines.calls import call
+
+__all__ = ["RayEngine", "connect"]
+
+_LOST = (
+    exceptions.WorkerCrashedError,
+    exceptions.NodeDiedError,
+    exceptions.ObjectLostError,
+    exceptions.OutOfMemoryError,
+    exceptions.OwnerDiedError,
+    exceptions.TaskCancelledError,
+    exceptions.LocalRayletDiedError,
+)
+_LOOK_SECONDS = 5.0
+
+
+def connect(engine: Any = "ray") -> RayEngine:
+    """Return an engine on the cluster at an address, or on the one that `ray.init()` finds or starts."""
+    return RayEngine(engine if isinstance(engine, str) and "://" in engine else None)
+
+
+class RayEngine:
+    """Tasks of Ray Core. Ray places each on a node with the resources that it asks for.
+
+    Args:
+        address: As for `ray.init`: by default the cluster that this process is connected to, that of `RAY_ADDRESS`, or
+            a new one on this machine.
+        num_cpus: CPUs of a task; give the same number as `workers=` to use as many threads.
+        memory: Bytes of memory of a task. Ray then starts as many on a node as have room.
+        resources: Further resources of a task, as for `ray.remote`.
+        max_in_flight: Number of tasks that are submitted at a time; by default as many as the cluster has CPUs for.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        num_cpus: float = 1,
+        memory: int | None = None,
+        resources: Mapping[str, float] | None = None,
+        max_in_flight: int | None = None,
+    ) -> None:
+        self._started = not ray.is_initialized()
+        if self._started:
+            ray.init(address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+        options: dict[str, Any] = {"num_cpus": num_cpus, "max_retries": 0, "resources": dict(resources or {})}
+        if memory is not None:
+            options["memory"] = memory
+        self._run = ray.remote(_call).options(**options)
+        self._num_cpus, self._most = num_cpus, max_in_flight
+        self._task: Any = None
+        self._attempts: dict[Any, Attempt] = {}
+        self._looked, self._slots = -_LOOK_SECONDS, 1
+
+    @property
+    def slots(self) -> int:
+        """Number of tasks that the cluster can run at a time, which changes when nodes come and go."""
+        now = time.monotonic()
+        if self._most is not None:
+            return self._most
+        if now - self._looked >= _LOOK_SECONDS:
+            self._looked = now
+            self._slots = max(1, int(ray.cluster_resources().get("CPU", 1) / max(self._num_cpus, 1e-9)))
+        return self._slots
+
+    def submit(self, task: Task, attempt: Attempt) -> None:
+        """Start an attempt. The task is sent to a node once."""
+        if self._task is None:
+            self._task = ray.put(task)
+        self._attempts[self._run.remote([self._task], attempt.number)] = attempt
+
+    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
+        """Return what has finished. The workers of unwanted attempts are killed."""
+        for reference, attempt in self._attempts.items():
+            if attempt in unwanted:
+                ray.cancel(reference, force=True)
+        if not self._attempts:
+            time.sleep(seconds)
+            return []
+        ready, _ = ray.wait(list(self._attempts), num_returns=1, timeout=seconds)
+        more, _ = ray.wait(list(self._attempts), num_returns=len(self._attempts), timeout=0)
+        return [self._finished(reference) for reference in dict.fromkeys([*ready, *more])]
+
+    def close(self) -> None:
+        """Cancel what runs, and end a cluster that this engine has started."""
+        if not ray.is_initialized():
+            return
+        attempts, self._attempts = self._attempts, {}
+        for reference in attempts:
+            ray.cancel(reference, force=True)
+        if attempts:
+            ray.wait(list(attempts), num_returns=len(attempts), timeout=_LOOK_SECONDS)
+        self._task = None
+        if self._started:
+            ray.shutdown()
+
+    def _finished(self, reference: Any) -> Finished:
+        attempt = self._attempts.pop(reference)
+        try:
+            result, failure = ray.get(reference)
+        except _LOST as error:
+            return Finished(attempt, error=LostWorkerError(f"Ray lost the worker of task {attempt.number}: {error}"))
+        except exceptions.RayError as error:
+            return Finished(attempt, error=error)
+        return Finished(attempt, result, failure)
+
+
+def _call(holder: list[Any], number: int) -> tuple[Any, BaseException | None]:
+    return call(_load(holder[0]), number)
+
+
+@lru_cache(maxsize=1)
+def _load(reference: Any) -> Task:
+    """Return the task; a worker unpickles it once."""
+    task: Task = ray.get(reference)
+    return task

@@ -1,0 +1,310 @@
+"""Write a part, commit it, and give its files their final names.
+
+An attempt writes in a folder of its own. When its files are complete, it creates the record of the part, if no other
+attempt has: that is the commit. The files of the attempt that the record names then get their final names. Anyone who
+sees the record can do that, so a process that dies in between costs nothing. Other attempts remove what they wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from bushel.core.dataset.discovery import find
+from bushel.core.dataset.shards import OpenShard, write_manifest
+from bushel.core.dataset.tables import stamps_of
+from bushel.core.index.sidecar import FOLDER, ManifestShard, load_index, save_index
+from bushel.core.index.table import Shard
+from bushel.errors import StateError, TooManyErrors, noted_in
+from bushel.ingest.part import ErrorLimit
+from bushel.ingest.run_folder import Record, RecordedShard, RunFolder
+from bushel.ingest.side_files import ErrorList, error_lines, error_log_path
+from bushel.storage import AnyPath, make_folder, move_object, remove, sync_folder, walk_names, workplace, write_whole
+from bushel.storage.staging import Claim
+
+__all__ = ["OnPart", "PartReport", "PartTask", "PartWriter", "Written", "publish", "publish_errors", "remove_attempt"]
+
+_LOOK_SECONDS = 0.05
+
+OnPart = Callable[[int, int, int, int], None]
+"""Called with the numbers of items, samples, errors and bytes of a part that is being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The result of writing a part.
+
+    Attributes:
+        bytes: Stored bytes of the fields.
+        limits: Properties of the samples that the container does not keep, in words.
+    """
+
+    bytes: int
+    limits: tuple[str, ...] = ()
+
+
+class PartWriter(Protocol):
+    """What is particular to packing or to converting. It can be pickled."""
+
+    def write(
+        self, number: int, target: AnyPath, limit: ErrorLimit, log: ErrorList, progress: OnPart | None
+    ) -> Written:
+        """Write a part to a path where nothing is. The bytes depend on the number only.
+
+        Args:
+            number: Number of the part.
+            target: The path to write to.
+            limit: The treatment of errors, with the errors of other parts.
+            log: Gets the items that cannot be packed.
+            progress: Called after every batch.
+
+        Raises:
+            TooManyErrors: More items failed than are allowed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartReport:
+    """The result of a task.
+
+    Attributes:
+        samples: Number of samples.
+        bytes: Stored bytes of the fields.
+        errors: Number of items that could not be packed.
+        won: Whether this call has committed the part.
+        seconds: Time taken.
+    """
+
+    samples: int
+    bytes: int
+    errors: int
+    won: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartTask:
+    """Writes and commits the part with a number.
+
+    Attributes:
+        run: The files of the run.
+        writer: Writes a part.
+        starts: Index of the first item of each part, for messages.
+        allowed: Number of items that may fail in the whole run, or None.
+        strict: Whether the first error is raised unchanged.
+    """
+
+    run: RunFolder
+    writer: PartWriter
+    starts: tuple[int, ...]
+    allowed: int | None = None
+    strict: bool = False
+
+    def __call__(self, number: int, progress: OnPart | None = None) -> PartReport:
+        """Write and commit a part, unless it is committed already.
+
+        Raises:
+            TooManyErrors: More items failed than are allowed in the whole run.
+        """
+        started = time.monotonic()
+        if (record := self.run.load_record(number)) is not None:
+            return self._report(record, started, won=False)
+        name = f"{number:05d}-{secrets.token_hex(6)}"
+        place = self.run.attempts / name
+        try:
+            record = self._write(number, name, progress)
+        except BaseException as error:
+            with noted_in(error):
+                remove_attempt(place, self.run.part(number).name)
+            # who has finished the run meanwhile has removed the files of this attempt
+            other = self.run.load_record(number) if isinstance(error, Exception) else None
+            if other is None:
+                raise
+            return self._report(other, started, won=False)
+        won = self.run.commit(record)  # if the answer is lost, the attempt stays for the one who finishes the run
+        if not won:
+            remove_attempt(place, self.run.part(number).name)
+            record = self.run.load_record(number) or record
+        return self._report(record, started, won=won)
+
+    def _write(self, number: int, attempt: str, progress: OnPart | None) -> Record:
+        target = self.run.attempts / attempt / self.run.part(number).name
+        log = ErrorList(error_log_path(self.run.target))
+        limit = ErrorLimit(self.allowed, self.strict, self._other_errors(number), self._other_items)
+        try:
+            written = self.writer.write(number, target, limit, log, progress)
+            self._check_errors(number, len(log.lines))
+        except TooManyErrors:
+            publish_errors(self.run, log.lines)
+            raise
+        return _record(number, attempt, target, written, log.lines)
+
+    def _check_errors(self, number: int, own: int) -> None:
+        """Check the errors of all parts again, as others have been committed while this one was written."""
+        if self.allowed is None or not own or (count := own + self._other_errors(number)) <= self.allowed:
+            return
+        raise TooManyErrors(
+            f"{count} items cannot be packed, but max_errors allows {self.allowed}. Those so far are listed in "
+            f"{error_log_path(self.run.target)}; finished parts are kept, and the same call with a larger max_errors "
+            "continues",
+            errors=count,
+        )
+
+    def _other_errors(self, number: int) -> int:
+        return sum(count for part, count in self.run.errors().items() if part != number)
+
+    def _other_items(self) -> int:
+        return sum(self.starts[number + 1] - self.starts[number] for number in self.run.committed())
+
+    def _report(self, record: Record, started: float, *, won: bool) -> PartReport:
+        publish(self.run, record)
+        return PartReport(record.samples, record.bytes, len(record.errors), won, time.monotonic() - started)
+
+
+def publish_errors(run: RunFolder, more: Sequence[str] = ()) -> None:
+    """Write the error log of a run that has not finished: the errors of the parts so far, and more lines."""
+    records = filter(None, (run.load_record(part) for part in sorted(run.errors())))
+    lines = [*(line for record in records for line in record.errors), *more]
+    write_whole(error_log_path(run.target), error_lines(map(json.loads, lines)))
+
+
+def _record(number: int, attempt: str, target: AnyPath, written: Written, errors: list[str]) -> Record:
+    found = find([target])
+    shards: list[RecordedShard] = []
+    spec: dict[str, str] = {}
+    codecs: dict[str, str] = {}
+    labels: dict[str, list[str]] = {}
+    for shard in found.shards:
+        index = load_index(shard.sidecar)
+        entry = ManifestShard.of(shard.name, index)
+        shards.append(RecordedShard(entry, shard.sidecars, [stamp.crc32 for stamp in index.files]))
+        spec.update({name: column.field.type for name, column in index.columns.items()})
+        codecs.update({name: column.codec for name, column in index.columns.items()})
+        labels.update({name: list(each) for name, each in index.labels.items()})
+    samples = sum(each.entry.samples for each in shards)
+    return Record(number, attempt, samples, written.bytes, shards, spec, codecs, labels, errors, list(written.limits))
+
+
+# Files
+
+
+def publish(run: RunFolder, record: Record) -> None:
+    """Give the files of a committed part their final names. May be repeated, and called by several at the same time.
+
+    Raises:
+        StateError: They are neither there nor among the attempts.
+    """
+    run.note_errors(record)
+    place, final = run.attempts / record.attempt, run.part(record.part)
+    if isinstance(place, Path) and isinstance(final, Path):
+        _publish_local(place, final)
+    else:
+        _publish_objects(place, final, record, single=run.single)
+    for shard in record.shards:
+        for file, _, _ in shard.entry.files:
+            path = (final.parent if run.single else final) / file
+            if not path.exists():
+                raise StateError(
+                    f"part {record.part} of {run.target} was committed, but {path} is missing. Write to another path, "
+                    "or start again with mode='overwrite'"
+                )
+
+
+def _publish_local(place: Path, final: Path) -> None:
+    """Rename the folder of a part, or each of the files that belong to one file, its index first."""
+    staged = place / final.name
+    if staged.is_dir():
+        if final.exists():
+            _replace(place, final)
+        else:
+            with suppress(FileNotFoundError):  # another process has renamed it
+                os.rename(staged, final)
+        sync_folder(final.parent)
+    elif staged.exists():
+        files = sorted((path for path in place.rglob("*") if path.is_file()), key=lambda path: FOLDER not in path.parts)
+        for path in files:
+            target = final.parent / path.relative_to(place)
+            make_folder(target.parent)
+            with suppress(FileNotFoundError):
+                os.replace(path, target)
+                sync_folder(target.parent)
+    remove_attempt(place, final.name)
+
+
+def _replace(place: Path, final: Path) -> None:
+    """Replace the part of an earlier run by this one. Only one process does it, and others wait for that."""
+    staged = place / final.name
+    while staged.exists():
+        try:
+            claim = Claim(place)
+        except FileExistsError:
+            time.sleep(_LOOK_SECONDS)
+            continue
+        if staged.exists():  # no other process was faster
+            if final.exists():  # a kill after this leaves a missing part, which the next process publishes
+                final.rename(place / "old")
+            staged.rename(final)
+        claim.release()
+
+
+def _publish_objects(place: AnyPath, final: AnyPath, record: Record, *, single: bool) -> None:
+    """Move the objects of a part. Their stamps change with that, so the indexes are written for the new ones."""
+    names = sorted(walk_names(place), key=lambda name: f"{FOLDER}/" in name)
+    if not names:
+        return
+    root, old = (final.parent, place) if single else (final, place / final.name)
+    indexes = {shard.entry.name: _load_index(old, shard) for shard in record.shards}
+    for name in names:
+        if f"{FOLDER}/" not in name and not name.startswith(f"{FOLDER}/"):
+            with suppress(FileNotFoundError):  # another process has moved it
+                move_object(place / name, final.parent / name)
+    opened = []
+    for recorded in record.shards:
+        shard, index = _shard(root, recorded), indexes[recorded.entry.name]
+        if index is not None:
+            stamps = tuple(
+                replace(new, crc32=stamp.crc32) for new, stamp in zip(stamps_of(shard), index.files, strict=True)
+            )
+            index = replace(index, files=stamps)
+            save_index(index, shard.sidecar)
+            opened.append(OpenShard.of(index.container, shard, index, stored=True))
+    if opened and root == final and len(opened) == len(record.shards):
+        write_manifest(opened)
+    remove_attempt(place, final.name)
+
+
+def _load_index(root: AnyPath, recorded: RecordedShard) -> Any:
+    try:
+        return load_index(_shard(root, recorded).sidecar)
+    except FileNotFoundError:  # another process has published it
+        return None
+
+
+def _shard(root: AnyPath, recorded: RecordedShard) -> Shard:
+    entry = recorded.entry
+    return Shard(root, entry.name, tuple(name for name, _, _ in entry.files), recorded.sidecars)
+
+
+def remove_attempt(place: AnyPath, name: str) -> None:
+    """Remove what an attempt has written, on this machine and in the store.
+
+    Args:
+        place: The folder of the attempt.
+        name: Name of the part.
+    """
+    if isinstance(place, Path):
+        shutil.rmtree(place, ignore_errors=True)
+        return
+    for staged in filter(None, (workplace(place), workplace(place / name))):
+        shutil.rmtree(staged, ignore_errors=True)
+    for file in list(walk_names(place)):
+        remove(place / file)

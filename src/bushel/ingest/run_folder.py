@@ -1,0 +1,281 @@
+"""The files of a run in parts: its plan, the record of every part, and where attempts are written.
+
+They are in `TARGET/.bushel/run`, or in `.bushel/NAME.run` beside a target that is one file.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bushel.containers import container_by_suffix
+from bushel.core.dataset.parts import run_folder
+from bushel.core.index.sidecar import ManifestShard
+from bushel.errors import FormatError
+from bushel.ingest.run_plan import RunPlan, decode_plan
+from bushel.storage import AnyPath, as_path, create_whole, read_text, read_whole, remove, walk_names, write_whole
+
+__all__ = ["Record", "RecordedShard", "RunFolder", "RunResult", "find_run", "part_path"]
+
+
+class RecordedShard(msgspec.Struct, frozen=True):
+    """A shard of a part.
+
+    Attributes:
+        entry: Its entry in the manifest of the part.
+        sidecars: The folder of its index, relative to the part.
+        stamps: The stamp of each file, a CRC-32 of some of its blocks.
+    """
+
+    entry: ManifestShard
+    sidecars: str
+    stamps: list[int | None]
+
+
+class Record(msgspec.Struct, frozen=True):
+    """The record of a part. The first attempt that creates it has won; its files are those of the part.
+
+    Attributes:
+        part: Number of the part.
+        attempt: Name of the attempt.
+        samples: Number of samples.
+        bytes: Stored bytes of the fields.
+        shards: The shards.
+        spec: Field to type.
+        codecs: Field to the codec of the stored bytes.
+        labels: Field to the names of its classes.
+        errors: Items that could not be packed: lines of the error log, as JSON in ASCII.
+        limits: Properties of the samples that the container does not keep, in words.
+    """
+
+    part: int
+    attempt: str
+    samples: int
+    bytes: int
+    shards: list[RecordedShard]
+    spec: dict[str, str]
+    codecs: dict[str, str]
+    labels: dict[str, list[str]]
+    errors: list[str]
+    limits: list[str]
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """The totals of a finished run, as `result.json` keeps them.
+
+    Attributes:
+        samples: Number of samples.
+        bytes: Stored bytes of the fields.
+        errors: Number of items that could not be packed.
+        limits: Properties of the samples that the container does not keep, in words.
+    """
+
+    samples: int
+    bytes: int
+    errors: int
+    limits: list[str]
+
+
+# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
+_RECORD = msgspec.json.Decoder(Record)
+_RESULT = msgspec.json.Decoder(RunResult)
+
+
+def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
+    """Return the path of a part.
+
+    Args:
+        target: The `target` of `pack`.
+        number: Number of the part, from 0.
+        suffix: Suffix of the container's files; empty if a dataset is always a folder.
+    """
+    if suffix and target.name.endswith(suffix):
+        return target.parent / f"{target.name.removesuffix(suffix)}-part-{number:05d}{suffix}"
+    return target / f"part-{number:05d}"
+
+
+def find_run(target: object) -> tuple[RunFolder, RunPlan]:
+    """Return the files and the plan of the run at a target.
+
+    Raises:
+        FileNotFoundError: There is no run.
+        FormatError: The plan is damaged.
+    """
+    path = as_path(target)
+    container = container_by_suffix(path.name)
+    run = RunFolder(path, "" if container is None else container.suffix)
+    plan = run.load_plan()
+    if plan is None:
+        raise FileNotFoundError(f"{target} has no plan of a run in parts: `bushel pack ... --parts` writes one")
+    return run, plan
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The files of a run.
+
+    Attributes:
+        target: The target of the run.
+        suffix: Suffix of the container's files, which says whether each part is one file.
+    """
+
+    target: AnyPath
+    suffix: str
+
+    @property
+    def single(self) -> bool:
+        """Whether each part is one file."""
+        return bool(self.suffix) and self.target.name.endswith(self.suffix)
+
+    @property
+    def root(self) -> AnyPath:
+        """The folder that contains the parts."""
+        return self.target.parent if self.single else self.target
+
+    @property
+    def folder(self) -> AnyPath:
+        """The folder of the files of the run."""
+        return run_folder(self.target, single=self.single)
+
+    @property
+    def attempts(self) -> AnyPath:
+        """The folder in which attempts write."""
+        return self.folder / "attempts"
+
+    def part(self, number: int) -> AnyPath:
+        """Return the final path of a part."""
+        return part_path(self.target, number, self.suffix)
+
+    # The plan
+
+    def load_plan(self) -> RunPlan | None:
+        """Return the plan, or None if there is no run.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        path = self.folder / "plan.json"
+        try:
+            return decode_plan(read_whole(path), str(path))
+        except FileNotFoundError:
+            return None
+
+    def create_plan(self, plan: RunPlan) -> RunPlan:
+        """Write the plan, unless there is one. Return the plan of the run."""
+        create_whole(self.folder / "plan.json", plan.encode())
+        return self.load_plan() or plan
+
+    def save_listing(self, names: Sequence[str]) -> int:
+        """Store the listing of the source, before the plan. Return its CRC-32."""
+        data = "\0".join(names).encode("utf-8", "surrogateescape")
+        write_whole(self.folder / f"listing-{zlib.crc32(data):08x}", data)
+        return zlib.crc32(data)
+
+    def load_listing(self, plan: RunPlan) -> list[str] | None:
+        """Return the listing of the source, or None if it has none.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        if plan.listing is None:
+            return None
+        path = self.folder / f"listing-{plan.listing:08x}"
+        data = read_whole(path)
+        if zlib.crc32(data) != plan.listing:
+            raise FormatError("the listing of the source is damaged", file=str(path), hint="start the run elsewhere")
+        return data.decode("utf-8", "surrogateescape").split("\0") if data else []
+
+    # The records of parts
+
+    def committed(self) -> set[int]:
+        """Return the numbers of the parts that have a record."""
+        return {int(name.partition(".")[0]) for name in self._names("parts") if name.endswith(".json")}
+
+    def missing(self, plan: RunPlan) -> list[int]:
+        """Return the numbers of the parts that have no record, ascending."""
+        there = self.committed()
+        return [number for number in range(plan.parts) if number not in there]
+
+    def commit(self, record: Record) -> bool:
+        """Create the record of a part. Return False if another attempt has created it."""
+        return create_whole(self._record(record.part), msgspec.json.encode(record))
+
+    def load_record(self, number: int) -> Record | None:
+        """Return the record of a part, or None if no attempt has won yet.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        path = self._record(number)
+        try:
+            return _RECORD.decode(read_whole(path))
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"not the record of a part: {error}", file=str(path)) from error
+
+    def forget(self, number: int) -> None:
+        """Remove the record of a part, so that the part is written again."""
+        for name in [name for name in self._names("errors") if name.startswith(f"{number:05d}-")]:
+            remove(self.folder / "errors" / name)
+        remove(self._record(number))
+
+    def _record(self, number: int) -> AnyPath:
+        return self.folder / "parts" / f"{number:05d}.json"
+
+    def note_errors(self, record: Record) -> None:
+        """Make the number of errors of a part known to the parts that follow."""
+        if record.errors:
+            write_whole(self.folder / "errors" / f"{record.part:05d}-{len(record.errors)}", b"", sync=False)
+
+    def errors(self) -> dict[int, int]:
+        """Return the numbers of errors of the parts that have any."""
+        found = (name.split("-") for name in self._names("errors") if not name.endswith(".partial"))
+        return {int(number): int(count) for number, count in found}
+
+    # The end of the run
+
+    def load_result(self) -> RunResult | None:
+        """Return the totals of the run, or None if it has not finished."""
+        path = self.folder / "result.json"
+        try:
+            return _RESULT.decode(read_whole(path))
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"not the result of a run: {error}", file=str(path)) from error
+
+    def save_result(self, result: RunResult) -> None:
+        """Note that the run has finished."""
+        write_whole(self.folder / "result.json", msgspec.json.encode(result))
+
+    def save_status(self, status: dict[str, Any]) -> None:
+        """Write `status.json`, for others who look at the run."""
+        write_whole(self.folder / "status.json", msgspec.json.encode(status), sync=False)
+
+    def load_status(self) -> dict[str, Any]:
+        """Return `status.json`; empty if there is none, or if it is damaged."""
+        try:
+            status = msgspec.json.decode(read_text(self.folder / "status.json"))
+        except (OSError, ValueError):
+            return {}
+        return status if isinstance(status, dict) else {}
+
+    def _names(self, kind: str) -> Iterator[str]:
+        """Yield the names of the files in a folder of the run."""
+        folder = self.folder / kind
+        names: Iterable[str]
+        if isinstance(folder, Path):
+            try:
+                names = os.listdir(folder)
+            except FileNotFoundError:
+                names = ()
+        else:
+            names = walk_names(folder)
+        yield from (name for name in names if name[:1].isdigit())

@@ -1,0 +1,173 @@
+"""The plan of a run in parts: what every part contains, and which call it belongs to. Nothing here does I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from typing import Any
+
+import msgspec
+
+from bushel.errors import FormatError, StateError
+
+__all__ = ["RunPlan", "check_part", "decode_plan", "describe", "format_numbers", "part_starts", "refuse_difference"]
+
+_VERSION = 1
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_SHOWN = 80
+
+
+class RunPlan(msgspec.Struct, frozen=True):
+    """The plan of a run, as `plan.json` keeps it.
+
+    Attributes:
+        kind: `pack` or `convert`.
+        container: Name of the container of the target.
+        samples: Number of items of the source.
+        starts: Index of the first item of each part in the order of the run, followed by `samples`.
+        arguments: What decides the bytes of the parts: the fingerprint of the source, spec, transforms and options.
+        listing: CRC-32 of the listing of the source that lies beside the plan; None if the source is not a folder.
+        version: Version of this layout.
+    """
+
+    kind: str
+    container: str
+    samples: int
+    starts: list[int]
+    arguments: dict[str, Any]
+    listing: int | None = None
+    version: int = _VERSION
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return len(self.starts) - 1
+
+    def encode(self) -> bytes:
+        """Return the content of `plan.json`. Equal plans have equal bytes."""
+        return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=1) + b"\n"
+
+
+_DECODER = msgspec.json.Decoder(RunPlan)
+
+
+def decode_plan(data: bytes, path: str) -> RunPlan:
+    """Parse `plan.json`.
+
+    Raises:
+        FormatError: It is damaged, or its version is newer than this Bushel.
+    """
+    try:
+        plan = _DECODER.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not the plan of a run: {error}", file=path, hint="start the run again elsewhere") from error
+    if plan.version != _VERSION:
+        raise FormatError(f"version {plan.version} of a plan; this Bushel knows {_VERSION}", file=path)
+    return plan
+
+
+def check_part(parts: int | None, part: int | None) -> None:
+    """Check the arguments `parts=` and `part=`.
+
+    Raises:
+        ValueError: There is no such part.
+    """
+    if parts is None and part is not None:
+        raise ValueError(f"part={part} needs parts=, the number of all parts")
+    if parts is not None and parts < 1:
+        raise ValueError(f"parts={parts} is too small: give 1 or more")
+    if part is not None and not 0 <= part < (parts or 1):
+        raise ValueError(f"part={part} does not exist: the parts are 0 to {(parts or 1) - 1}")
+
+
+def part_starts(samples: int, parts: int) -> list[int]:
+    """Return the index of the first item of each part, followed by the number of samples. Sizes differ by one."""
+    return [samples * number // parts for number in range(parts + 1)]
+
+
+def refuse_difference(known: RunPlan, wanted: RunPlan, target: str) -> None:
+    """Raise `StateError` for the first difference between the plan of a target and that of a call."""
+    before, now = _flat(known), _flat(wanted)
+    for name in dict.fromkeys((*now, *before)):
+        if before.get(name) != now.get(name):
+            raise StateError(
+                f"{target} has the plan of another run, with {name}={_shown(before.get(name))}; this call has "
+                f"{name}={_shown(now.get(name))}. Call it with the same arguments, write to another path, or start "
+                "again with mode='overwrite'"
+            )
+
+
+def _flat(plan: RunPlan) -> dict[str, Any]:
+    return {
+        "kind": plan.kind,
+        "parts": plan.parts,
+        "container": plan.container,
+        **plan.arguments,
+        "samples": plan.samples,
+    }
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def describe(value: Any) -> Any:
+    """Return a value as JSON that is the same in every process: of functions and objects, their names and parameters.
+
+    Two calls with equal descriptions are taken to be the same call.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): describe(each) for name, each in value.items()}
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes | bytearray):
+        return [describe(each) for each in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    if isinstance(value, partial):
+        return [describe(value.func), describe(value.args), describe(value.keywords)]
+    if isinstance(value, FunctionType):
+        name = f"{value.__module__}.{value.__qualname__}"
+        local = "<" in value.__qualname__ or value.__module__ == "__main__"
+        if not local:
+            return name
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return [f"{name} {_digest_of_code(value.__code__)}", describe(cells), describe(value.__defaults__)]
+    if isinstance(value, MethodType):
+        return [describe(value.__func__), describe(value.__self__)]
+    if isinstance(value, type | BuiltinFunctionType):
+        return f"{value.__module__}.{value.__qualname__}"
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if is_dataclass(value):
+        return {"": kind, **{each.name: describe(getattr(value, each.name)) for each in fields(value)}}
+    return f"{kind} {_ADDRESS.sub('', repr(value))}"
+
+
+def _digest_of_code(code: CodeType) -> str:
+    digest = hashlib.sha256(code.co_code)
+    for constant in code.co_consts:
+        text = _digest_of_code(constant) if isinstance(constant, CodeType) else repr(constant)
+        digest.update(text.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:16]
+
+
+def format_numbers(numbers: Iterable[int]) -> str:
+    """Return ascending numbers as ranges: `7,19-22`."""
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in _ranges(numbers))
+
+
+def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    first = last = None
+    for number in numbers:
+        if last is None or first is None:
+            first = last = number
+        elif number == last + 1:
+            last = number
+        else:
+            yield first, last
+            first = last = number
+    if first is not None and last is not None:
+        yield first, last

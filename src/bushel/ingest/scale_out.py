@@ -1,0 +1,196 @@
+"""Run all parts of a plan, or one of them: join the plan, write what is missing, finish."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bushel.containers import containers
+from bushel.core.dataset.discovery import marker_path
+from bushel.core.dataset.parts import is_part
+from bushel.core.index.sidecar import Manifest, create_manifest
+from bushel.core.progress import OnProgress
+from bushel.core.tasks.drive import TaskOptions, drive
+from bushel.core.tasks.engine import connect
+from bushel.core.writer.dataset_writer import Mode
+from bushel.core.writer.target import holds_dataset
+from bushel.errors import UnsupportedError
+from bushel.ingest.commit import PartReport, PartTask, PartWriter, publish_errors
+from bushel.ingest.finish import finish_run
+from bushel.ingest.run_folder import RunFolder
+from bushel.ingest.run_meter import RunMeter
+from bushel.ingest.run_plan import RunPlan, refuse_difference
+from bushel.storage import is_object, remove, walk_names
+
+__all__ = ["RunOptions", "RunTotals", "join_run", "run_parts"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run is executed. None of it changes the bytes that are written.
+
+    Attributes:
+        engine: Where parts run: see `bushel.engines`; None for this process, one part after another.
+        part: The only part to write, or None for all that are missing.
+        plan_only: Whether to write no part.
+        allowed: Number of items that may fail in the whole run; None for any number.
+        strict: Whether the first error is raised unchanged.
+        tasks: How parts are tried again.
+    """
+
+    engine: Any = None
+    part: int | None = None
+    plan_only: bool = False
+    allowed: int | None = None
+    strict: bool = False
+    tasks: TaskOptions = field(default_factory=TaskOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """What a call has done.
+
+    Attributes:
+        paths: Paths of the parts.
+        samples: Samples written by this call.
+        kept: Samples of parts that were there before, or that another call has written.
+        bytes: Stored bytes of the fields written by this call.
+        errors: Items that could not be packed, in all of these parts.
+        limits: Properties of the samples that the container does not keep, in words.
+    """
+
+    paths: tuple[str, ...]
+    samples: int
+    kept: int
+    bytes: int
+    errors: int
+    limits: tuple[str, ...]
+
+
+def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None) -> None:
+    """Write the plan of a run, or check that it is the plan of the run that is there.
+
+    Args:
+        run: The files of the run.
+        plan: The plan of this call.
+        mode: `create` and `resume` join the run; `overwrite` starts again, unless the same run has not finished.
+        part: The only part of this call, or None.
+
+    Raises:
+        StateError: The target has the plan of another run.
+        FileExistsError: There is a dataset, but no plan.
+        UnsupportedError: The mode is not possible for parts.
+    """
+    if mode == "append":
+        raise UnsupportedError(
+            "mode='append' cannot write parts: pack to another path, and join both with bushel.merge"
+        )
+    known = run.load_plan()
+    if mode == "overwrite":
+        known = _forget(run, plan, known, part)
+    if known is None:
+        if mode != "overwrite":
+            _refuse_existing(run)
+        elif not run.single and is_object(run.target):
+            raise UnsupportedError(
+                f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write to another path, "
+                "or delete the old dataset first"
+            )
+        known = run.create_plan(plan)
+    refuse_difference(known, plan, str(run.target))
+    if not run.single and run.load_result() is None:
+        incomplete = Manifest(plan.container, {}, {}, [], complete=False, expected=plan.samples)
+        create_manifest(incomplete, marker_path(run.root, ""))
+
+
+def _forget(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | None) -> RunPlan | None:
+    """Forget a run that is replaced, but not what it has written. Return the plan that is left."""
+    extra = run.part(plan.parts)
+    if extra.exists():
+        raise FileExistsError(
+            f"{extra} is a part of an earlier run with more than {plan.parts} parts: delete those parts"
+        )
+    if known == plan and run.load_result() is None and (part is None or part not in run.committed()):
+        return known
+    if known == plan and part is not None:
+        remove(run.folder / "result.json")
+        run.forget(part)
+        return known
+    if isinstance(run.folder, Path):
+        shutil.rmtree(run.folder, ignore_errors=True)
+    else:
+        for name in sorted(walk_names(run.folder), key=lambda name: name != "plan.json"):
+            remove(run.folder / name)
+    if not run.single:
+        remove(marker_path(run.root, ""))
+    return None
+
+
+def _refuse_existing(run: RunFolder) -> None:
+    """Raise `FileExistsError` if there is a dataset where a run is to be written."""
+    there = None
+    if run.single:
+        there = run.part(0) if run.part(0).exists() else None
+    elif run.target.is_dir():
+        there = next((entry for entry in run.target.iterdir() if is_part(entry.name)), None)
+        if there is None and any(holds_dataset(container, run.target) for container in containers()):
+            there = run.target
+    elif run.target.exists():
+        there = run.target
+    if there is not None:
+        raise FileExistsError(
+            f"{there} is a dataset already, but not of this run: use mode='overwrite' to replace it, or another path"
+        )
+
+
+def run_parts(
+    run: RunFolder, plan: RunPlan, writer: PartWriter, options: RunOptions, progress: OnProgress | None
+) -> RunTotals:
+    """Write the missing parts of a run and finish it; or write one part.
+
+    Raises:
+        TooManyErrors: More items failed than are allowed. Parts that were finished are kept.
+    """
+    if options.plan_only:
+        return RunTotals(tuple(str(run.part(number)) for number in range(plan.parts)), 0, 0, 0, 0, ())
+    task = PartTask(run, writer, tuple(plan.starts), options.allowed, options.strict)
+    if options.part is not None:
+        meter = RunMeter(run, plan, range(options.part, options.part + 1), progress)
+        report = task(options.part, meter.within(options.part))
+        meter.add(options.part, report)
+        if report.errors:
+            publish_errors(run)
+        return _totals_of_part(run, options.part, report)
+    missing = [] if run.load_result() else run.missing(plan)
+    meter = RunMeter(run, plan, missing, progress)
+    if options.engine is None:
+        for number in missing:
+            meter.add(number, task(number, meter.within(number)))
+    elif missing:
+        with meter.status():
+            drive(task, missing, connect(options.engine), options.tasks, finished=meter.add, looking=meter.look)
+    result = finish_run(run, plan, allowed=options.allowed)
+    meter.finish()
+    return RunTotals(
+        tuple(str(run.part(number)) for number in range(plan.parts)),
+        meter.samples,
+        result.samples - meter.samples,
+        meter.bytes,
+        result.errors,
+        tuple(result.limits),
+    )
+
+
+def _totals_of_part(run: RunFolder, number: int, report: PartReport) -> RunTotals:
+    new = report.won
+    record = run.load_record(number)
+    return RunTotals(
+        (str(run.part(number)),),
+        report.samples if new else 0,
+        0 if new else report.samples,
+        report.bytes if new else 0,
+        report.errors,
+        () if record is None else tuple(record.limits),
+    )

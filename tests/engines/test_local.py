@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.engines.jobs import Doubling, KillsOnce
+from tests.ingest.pack_sources import Numbered, files_of
+
+import bushel
+from bushel.core.tasks.drive import TaskOptions, drive
+from bushel.engines import Attempt, LostWorkerError, connect
+from bushel.engines.local import LocalEngine
+from bushel.ingest.run_folder import find_run
+from bushel.testing import check_engine
+
+
+def run(folder: Path, numbers: int, **options: float) -> dict[int, int]:
+    results: dict[int, int] = {}
+    how = TaskOptions(backoff=0.01, **options)  # type: ignore[arg-type]
+    drive(Doubling(folder), range(numbers), LocalEngine(2), how, finished=results.__setitem__)
+    return results
+
+
+def test_killed_and_failing_workers(tmp_path: Path) -> None:
+    for way in ("kill-1", "kill-4", "break-2"):
+        (tmp_path / way).touch()
+    assert run(tmp_path, 6) == {number: 2 * number for number in range(6)}
+    (tmp_path / "refuse-3").touch()
+    with pytest.raises(ValueError, match="number 3"):
+        run(tmp_path, 6)
+    (tmp_path / "kill-0").touch()
+    with pytest.raises(LostWorkerError, match="killed by signal 9"):
+        run(tmp_path, 1, retries=0)
+
+
+def test_a_hung_worker_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "hang-0").touch()
+    assert run(tmp_path, 6, speculate=1.5, patience=0.2) == {number: 2 * number for number in range(6)}
+
+
+def test_conformance(tmp_path: Path) -> None:
+    check_engine(lambda: LocalEngine(2), tmp_path)
+
+
+def test_tasks_that_cannot_be_pickled() -> None:
+    engine = connect("local")
+    with pytest.raises(TypeError, match="pickle"):
+        engine.submit(lambda number: number, Attempt(0, 0))
+    engine.close()
+    with pytest.raises(ValueError, match="processes=0"):
+        LocalEngine(0)
+
+
+def test_packing_with_a_worker_that_dies(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    note.touch()
+    seen: list[bushel.Progress] = []
+    done = bushel.pack(
+        KillsOnce(20, note, 11),
+        tmp_path / "out",
+        container="tar",
+        parts=4,
+        engine=LocalEngine(2),
+        progress=seen.append,
+    )
+    assert (done.samples, done.kept, seen[-1].parts, seen[-1].done, seen[-1].retries) == (20, 0, (4, 4), 20, 1)
+    bushel.pack(Numbered(20), tmp_path / "one", container="tar", parts=4)
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "one")
+    status = find_run(tmp_path / "out")[0].load_status()
+    assert (status["state"], status["done"], status["samples"], status["retries"]) == ("written", 4, 20, 1)
+
+
+def test_converting_with_an_engine(tmp_path: Path) -> None:
+    bushel.pack(Numbered(12), tmp_path / "in", container="tar", shard_samples=4)
+    done = bushel.convert(tmp_path / "in", tmp_path / "out", container="recordio", engine=LocalEngine(2))
+    assert done.samples == 12
+    assert find_run(tmp_path / "out")[1].parts == 3
+    bushel.convert(tmp_path / "in", tmp_path / "one", container="recordio", parts=3)
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "one")
+
+
+def test_ctrl_c_ends_the_workers(tmp_path: Path) -> None:
+    engine = LocalEngine(2)
+
+    def interrupt(number: int, result: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "hang-1").touch()
+    with pytest.raises(KeyboardInterrupt):
+        drive(Doubling(tmp_path), range(2), engine, TaskOptions(), finished=interrupt)
+    assert engine.wait(0) == []

@@ -1,0 +1,44 @@
+"""Ray on this machine: runs wherever Ray is installed; `make cluster` installs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.engines.jobs import KillsOnce
+from tests.ingest.pack_sources import Numbered, files_of
+from tests.paths import ROOT
+
+import bushel
+from bushel.testing import check_engine
+
+ray = pytest.importorskip("ray")
+
+pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cluster() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "src")]))
+        patch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        yield
+        ray.shutdown()
+
+
+def test_conformance(tmp_path: Path) -> None:
+    from bushel.engines.ray import RayEngine
+
+    check_engine(RayEngine, tmp_path)
+
+
+def test_a_worker_that_dies(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    note.touch()
+    done = bushel.pack(KillsOnce(20, note, 11), tmp_path / "out", container="tar", parts=4, engine="ray")
+    assert (done.samples, done.kept) == (20, 0)
+    bushel.pack(Numbered(20), tmp_path / "one", container="tar", parts=4)
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "one")
