@@ -13,6 +13,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from bushel import kernels
+
 __all__ = [
     "LIMIT",
     "ORDER_VERSION",
@@ -37,9 +39,6 @@ LIMIT = 1 << 48
 
 ORDER_VERSION = 1
 
-_ROUNDS = 8
-_SMALLEST_BITS = 6  # a smaller network cannot reach all permutations evenly
-_CHUNK = 1 << 13  # values per call, so that all temporary arrays fit into the CPU cache of one core
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK64 = (1 << 64) - 1
 
@@ -83,7 +82,7 @@ def fold_hash(values: I64, key: int) -> U32:
 class Permutation:
     """A keyed permutation of 0..size-1 in constant memory: an alternating Feistel network with cycle walking.
 
-    The network permutes the smallest power of two that holds `size` (Luby and Rackoff, 1988; the alternating,
+    The network permutes the smallest power of two, from 64 on, that holds `size` (Luby and Rackoff, 1988; the alternating,
     unbalanced form is that of NIST SP 800-38G). Its round function is a 32-bit integer hash (lowbias32 by C. Wellons,
     public domain). A value outside 0..size-1 goes through the network again until it is inside (Black and Rogaway,
     2002), fewer than two times on average.
@@ -106,45 +105,11 @@ class Permutation:
         Returns:
             int64[n].
         """
-        if self.size == 1:
-            return np.zeros(len(values), np.int64)
-        found = np.empty(len(values), np.int64)
-        for first in range(0, len(values), _CHUNK):
-            part = slice(first, first + _CHUNK)
-            found[part] = self._walk(values[part], None if tweak is None else tweak[part], inverse=False)
-        return found
+        return kernels.permute(np.ascontiguousarray(values), self.size, self.key, tweak)
 
     def find(self, value: int) -> int:
         """Return the value whose image is `value` (without a tweak): the inverse of `take`."""
-        if self.size == 1:
-            return 0
-        return int(self._walk(np.array([value], np.int64), None, inverse=True)[0])
-
-    def _walk(self, values: I64, tweak: U32 | None, *, inverse: bool) -> I64:
-        found = self._encipher(values, tweak, inverse=inverse)
-        outside = np.flatnonzero(found >= self.size)
-        while len(outside):
-            again = self._encipher(found[outside], None if tweak is None else tweak[outside], inverse=inverse)
-            found[outside] = again
-            outside = outside[again >= self.size]
-        return found
-
-    def _encipher(self, values: I64, tweak: U32 | None, *, inverse: bool) -> I64:
-        bits = max(_SMALLEST_BITS, (self.size - 1).bit_length())
-        low_bits = np.int64(bits - bits // 2)
-        masks = np.uint32((1 << (bits // 2)) - 1), np.uint32((1 << int(low_bits)) - 1)
-        halves = (values >> low_bits).astype(np.uint32), (values & np.int64(masks[1])).astype(np.uint32)
-        hashed, scratch = np.empty_like(halves[0]), np.empty_like(halves[0])
-        for number in reversed(range(_ROUNDS)) if inverse else range(_ROUNDS):
-            key = np.uint32(_mix64((self.key + (number + 1) * _GOLDEN) & _MASK64) >> 32)
-            target, source = number % 2, 1 - number % 2
-            np.bitwise_xor(halves[source], key, out=hashed)
-            if tweak is not None:
-                np.bitwise_xor(hashed, tweak, out=hashed)
-            _hash32(hashed, scratch)
-            np.bitwise_and(hashed, masks[target], out=hashed)
-            np.bitwise_xor(halves[target], hashed, out=halves[target])
-        return (halves[0].astype(np.int64) << low_bits) | halves[1]
+        return int(kernels.permute(np.array([value], np.int64), self.size, self.key, inverse=True)[0])
 
 
 _EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART = 1, 2, 3, 4, 5  # part of the key, so that no two uses share one

@@ -1,7 +1,7 @@
 """Compiled kernels: batched reads, checksums, keys, images, and scans of containers without an index of their own.
 
-``_kernels.pyi`` documents them. The C++ sources lie in one folder for each subject: ``files``, ``framing``, ``scans``,
-``jpeg``, ``resize``, and ``common`` for what these share.
+``_kernels.pyi`` documents them. The C++ sources lie in one folder for each subject: ``files``, ``framing``, ``order``,
+``scans``, ``jpeg``, ``resize``, and ``common`` for what these share.
 """
 
 from bushel.kernels._kernels import (
@@ -38,6 +38,7 @@ from bushel.kernels._kernels import (
     jpeg_segment_offsets,
     jpeg_segment_window,
     map_array,
+    permute,
     prefetch,
     read_many,
     read_samples,
@@ -83,6 +84,7 @@ __all__ = [
     "jpeg_segment_offsets",
     "jpeg_segment_window",
     "map_array",
+    "permute",
     "prefetch",
     "read_many",
     "read_samples",

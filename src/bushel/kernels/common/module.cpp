@@ -85,4 +85,5 @@ NB_MODULE(_kernels, module) {
     bushel::bind_scans(module);
     bushel::bind_keys(module);
     bushel::bind_numbers(module);
+    bushel::bind_order(module);
 }

@@ -89,5 +89,6 @@ void bind_jpeg(nb::module_ &module);
 void bind_scans(nb::module_ &module);
 void bind_keys(nb::module_ &module);
 void bind_numbers(nb::module_ &module);
+void bind_order(nb::module_ &module);
 
 }  // namespace bushel

@@ -1,0 +1,28 @@
+// The keyed permutation of docs/order.md.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace bushel {
+
+// An alternating Feistel network with cycle walking, which permutes 0 to size - 1.
+class Permutation {
+public:
+    static constexpr std::int64_t limit = std::int64_t{1} << 48;
+    static constexpr int rounds = 8;
+
+    // `size` is 1 to `limit`.
+    Permutation(std::int64_t size, std::uint64_t key);
+
+    // Replace each value, which must be in the range, by its image, or by the value whose image it is. `tweak` is the
+    // member of the family to use for each value; null: 0 for all.
+    void apply(std::int64_t *values, std::size_t count, const std::uint32_t *tweak, bool inverse) const;
+
+private:
+    std::int64_t size_;
+    int low_bits_ = 0;
+    std::uint32_t high_mask_ = 0, low_mask_ = 0;
+    std::uint32_t keys_[rounds];
+};
+
+}  // namespace bushel
