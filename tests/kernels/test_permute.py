@@ -1,4 +1,4 @@
-"""permute: one-to-one, undone by its inverse, and strict about its arguments. tests/core/test_order.py has its values."""
+"""permute: one-to-one, undone by its inverse, strict about its arguments. tests/core/test_order.py has its values."""
 
 import numpy as np
 import pytest
@@ -36,5 +36,5 @@ def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="same length"):
         permute(values, 4, 0, np.zeros(3, np.uint32))
     with pytest.raises(TypeError):
-        permute(values.astype(np.int32), 4, 0)  # type: ignore[arg-type]
+        permute(values.astype(np.int32), 4, 0)
     assert len(permute(values[:0], 4, 0)) == 0

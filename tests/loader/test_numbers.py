@@ -12,7 +12,8 @@ import pytest
 
 import bushel
 from bushel.codecs import ArrayLayout
-from bushel.core.dataset.numbers import NumberReader
+from bushel.loader.batch_arrays import ArrayFactory
+from bushel.loader.collate import Padded, Ragged
 from bushel.loader.pipeline import Pipeline
 
 SAMPLES = 53
@@ -71,15 +72,16 @@ def ordinary() -> Iterator[None]:
 def counted() -> Iterator[list[int]]:
     """Count the values that are gathered."""
     count = [0]
-    gather = NumberReader.gather
+    gather = ArrayFactory.gather
 
-    def counting(self: NumberReader, samples: Any, arrays: Any) -> Any:
-        bad = gather(self, samples, arrays)
-        count[0] += sum(len(samples) for places in bad if places is None)
-        return bad
+    def counting(self: ArrayFactory, batches: Any) -> Any:
+        gathered = gather(self, batches)
+        for parts in gathered.values():
+            count[0] += sum(len(own) for own, part in zip(batches, parts, strict=True) if part is not None)
+        return gathered
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NumberReader, "gather", counting)
+        patch.setattr(ArrayFactory, "gather", counting)
         yield count
 
 
@@ -159,9 +161,16 @@ def test_all_codecs_with_images_labels_and_shards(tmp_path: Path, container: str
         {"transforms": {"tokens": lambda tokens: tokens[:5], "image": lambda image: image[:4]}},
         {"exclude": ["key/3", "key/9"], "on_error": "replace", "shuffle": True},
         {"exclude": ["key/3", "key/9"], "on_error": "skip"},
+        {"keys": False, "shuffle": True},
+        {"keys": False, "fields": ["label", "wide"], "prefetch": 3},
+        {"fields": ["tokens", "label"], "batch_transform": lambda batch: batch | {"more": batch["label"] + 1}},
+        {"fields": ["tokens", "label"], "exclude": ["key/3"], "on_error": "replace"},
         {"decode": False, "collate": {"vector": "stack", "data": "stack"}},
+        {"collate": {"tokens": Ragged(), "data": Ragged()}},
     ):
         assert compare(lambda: bushel.Loader(ds, 8, workers=2, seed=3, **options)) > 0, options  # noqa: B023
+    compare(lambda: bushel.Loader(ds, 8, workers=1, keys=False, collate=lambda samples: [list(one) for one in samples]))
+    compare(lambda: bushel.Loader(ds, None, workers=1, keys=False))
     view = ds[::-3]
     assert compare(lambda: bushel.Loader(view, 8, workers=1, shuffle=True)) > 0
     assert compare(lambda: bushel.Loader(bushel.mix({ds: 1, ds[:9]: 2}, until=90), 8, workers=1)) > 0
@@ -335,3 +344,78 @@ def test_stacked_bytes_of_no_or_different_lengths(tmp_path: Path) -> None:
     assert (batch["data"].shape, batch["data"].dtype) == ((8, 0), np.uint8)
     with pytest.raises(bushel.SpecError, match=r"bytes\[47\], bytes\[48\]"):
         list(bushel.Loader(ds[47:], 8, workers=0, collate={"data": "stack"}))
+
+
+RAGGED: list[Any] = [
+    Padded(),
+    Padded(7, multiple_of=8),
+    Padded(1.5, (None,)),
+    Padded(shape=(60,)),
+    Padded(shape=(30,)),  # too short for some
+    Padded(-1),  # not a number of uint16, which NumPy says in its own way
+]
+
+
+@pytest.mark.parametrize(
+    ("container", "rule"), [*((one, Ragged()) for one in CONTAINERS), *(("recordio", rule) for rule in RAGGED)], ids=str
+)
+def test_values_of_different_lengths(tmp_path: Path, container: str, rule: Any) -> None:
+    def ragged(number: int) -> dict[str, Any]:
+        rng = np.random.default_rng(number)
+        return {"tokens": rng.integers(0, 1 << 16, (number * 7) % 53, np.uint16), "label": number, "text": f"{number}"}
+
+    spec = {"tokens": "array", "label": "int", "text": "utf8"}
+    ds = write(tmp_path / "data", container, spec, ragged, shard_bytes=3000)
+    makes: list[Callable[[], bushel.Loader]] = [
+        lambda: bushel.Loader(ds, 8, shuffle=True, workers=0, collate={"tokens": rule}),
+        lambda: bushel.Loader(ds, 8, workers=2, keys=False, collate={"tokens": rule}, fields=["tokens", "label"]),
+    ]
+    for make in makes:
+        assert compare(make) > 0
+
+
+def test_ragged_rows_bytes_and_what_is_not_ragged(tmp_path: Path) -> None:
+    def ragged(number: int) -> dict[str, Any]:
+        rng = np.random.default_rng(number)
+        odd = np.zeros((2, 2) if number == 30 else 2)
+        return {"boxes": rng.standard_normal((number % 5, 4)), "data": rng.bytes(number), "odd": odd, "label": number}
+
+    spec = {"boxes": "npy", "data": "bytes", "odd": "array", "label": "int"}
+    ds = write(tmp_path / "data", "bag", spec, ragged)
+    rule: Any
+    for field, rule in (("boxes", Ragged()), ("boxes", Padded()), ("data", Ragged()), ("odd", Ragged())):
+        compare(lambda: bushel.Loader(ds, 8, workers=1, fields=[field], collate={field: rule}))  # noqa: B023
+    compare(lambda: bushel.Loader(ds, 8, workers=1, fields=["label"], collate={"label": Ragged()}))
+    gathered = compare(
+        lambda: bushel.Loader(ds, 8, workers=1, decode=False, fields=["boxes"], collate={"boxes": Ragged()})
+    )
+    assert gathered == SAMPLES
+    [batch] = bushel.Loader(ds, SAMPLES, workers=0, fields=["data"], collate={"data": Ragged()}, keys=False)
+    assert list(batch) == ["data"]
+    assert batch["data"]["offsets"].tolist() == np.cumsum([0, *range(SAMPLES)]).tolist()
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
+def test_damaged_ragged_values(tmp_path: Path, on_error: Any) -> None:
+    spec = {"tokens": "array", "text": "utf8"}
+    ds = write(tmp_path / "data", "tar", spec, lambda n: {"tokens": np.arange(n + 5), "text": "abc"})
+    ds[0]
+    damaged(ds, "tokens", [17], 3)
+    damaged(ds, "text", [33])
+    for rule in (Ragged(), Padded(3)):
+        compare(lambda: bushel.Loader(ds, 4, workers=1, on_error=on_error, collate={"tokens": rule}))  # noqa: B023
+
+
+def test_tensors_and_the_end_of_a_group(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    ds = write(tmp_path / "data", "bag", {"tokens": "array", "label": "int"})
+    loader = bushel.Loader(ds, 8, shuffle=True, to="torch", collate={"tokens": Ragged()})
+    for batch, expected in zip(loader, bushel.Loader(ds, 8, shuffle=True, collate={"tokens": Ragged()}), strict=True):
+        assert torch.equal(batch["tokens"]["offsets"], torch.from_numpy(expected["tokens"]["offsets"]))
+        assert batch["tokens"]["values"].numpy().tobytes() == expected["tokens"]["values"].tobytes()
+        assert torch.equal(batch["label"], torch.from_numpy(expected["label"]))
+    for left in (1, 2, 3):  # left in the middle of a group, and continued there
+        first = bushel.Loader(ds, 8, shuffle=True, workers=1)
+        for _ in zip(range(left), first, strict=False):
+            pass
+        assert first.state_dict()["samples"] == 8 * left

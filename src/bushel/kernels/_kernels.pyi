@@ -234,14 +234,14 @@ class NumberTable:
         columns: int,
     ) -> None: ...
     def gather(
-        self, samples: NDArray[np.int64], targets: Sequence[Sequence[NDArray[Any]]]
+        self, samples: NDArray[np.int64], targets: Sequence[Sequence[NDArray[Any]] | None]
     ) -> tuple[list[NDArray[np.int64] | None], bool]:
         """Gather all columns of samples into arrays.
 
         Args:
             samples: int64[n], positions.
             targets: Of each column: writable C-contiguous arrays that have n rows of one size together. The first array
-                gets the first samples, and so on.
+                gets the first samples, and so on. None: the column is not gathered.
 
         Returns:
             bad: Of each column: int64[k], the places in ``samples`` of those that could not be gathered, or that are in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bushel.core.lazy_names import lazy_names
-from bushel.loader.collate import Padded, collate  # imported here, or `collate` would be the module
+from bushel.loader.collate import Padded, Ragged, collate  # imported here, or `collate` would be the module
 
 if TYPE_CHECKING:
     from bushel.core.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
@@ -30,6 +30,7 @@ __all__ = [
     "Mixed",
     "Mixture",
     "Padded",
+    "Ragged",
     "Sequential",
     "StreamLoader",
     "collate",

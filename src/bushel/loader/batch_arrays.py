@@ -8,9 +8,11 @@ from __future__ import annotations
 import mmap
 import threading
 import weakref
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy.typing as npt
 
 from bushel.core.dataset.decoding import keep_freed_memory
 from bushel.core.dataset.numbers import NumberField, NumberReader
-from bushel.loader.collate import Collate
+from bushel.loader.collate import Collate, Padded
 
 __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "is_large"]
 
@@ -32,6 +34,32 @@ _TRIES = 4  # batches in which a field may fail to be gathered before it is give
 def is_large(value: Any) -> TypeGuard[npt.NDArray[Any]]:
     """Return whether a value is an array that is large enough to be written into its row."""
     return type(value) is np.ndarray and value.nbytes >= _MIN_BYTES and not value.dtype.hasobject
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A field of numbers of a batch.
+
+    Attributes:
+        field: The field.
+        batch: What the batch has: an array, or the dict of `Ragged`.
+        rows: The array that the values are in.
+        starts: Where each value begins in `rows`; None for a row per value.
+        lengths: The lengths of the values along the first axis of `rows`, if `starts` are given.
+    """
+
+    field: NumberField
+    batch: Any
+    rows: npt.NDArray[Any]
+    starts: npt.NDArray[np.int64] | None = None
+    lengths: npt.NDArray[np.int64] | None = None
+
+    def value(self, row: int) -> Any:
+        """Return the value of a sample, as it is read in the ordinary way."""
+        if self.starts is None or self.lengths is None:
+            return self.field.value_of(self.rows[row, ...])
+        start = int(self.starts[row])
+        return self.field.value_of(self.rows[start : start + int(self.lengths[row])])
 
 
 class BufferPool:
@@ -113,13 +141,62 @@ class ArrayFactory:
         """Return an array for a batch; None if there is not enough memory."""
         return self._pool.array((samples, *shape), dtype)
 
-    def number_array(self, samples: int, field: NumberField) -> npt.NDArray[Any]:
-        """Return an array for a batch of a field of numbers, with arbitrary contents."""
-        shape = (samples, *field.shape)
-        array = self._pool.array(shape, field.dtype) if samples * field.nbytes >= _POOLED else None
+    def _number_array(self, rows: int, field: NumberField) -> npt.NDArray[Any]:
+        """Return an array for values of a field of numbers, with arbitrary contents."""
+        shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
+        array = self._pool.array(shape, field.dtype) if rows * field.nbytes >= _POOLED else None
         return np.empty(shape, field.dtype) if array is None else array
 
-    def count(self, fields: Iterable[NumberField], good: Iterable[bool]) -> None:
+    def gather(self, batches: Sequence[npt.NDArray[np.int64]]) -> dict[str, list[Gathered | None]]:
+        """Gather the fields of numbers of some batches, given the positions of their samples in the dataset.
+
+        Returns:
+            Of each field that has not been given up: its part of each batch, None where it cannot be gathered.
+        """
+        if (numbers := self.numbers) is None:
+            return {}
+        fields = numbers.fields
+        sizes = [len(samples) for samples in batches]
+        arrays = [None if one.ragged else [self._number_array(size, one) for size in sizes] for one in fields]
+        gathered: dict[str, list[Gathered | None]] = {}
+        if any(array is not None for array in arrays):
+            bad = numbers.gather(batches[0] if len(batches) == 1 else np.concatenate(batches), arrays)
+            ends = list(accumulate(sizes))
+            for field, own, places in zip(fields, arrays, bad, strict=True):
+                wrong = set() if places is None else {bisect_right(ends, place) for place in places.tolist()}
+                gathered[field.name] = [
+                    None if number in wrong else Gathered(field, array, array) for number, array in enumerate(own or ())
+                ]
+        for number, field in enumerate(fields):
+            if field.ragged:
+                gathered[field.name] = [self._ragged_batch(numbers, number, samples) for samples in batches]
+        self._count(fields, [None not in gathered[field.name] for field in fields])
+        return {field.name: gathered[field.name] for field in fields}
+
+    def _ragged_batch(self, numbers: NumberReader, number: int, samples: npt.NDArray[np.int64]) -> Gathered | None:
+        """Gather a field whose values differ in length, as its rule says."""
+        field, fill = numbers.fields[number], None
+        rule = self._rules[field.name]
+        if (lengths := numbers.lengths(number, samples)) is None:
+            return None
+        if isinstance(rule, Padded):
+            try:
+                [size] = rule.shape_for([int(lengths.max())])
+                fill = np.full(1, rule.value, field.dtype).tobytes()
+            except (ValueError, OverflowError):  # raised again in the ordinary way
+                return None
+            starts = np.arange(len(samples) + 1, dtype=np.int64) * size
+        else:
+            starts = np.zeros(len(samples) + 1, np.int64)
+            np.cumsum(lengths, out=starts[1:])
+        rows = self._number_array(int(starts[-1]), field)
+        if not numbers.gather_rows(number, samples, rows, starts, fill):
+            return None
+        if isinstance(rule, Padded):
+            return Gathered(field, rows.reshape(len(samples), -1), rows, starts, lengths)
+        return Gathered(field, {"values": rows, "offsets": starts}, rows, starts, lengths)
+
+    def _count(self, fields: Iterable[NumberField], good: Iterable[bool]) -> None:
         """Count which fields could be gathered in a batch, and give up those that hardly ever can."""
         for field, gathered in zip(fields, good, strict=True):
             self._tries[field.name, gathered] += 1
@@ -151,7 +228,7 @@ class BatchArrays:
     def __init__(self, samples: int, factory: ArrayFactory) -> None:
         self._samples, self._factory = samples, factory
         self._fields: dict[str, _Field | None] = {}
-        self._gathered: dict[str, tuple[NumberField, npt.NDArray[Any]]] = {}
+        self._gathered: dict[str, Gathered] = {}
         self._lock = threading.Lock()
 
     @property
@@ -165,20 +242,13 @@ class BatchArrays:
         Returns:
             The fields that could be gathered.
         """
-        numbers, own = self._factory.numbers, self._gathered
-        if numbers is None or not numbers.fields:
-            return frozenset()
-        arrays = [self._factory.number_array(self._samples, field) for field in numbers.fields]
-        bad = numbers.gather(samples, [[array] for array in arrays])
-        good = [places is None for places in bad]
-        self._factory.count(numbers.fields, good)
-        for field, array, gathered in zip(numbers.fields, arrays, good, strict=True):
-            if gathered:
-                own[field.name] = field, array
-        return frozenset(own)
+        for name, [gathered] in self._factory.gather([samples]).items():
+            if gathered is not None:
+                self._gathered[name] = gathered
+        return frozenset(self._gathered)
 
-    def release(self) -> dict[str, tuple[NumberField, npt.NDArray[Any]]]:
-        """Return the gathered fields with their arrays, which are not part of the batch any more."""
+    def release(self) -> dict[str, Gathered]:
+        """Return the gathered fields, which are not part of the batch any more."""
         gathered, self._gathered = self._gathered, {}
         return gathered
 
@@ -213,10 +283,10 @@ class BatchArrays:
         field.filled[row] = 1
         return out
 
-    def whole(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of which every row is written."""
+    def whole(self) -> dict[str, Any]:
+        """Return the arrays of which every row is written, and what was gathered."""
         whole = {name: field.array for name, field in self._fields.items() if field is not None and all(field.filled)}
-        return whole | {name: array for name, (_, array) in self._gathered.items()}
+        return whole | {name: gathered.batch for name, gathered in self._gathered.items()}
 
     def _field(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Field | None:
         with self._lock:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
-__all__ = ["Batch", "Collate", "FieldCollate", "Padded", "Sample", "collate"]
+__all__ = ["Batch", "Collate", "FieldCollate", "Padded", "Ragged", "Sample", "collate"]
 
 Sample = dict[str, Any]
 Batch = dict[str, Any]
@@ -26,10 +26,31 @@ class Padded:
         value: Value of the padding.
         shape: The common shape; None for the largest size in the batch along each axis. A None in the tuple means the
             largest size along that axis. A larger array is an error.
+        multiple_of: The largest sizes of the batch are rounded up to a multiple of this, so that fewer shapes occur.
     """
 
     value: float = 0
     shape: tuple[int | None, ...] | None = None
+    multiple_of: int = 1
+
+    def __post_init__(self) -> None:
+        if self.multiple_of < 1:
+            raise ValueError(f"multiple_of={self.multiple_of}: expected 1 or more")
+
+    def shape_for(self, largest: Sequence[int]) -> list[int]:
+        """Return the common shape of arrays, given the largest size along each axis.
+
+        Raises:
+            ValueError: `shape` has another number of axes, or is smaller.
+        """
+        given = (None,) * len(largest) if self.shape is None else self.shape
+        if len(given) != len(largest):
+            raise ValueError(f"arrays of [{len(largest)}] axes cannot be padded to a shape of {len(given)}")
+        rounded = [-(-size // self.multiple_of) * self.multiple_of for size in largest]
+        shape = [up if size is None else size for up, size in zip(rounded, given, strict=True)]
+        if any(most > size for most, size in zip(largest, shape, strict=True)):
+            raise ValueError(f"arrays of up to {tuple(largest)} do not fit into the padded shape {tuple(shape)}")
+        return shape
 
     def __call__(self, values: Sequence[Any]) -> npt.NDArray[Any]:
         """Collate the values of one field.
@@ -39,29 +60,47 @@ class Padded:
         """
         arrays = [np.asarray(value) for value in values]
         axes = arrays[0].ndim
-        given = (None,) * axes if self.shape is None else self.shape
-        if any(array.ndim != axes for array in arrays) or len(given) != axes:
-            raise ValueError(
-                f"arrays of {sorted({array.ndim for array in arrays})} axes cannot be padded to a shape of {len(given)}"
-            )
-        largest = [max(array.shape[axis] for array in arrays) for axis in range(axes)]
-        shape = [largest[axis] if size is None else size for axis, size in enumerate(given)]
-        if any(most > size for most, size in zip(largest, shape, strict=True)):
-            raise ValueError(f"arrays of up to {tuple(largest)} do not fit into the padded shape {tuple(shape)}")
+        if any(array.ndim != axes for array in arrays):
+            raise ValueError(f"arrays of {sorted({array.ndim for array in arrays})} axes cannot be padded to one shape")
+        shape = self.shape_for([max(array.shape[axis] for array in arrays) for axis in range(axes)])
         batch = np.full((len(arrays), *shape), self.value, np.result_type(*(array.dtype for array in arrays)))
         for row, array in zip(batch, arrays, strict=True):
             row[tuple(slice(size) for size in array.shape)] = array
         return batch
 
 
-FieldCollate = Literal["list", "stack"] | Padded | Callable[[Sequence[Any]], Any]
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Collate arrays of different lengths without padding: one after another, and where each begins.
+
+    The batch has a dict: `values`, an array of shape (total, ...) of all arrays joined along their first axis; and
+    `offsets`, int64[n + 1]: array `i` is `values[offsets[i]:offsets[i + 1]]`. Bytes are arrays of uint8.
+    """
+
+    def __call__(self, values: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Collate the values of one field.
+
+        Raises:
+            ValueError: A value is not an array of numbers, or the arrays differ in more than their length.
+        """
+        arrays = [np.frombuffer(bytearray(one), np.uint8) if type(one) is bytes else np.asarray(one) for one in values]
+        if any(array.ndim == 0 or array.dtype.kind not in "biufc" for array in arrays):
+            raise ValueError(f"values without a length, or of other things than numbers: {', '.join(_forms(values))}")
+        if len({array.shape[1:] for array in arrays}) > 1:
+            raise ValueError(f"arrays that differ in more than their length: {', '.join(_forms(values))}")
+        offsets = np.zeros(len(arrays) + 1, np.int64)
+        np.cumsum([len(array) for array in arrays], out=offsets[1:])
+        return {"values": np.concatenate(arrays), "offsets": offsets}
+
+
+FieldCollate = Literal["list", "stack"] | Padded | Ragged | Callable[[Sequence[Any]], Any]
 Collate = Callable[[list[Sample]], Any] | Mapping[str, FieldCollate]
 
 
 def collate(
     samples: list[Sample],
     rules: Mapping[str, FieldCollate] | None = None,
-    stacked: Mapping[str, npt.NDArray[Any]] | None = None,
+    stacked: Mapping[str, Any] | None = None,
 ) -> Batch:
     """Make a batch from samples.
 
@@ -72,9 +111,9 @@ def collate(
     Args:
         samples: The samples, in the order of the batch.
         rules: A mapping of fields to rules: `"list"`, `"stack"` (arrays that do not stack are an error; the elements
-            of sequences are stacked, too, and bytes of one length become an array of uint8), a `Padded`, or a function
-            of the list of values.
-        stacked: Arrays of the fields that are stacked already.
+            of sequences are stacked, too, and bytes of one length become an array of uint8), a `Padded`, a `Ragged`,
+            or a function of the list of values.
+        stacked: What the batch has of the fields that are collated already.
 
     Returns:
         A dict of fields to arrays of shape (len(samples), ...) or lists. `__key__` is a list of str.
@@ -129,11 +168,15 @@ def _stack(values: list[Any], *, must: bool) -> Any:
             if array.dtype != object:  # integers above 64 bits stay a list
                 return array
     if must:
-        forms = sorted({_form(value) for value in values})
         raise ValueError(
-            f'values of different kinds do not stack: {", ".join(forms)}. Resize them, or collate with Padded or "list"'
+            f"values of different kinds do not stack: {', '.join(_forms(values))}. Resize them, or collate with "
+            'Padded, Ragged or "list"'
         )
     return values
+
+
+def _forms(values: Sequence[Any]) -> list[str]:
+    return sorted({_form(value) for value in values})
 
 
 def _form(value: Any) -> str:

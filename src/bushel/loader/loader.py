@@ -14,12 +14,12 @@ from bushel.core.order import Shuffle, check_mixed, make_order
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.bad_samples import BadSample, read_errors, write_errors
 from bushel.loader.base import LoaderBase, LoaderState, Options, Progress, SharedArguments
+from bushel.loader.grouped import run_batches
 from bushel.loader.micro_batch import SampleTransforms
 from bushel.loader.mixture import Mixture
 from bushel.loader.pipeline import Finished, Pipeline, Readable
 from bushel.loader.plan import Pad, Plan
 from bushel.loader.processes import run_processes
-from bushel.loader.run import run_inline, run_threads
 
 __all__ = ["Loader"]
 
@@ -46,6 +46,7 @@ class Loader(LoaderBase):
         pad: `"wrap"` fills the last batches with samples from the start of the epoch, so that all batches are full
             and all ranks have equally many. None leaves them short; then ranks may differ by one batch.
         decode: Whether to decode fields. False gives stored bytes.
+        keys: Whether batches and samples have their keys under `__key__`. Small records load faster without.
         orient: Whether to rotate and mirror images as their Exif orientation says, before any transform. A codec such
             as `jpg(orient)` does the same for its field.
         tolerant: Whether to decode damaged JPEGs as far as possible instead of counting them as bad samples. A codec
@@ -104,6 +105,7 @@ class Loader(LoaderBase):
         drop_last: bool = False,
         pad: Pad = None,
         decode: bool = True,
+        keys: bool = True,
         orient: bool = False,
         tolerant: bool = False,
         exclude: str | os.PathLike[str] | Iterable[str | BadSample] = (),
@@ -142,6 +144,7 @@ class Loader(LoaderBase):
             options.on_error,
             _positions(source, exclude),
             batched=not self._is_single,
+            keys=keys,
         )
 
     def __len__(self) -> int:
@@ -182,9 +185,7 @@ class Loader(LoaderBase):
                 window=self._window,
             )
         plans = self._plan.batches(progress.epoch, progress.samples)
-        if not self._workers:
-            return run_inline(self._pipeline, plans, self._report, self._clock, self._output)
-        return run_threads(
+        return run_batches(
             self._pipeline,
             plans,
             self._report,

@@ -23,8 +23,15 @@ from bushel.core.order import Order
 from bushel.errors import BushelError, CodecError, TooManyErrors
 from bushel.loader.bad_samples import BadSample, ErrorReport, Failure, OnError
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
-from bushel.loader.collate import Collate, Sample, collate
-from bushel.loader.micro_batch import MicroBatch, SampleTransforms, generator, micro_batches, stored_bytes
+from bushel.loader.collate import Collate, Padded, Ragged, Sample, collate
+from bushel.loader.micro_batch import (
+    MicroBatch,
+    SampleTransforms,
+    count_bytes,
+    generator,
+    micro_batches,
+    stored_bytes,
+)
 from bushel.loader.plan import BatchPlan
 from bushel.spec import KEY
 
@@ -147,6 +154,7 @@ class Pipeline:
         on_error: What to do with bad samples.
         excluded: Positions of samples that are known to be bad. They are not read, but replaced or skipped.
         batched: Whether samples become batches. If not, a "batch" is a list with None for every skipped sample.
+        keys: Whether batches and samples have keys.
     """
 
     dataset: Readable
@@ -159,6 +167,7 @@ class Pipeline:
     on_error: OnError = "raise"
     excluded: frozenset[int] = frozenset()
     batched: bool = True
+    keys: bool = True
 
     @property
     def is_stored(self) -> bool:
@@ -175,24 +184,37 @@ class Pipeline:
 
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return what makes the arrays of the batches of one iteration."""
-        names = tuple(self.dataset.spec if self.fields is None else self.fields)
+        fields = self.dataset.spec if self.fields is None else self.fields
+        names = tuple(fields)
+        if isinstance(fields, Mapping):
+            names = tuple(name for name, elements in fields.items() if elements is not False)
         return ArrayFactory(self.collate, pool, self.numbers(), names)
 
     def numbers(self) -> NumberReader | None:
         """Return what gathers fields of numbers for one iteration; None if there are none.
 
-        These are fields without transforms, of a dataset in local files, whose values are stacked.
+        These are fields without transforms, of a dataset in local files, whose values are stacked, or joined by
+        `Ragged` or `Padded`.
         """
         if not self.batched or callable(self.collate) or type(self.dataset) is not Dataset:
             return None
-        rules, transformed = self.collate or {}, {one.field for one in self.transforms.fields}
-        fields = [
-            NumberField(name, stored=not self.decode, bytes_too=rules.get(name) == "stack")
-            for name in gathers(self.dataset, self.fields)
-            if name not in transformed and (rules.get(name) == "stack" or (self.decode and name not in rules))
-        ]
+        transformed, fields = {one.field for one in self.transforms.fields}, []
+        for name in gathers(self.dataset, self.fields):
+            rule = None if self.collate is None else self.collate.get(name)
+            ragged, stored = type(rule) is Ragged, not self.decode
+            if name in transformed:
+                continue
+            if ragged or rule == "stack":
+                fields.append(NumberField(name, stored, bytes_too=True, ragged=ragged))
+            elif self.decode and (rule is None or type(rule) is Padded):
+                fields.append(NumberField(name, ragged=rule is not None, axes=None if rule is None else 1))
         numbers = NumberReader(self.dataset, fields) if fields else None
         return numbers if numbers is not None and numbers.fields else None
+
+    def prefetch(self, plan: BatchPlan) -> None:
+        """Tell the storage what will be read for a batch."""
+        with suppress(BushelError, OSError):  # raised again, with the sample, when the batch is read
+            self.dataset.prefetch(plan.samples, self.fields)
 
     def fetch(self, plan: BatchPlan, clock: Clock, arrays: BatchArrays | None = None) -> Fetched:
         """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones.
@@ -205,7 +227,7 @@ class Pipeline:
         stored = self._fetch(plan, self.fields if arrays is None or not gathered else self._others(arrays, gathered))
         size = sum(stored_bytes(sample) for sample in stored if not isinstance(sample, Failure))
         if arrays is not None and gathered:
-            size += sum(array.nbytes for array in arrays.whole().values())
+            size += count_bytes(arrays.whole())
         clock.add({"storage": perf_counter() - start})
         return Fetched(stored, size, gathered)
 
@@ -336,7 +358,7 @@ class Pipeline:
             replace = self.on_error == "replace"
             filled.append(self._replacement(plan, place, arrays, report, clock) if replace else None)
         samples = [sample for sample in filled if sample is not None]
-        batch: Any = filled
+        batch: Any = filled if self.keys else [sample and without_key(sample) for sample in filled]
         if self.batched:
             stacked = arrays.whole() if arrays is not None and len(samples) == len(filled) else {}
             names = arrays.names if arrays is not None and gathered else ()
@@ -349,20 +371,23 @@ class Pipeline:
         samples: list[Sample | Failure] = []
         for row, sample in enumerate(decoded):
             if not isinstance(sample, Failure):
-                own = {name: field.value_of(array[row, ...]) for name, (field, array) in gathered.items()} | sample
+                own = {name: one.value(row) for name, one in gathered.items()} | sample
                 sample = {name: own[name] for name in names if name in own}
             samples.append(sample)
         return samples
 
-    def _collate(
-        self, samples: list[Sample], stacked: Mapping[str, npt.NDArray[Any]], names: Sequence[str], clock: Clock
-    ) -> Any:
+    def _collate(self, samples: list[Sample], stacked: Mapping[str, Any], names: Sequence[str], clock: Clock) -> Any:
         start = perf_counter()
-        batch = self.collate(samples) if callable(self.collate) else collate(samples, self.collate, stacked)
+        if callable(self.collate):
+            batch = self.collate(samples if self.keys else [without_key(sample) for sample in samples])
+        else:
+            batch = collate(samples, self.collate, stacked)
         if names:  # samples lack the fields that were gathered: each gets its place among those of the first sample
             first = [name for name in (KEY, *names) if name in samples[0] or name in stacked]
             both = {**batch, **stacked}
             batch = {name: both[name] for name in dict.fromkeys([*first, *batch])}
+        if not self.keys and not callable(self.collate):
+            del batch[KEY]
         if self.batch_transform is not None:
             batch = self.batch_transform(batch)
         clock.add({"collate": perf_counter() - start})
@@ -415,6 +440,11 @@ class Pipeline:
             )
         key, cause = failure.key or self.dataset.keys[sample], f"{type(error).__name__}: {error}"
         return BadSample(sample, key, failure.field, file, offset, cause)
+
+
+def without_key(sample: Sample) -> Sample:
+    """Return a sample without its key."""
+    return {name: value for name, value in sample.items() if name != KEY}
 
 
 def raise_first(decoded: Iterable[object]) -> None:

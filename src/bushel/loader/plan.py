@@ -96,16 +96,24 @@ class Plan:
         at_a_time = max(1, _POSITIONS_AT_A_TIME // (self.batch_size * self.steps_per_read)) * self.steps_per_read
         for first in range(0, steps, at_a_time):
             last = min(first + at_a_time, steps)
-            parts = [self.positions(consumed, step) for step in range(first, last)]
-            positions = np.concatenate(parts)
+            positions, sizes = self._positions(consumed, first, last)
             samples = self.order.take(epoch, positions)
-            ends = np.cumsum([len(part) for part in parts])[self.steps_per_read - 1 :: self.steps_per_read].tolist()
+            ends = np.cumsum(sizes)[self.steps_per_read - 1 :: self.steps_per_read].tolist()
             start = 0
             for number, end in enumerate([*ends, len(positions)], 1):
                 if start < end:
                     step = min(first + number * self.steps_per_read, last)
                     yield BatchPlan(epoch, positions[start:end], samples[start:end], self.consumed(consumed, step))
                 start = end
+
+    def _positions(self, consumed: int, first: int, last: int) -> tuple[I64, list[int]]:
+        """Return this rank's positions of some steps, one after another, and their number in each step."""
+        if consumed + last * self.stride <= self.order.samples:  # all are full: the usual case, without a loop
+            starts = consumed + np.arange(first, last, dtype=np.int64) * self.stride + self.rank * self.batch_size
+            whole = starts[:, None] + np.arange(self.batch_size, dtype=np.int64)
+            return whole.reshape(-1), [self.batch_size] * (last - first)
+        parts = [self.positions(consumed, step) for step in range(first, last)]
+        return np.concatenate(parts), [len(part) for part in parts]
 
     def reads(self, consumed: int = 0) -> int:
         """Return the number of plans that `batches` yields."""

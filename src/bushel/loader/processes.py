@@ -19,10 +19,11 @@ from typing import Any
 
 from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
 from bushel.loader.bad_samples import BadSample, ErrorReport
+from bushel.loader.grouped import run_batches
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import Plan
-from bushel.loader.run import PrefetchWindow, run_threads
+from bushel.loader.run import PrefetchWindow
 from bushel.loader.shared_memory import SegmentPool, SegmentReader, SharedBatch
 
 __all__ = ["run_processes", "serve"]
@@ -216,7 +217,7 @@ def _send_batches(channel: Channel, parent: int) -> None:
     threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
-    batches = run_threads(job.pipeline, plans, report, clock, Output(), workers=job.workers, window=job.window)
+    batches = run_batches(job.pipeline, plans, report, clock, Output(), workers=job.workers, window=job.window)
     for finished in batches:
         bad = tuple(one for one in report.bad_samples() if one.sample not in reported)
         reported.update(one.sample for one in bad)

@@ -16,7 +16,7 @@ from functools import partial
 
 from bushel.core.parallel import Result, Threads
 from bushel.loader.bad_samples import ErrorReport, Failure
-from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
+from bushel.loader.batch_arrays import ArrayFactory, BatchArrays
 from bushel.loader.collate import Sample
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
@@ -84,12 +84,17 @@ class PrefetchWindow:
 
 
 def run_inline(
-    pipeline: Pipeline, plans: Iterator[BatchPlan], report: ErrorReport, clock: Clock, output: Output
+    pipeline: Pipeline,
+    plans: Iterator[BatchPlan],
+    report: ErrorReport,
+    clock: Clock,
+    output: Output,
+    factory: ArrayFactory,
 ) -> Generator[Finished]:
     """Make each batch in the consumer's thread when it asks for one."""
-    factory, upload = pipeline.factory(BufferPool()), Upload(output)
+    upload = Upload(output)
     for plan in plans:
-        pipeline.dataset.prefetch(plan.samples, pipeline.fields)
+        pipeline.prefetch(plan)
         arrays = pipeline.arrays(plan, factory)
         fetched = pipeline.fetch(plan, clock, arrays)
         decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays)
@@ -104,6 +109,7 @@ def run_threads(
     report: ErrorReport,
     clock: Clock,
     output: Output,
+    factory: ArrayFactory,
     *,
     workers: int,
     window: PrefetchWindow,
@@ -117,6 +123,7 @@ def run_threads(
         report: Records bad samples.
         clock: Adds up times.
         output: What batches are converted to.
+        factory: Makes the arrays of batches.
         workers: Number of threads that decode and transform.
         window: How many batches are worked on, or wait, at a time. The bytes of as many again are prefetched.
         fetchers: Number of threads that read: 1 for a source that can only be read in turn. By default 2, so that one
@@ -131,13 +138,13 @@ def run_threads(
     readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
     planned: deque[BatchPlan] = deque()
     running: deque[_BatchTask] = deque()
-    factory, upload = pipeline.factory(BufferPool(window.most_bytes)), Upload(output)
+    upload = Upload(output)
     converts = output.to != "numpy"
     try:
         while True:
             while len(running) < window.batches:
                 while len(planned) <= window.batches and (plan := next(plans, None)) is not None:
-                    pipeline.dataset.prefetch(plan.samples, pipeline.fields)
+                    pipeline.prefetch(plan)
                     planned.append(plan)
                 if not planned:
                     break

@@ -52,6 +52,7 @@ class NumberField:
         stored: Whether to gather the stored bytes themselves, of any codec.
         bytes_too: Whether values of the codec `bytes` are gathered, as arrays of bytes.
         ragged: Whether values may differ in the length of their first axis.
+        axes: The number of axes that values must have; None for any.
         dtype: Type of the gathered numbers. A `NumberReader` finds it out.
         shape: Shape of a value; of a ragged one, with any first length.
         value: What a value is that is read in the ordinary way.
@@ -61,6 +62,7 @@ class NumberField:
     stored: bool = False
     bytes_too: bool = False
     ragged: bool = False
+    axes: int | None = None
     dtype: np.dtype[Any] = _NONE
     shape: tuple[int, ...] = ()
     value: Value = "array"
@@ -114,7 +116,7 @@ class NumberField:
         """Return whether values of this type and shape are like those before. The first one decides."""
         own, first = (1, 0) if self.ragged else (0, 1)
         if self.dtype == _NONE:
-            if 0 in shape[own:] or (self.ragged and not shape) or dtype.itemsize == 0:
+            if 0 in shape[own:] or (self.ragged and not shape) or self.axes not in (None, len(shape)):
                 return False
             self.value, self.dtype, self.shape = value, dtype, shape
         return (
@@ -184,12 +186,12 @@ class NumberReader:
         """Return a reader of the other fields."""
         return NumberReader(self._dataset, [one for one in self.fields if one.name not in names])
 
-    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]]]) -> list[I64 | None]:
-        """Gather the values of samples.
+    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+        """Gather the values of samples, of all fields that are not ragged.
 
         Args:
             samples: int64[n], positions in the dataset.
-            arrays: Of each field: contiguous arrays of its type that have n rows together.
+            arrays: Of each field: contiguous arrays of its type that have n rows together; None for a ragged one.
 
         Returns:
             Of each field: the places in `samples` of those that could not be gathered, whose rows hold anything; None
@@ -206,6 +208,49 @@ class NumberReader:
             if not wrong or not self._learn(positions[np.concatenate(wrong)], table):
                 break
         return bad
+
+    def lengths(self, number: int, samples: I64) -> I64 | None:
+        """Return the lengths of the values of a ragged field along their first axis.
+
+        Args:
+            number: Number of the field in `fields`.
+            samples: int64[n], positions in the dataset.
+
+        Returns:
+            int64[n]; None if a value cannot be gathered.
+        """
+        positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
+        for _ in range(3):
+            table = self._table
+            sizes = table.measure(number, positions)
+            bad = sizes < 0
+            if not bad.any():
+                return sizes // row
+            if not self._learn(positions[bad], table):
+                break
+        return None
+
+    def gather_rows(
+        self, number: int, samples: I64, out: npt.NDArray[Any], starts: I64, fill: bytes | None = None
+    ) -> bool:
+        """Gather the values of a ragged field into rooms of one array.
+
+        Args:
+            number: Number of the field in `fields`.
+            samples: int64[n], positions in the dataset.
+            out: A contiguous array of the field's type.
+            starts: int64[n + 1]: value `i` belongs at `starts[i]` to `starts[i + 1]` of the first axis of `out`.
+            fill: The bytes of the element that fills the rest of each room; None if there is no rest.
+
+        Returns:
+            Whether all could be gathered. If not, `out` holds anything.
+        """
+        positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
+        try:
+            bad, self.waited = self._table.gather_rows(number, positions, out, starts * row, fill)
+        except (ExtentError, OSError):  # as in `gather`
+            return False
+        return bad is None
 
     def prefetch(self, samples: I64) -> None:
         """Ask the system to load what a later `gather` needs."""

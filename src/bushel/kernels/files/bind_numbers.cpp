@@ -90,12 +90,18 @@ public:
         }
         std::vector<WritableArgument> kept;
         std::vector<NumberTargets> rows;
-        for (Py_ssize_t i = 0; i < length_of(list); ++i) rows.push_back(dense(item(list, i), chosen.size(), kept));
+        std::vector<bool> wanted;
+        for (Py_ssize_t i = 0; i < length_of(list); ++i) {
+            const nb::handle arrays = item(list, i);
+            rows.push_back(arrays.is_none() ? NumberTargets() : dense(arrays, chosen.size(), kept));
+            wanted.push_back(!arrays.is_none());
+        }
         std::vector<std::vector<std::int64_t>> bad(columns_);
         bool waited = false;
         {
             const nb::gil_scoped_release unlocked;
             for (std::size_t i = 0; i < columns_; ++i) {
+                if (!wanted[i]) continue;
                 waited |= gather_numbers(shards_, i, chosen.data(), chosen.size(), rows[i], bad[i]);
             }
         }

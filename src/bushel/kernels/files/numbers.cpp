@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/cache.hpp"
+#include "common/exceptions.hpp"
 #include "files/batched_read.hpp"
 #include "files/crc32.hpp"
 
@@ -176,10 +177,27 @@ void fill_up(std::uint8_t *out, std::int64_t size, const std::string &pattern) {
     for (; size >= step; out += step, size -= step) std::memcpy(out, pattern.data(), pattern.size());
 }
 
+// Takes the values of a block of samples, of which the first has this place in the targets.
 class NumberSink final : public RowSink {
 public:
-    NumberSink(const Values &values, const NumberTargets &targets, std::vector<bool> &bad)
-        : values_(values), targets_(targets), bad_(bad) {}
+    NumberSink(Values &values, const NumberTargets &targets, std::size_t first)
+        : values_(values), targets_(targets), first_(first), bad_(values.length.size()) {}
+
+    // Whether there is a value that fits into its room. If not, it will not be read.
+    bool fits(std::size_t row) {
+        constexpr std::int64_t number = 8;
+        bool good = values_.length[row] >= 0;
+        if (good) {
+            const auto step = static_cast<std::int64_t>(targets_.fill.size());
+            const bool copied = values_.places.column(row).kind == NumberKind::bytes;
+            const std::int64_t size = copied ? values_.contents[row] : number, room = targets_.room[first_ + row];
+            good = step && copied ? size <= room && (room - size) % step == 0 : size == room;
+        }
+        if (!good) bad_[row] = true, values_.length[row] = -1;
+        return good;
+    }
+
+    bool bad(std::size_t row) const { return bad_[row]; }
 
     std::uint8_t *room(std::size_t row) override {
         const auto length = static_cast<std::size_t>(values_.length[row]);
@@ -196,7 +214,7 @@ public:
             return;
         }
         const NumberColumn &column = values_.places.column(row);
-        std::uint8_t *const out = targets_.out[row];
+        std::uint8_t *const out = targets_.out[first_ + row];
         if (column.kind != NumberKind::bytes) {
             std::uint8_t own[longest_text];  // so that the bytes that are checked are those that are used
             if (content) std::memcpy(own, data + before, static_cast<std::size_t>(content));
@@ -205,7 +223,7 @@ public:
         }
         if (content) copy_and_load(out, data + before, static_cast<std::size_t>(content), next);
         bad_[row] = !sum_fits(column, row, out, content, form);
-        if (!targets_.fill.empty()) fill_up(out + content, targets_.room[row] - content, targets_.fill);
+        if (!targets_.fill.empty()) fill_up(out + content, targets_.room[first_ + row] - content, targets_.fill);
     }
 
 private:
@@ -216,9 +234,10 @@ private:
         return sum == column.crc[values_.places.row(row)];
     }
 
-    const Values &values_;
+    Values &values_;
     const NumberTargets &targets_;
-    std::vector<bool> &bad_;
+    std::size_t first_;
+    std::vector<bool> bad_;
     std::vector<std::uint8_t> scratch_;
 };
 
@@ -248,28 +267,26 @@ std::int64_t NumberColumn::content(std::int64_t stored, const NumberForm *&form)
 
 bool gather_numbers(const NumberShards &shards, std::size_t column, const std::int64_t *samples, std::size_t count,
                     const NumberTargets &targets, std::vector<std::int64_t> &bad) {
-    constexpr std::int64_t number = 8;
-    Values values(shards, column, samples, count);
-    std::vector<bool> wrong(count);
-    const auto step = static_cast<std::int64_t>(targets.fill.size());
-    for (std::size_t i = 0; i < count; ++i) {
-        if (values.length[i] < 0) {
-            wrong[i] = true;
-            continue;
+    constexpr std::size_t block = 512;  // what is known of so many samples stays in the cache
+    std::vector<bool> measured(shards.size());
+    bool waited = false;
+    for (std::size_t first = 0; first < count; first += block) {
+        const std::size_t rows = std::min(block, count - first);
+        Values values(shards, column, samples + first, rows);
+        NumberSink sink(values, targets, first);
+        for (std::size_t i = 0; i < rows; ++i) {
+            if (!sink.fits(i)) continue;
+            const auto shard = static_cast<std::size_t>(values.places.shard()[i]);
+            if (measured[shard]) continue;
+            measured[shard] = true;
+            const MappedFile &file = *values.files[shard];
+            const std::int64_t now = file.size_now();
+            if (now < file.size()) throw ExtentError(ExtentError::Reason::shrunk, first + i, file.size(), now, file.path());
         }
-        const bool copied = values.places.column(i).kind == NumberKind::bytes;
-        const std::int64_t size = copied ? values.contents[i] : number, room = targets.room[i];
-        const bool fits = step && copied ? size <= room && (room - size) % step == 0 : size == room;
-        if (fits) continue;
-        wrong[i] = true;
-        values.length[i] = -1;
-    }
-    const Batch batch = values.batch();
-    check(batch);
-    NumberSink sink(values, targets, wrong);
-    const bool waited = read_rows(batch, sink);
-    for (std::size_t i = 0; i < count; ++i) {
-        if (wrong[i]) bad.push_back(static_cast<std::int64_t>(i));
+        waited |= read_rows(values.batch(), sink);
+        for (std::size_t i = 0; i < rows; ++i) {
+            if (sink.bad(i)) bad.push_back(static_cast<std::int64_t>(first + i));
+        }
     }
     return waited;
 }
