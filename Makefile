@@ -14,7 +14,7 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud nightly fuzz campaign faults sanitize aarch64 clean
+.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster nightly fuzz campaign faults sanitize aarch64 clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,11 +76,16 @@ cloud: $(READY) object-store  ## tests against S3, Azure Blob Storage (Azurite) 
 	scripts/object_store.sh others
 	$(PYTHON_OF_VENV) -m pytest -m cloud tests/cloud; status=$$?; scripts/object_store.sh stop; exit $$status
 
-nightly: $(READY)  ## all tests except interop and cloud, with many more examples
-	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud"
+cluster: $(READY)  ## tests on Ray, Dask and Slurm on loopback, installed if missing; KILLS=50: kill each that often
+	scripts/cluster.sh install
+	scripts/cluster.sh start
+	.cluster/venv/bin/python -m pytest -m cluster tests/engines tests/cluster; status=$$?; scripts/cluster.sh stop; exit $$status
+
+nightly: $(READY)  ## all tests except interop, cloud and cluster, with many more examples
+	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster"
 
 fuzz: $(READY)  ## damaged files with many more examples; then libFuzzer on the JPEG decoders for FUZZ_SECONDS (60)
-	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud" -k "fuzz or damage"
+	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster" -k "fuzz or damage"
 	scripts/fuzz_jpeg.sh
 
 CASES ?= 1000000
@@ -100,7 +105,7 @@ aarch64: $(READY)  ## compile the kernels for 64-bit ARM, and run their tests un
 	scripts/aarch64.sh
 
 clean:  ## remove all build products and environments
-	rm -rf .venv .interop .cloud .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .interop .cloud .cluster .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP) $(MODULES)
 	scripts/environment.sh

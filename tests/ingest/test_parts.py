@@ -21,9 +21,10 @@ from bushel.core.tasks.drive import TaskOptions
 from bushel.errors import IncompleteWarning, SpecError, StateError, TooManyErrors, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, Written, publish
 from bushel.ingest.finish import finish_run
-from bushel.ingest.run_folder import RunFolder, find_run
+from bushel.ingest.run_folder import RunFolder, find_run, planned_listing
 from bushel.ingest.run_plan import RunPlan, describe, format_numbers, part_starts
 from bushel.ingest.scale_out import RunOptions, join_run, run_parts
+from bushel.sources.opening import open_source
 
 Generation = Literal["B", "C"] | None
 
@@ -320,3 +321,39 @@ def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> Non
     totals = run_parts(run, plan, _Writes(), RunOptions(tasks=TaskOptions()), seen.append)
     assert (totals.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
+
+
+class TestListing:
+    @pytest.mark.parametrize("kind", [None, "files", "samples"])
+    def test_the_source_is_listed_once(self, tmp_path: Path, kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+        photos, out = image_folder(tmp_path / "photos", 9), tmp_path / "out"
+        (photos / "empty").mkdir()
+
+        def pack(part: int | None) -> bushel.PackResult:
+            listing = planned_listing(out)
+            source = photos if kind is None else open_source(photos, kind, listing=listing)
+            return bushel.pack(source, out, container="ffrecord", parts=3, part=part)
+
+        pack(1)
+        assert planned_listing(out) is not None
+        monkeypatch.setattr("bushel.sources.files.walk", None)
+        monkeypatch.setattr("bushel.sources.members.walk", None)
+        monkeypatch.setattr("bushel.sources.opening.walk", lambda *_: iter("x"))
+        (photos / "class0/new.jpg").write_bytes(b"not in the plan")
+        assert pack(None).samples == 6
+        monkeypatch.undo()
+        assert len(opened(out)) == 9
+
+    def test_another_folder_is_refused(self, tmp_path: Path) -> None:
+        for name in ("a", "b"):
+            image_folder(tmp_path / name, 4)
+        bushel.pack(tmp_path / "a", tmp_path / "out", container="tar", parts=2)
+        with pytest.raises(StateError, match="source="):
+            bushel.pack(tmp_path / "b", tmp_path / "out", container="tar", parts=2)
+
+    def test_a_damaged_listing(self, tmp_path: Path) -> None:
+        bushel.pack(image_folder(tmp_path / "a", 4), tmp_path / "out", container="tar", parts=2)
+        [path] = (tmp_path / "out/.bushel/run").glob("listing-*")
+        path.write_bytes(b"x")
+        with pytest.raises(bushel.FormatError, match="listing of the source is damaged"):
+            planned_listing(tmp_path / "out")

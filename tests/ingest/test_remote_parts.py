@@ -14,7 +14,7 @@ import bushel
 from bushel.errors import UnsupportedError
 from bushel.ingest.finish import finish_run
 from bushel.ingest.run_folder import find_run
-from bushel.storage import move_object
+from bushel.storage import list_names, move_object, write_whole
 from bushel.storage.objects.location import ObjectPath
 
 OUT = "s3://bucket/out"
@@ -78,3 +78,13 @@ def test_what_cannot_be_overwritten(buckets: Buckets) -> None:
         bushel.pack(Numbered(3), OUT, container="tar", parts=2)
     with pytest.raises(UnsupportedError, match="cannot replace a folder in an object store"):
         bushel.pack(Numbered(3), OUT, container="tar", parts=2, mode="overwrite")
+
+
+def test_folders_are_listed_in_parallel(buckets: Buckets) -> None:
+    names = [f"a/{folder}/{file}.jpg" for folder in range(3) for file in range(4)] + ["a/1/deep/er.jpg", "a/top.jpg"]
+    for name in names:
+        write_whole(ObjectPath.parse(f"s3://bucket/photos/{name}"), b"x")
+    for root in ("s3://bucket/photos", "s3://bucket"):
+        prefix = "" if root.endswith("photos") else "photos/"
+        assert sorted(list_names(ObjectPath.parse(root))) == sorted(prefix + name for name in names)
+    assert list_names(ObjectPath.parse("s3://bucket/nothing")) == []

@@ -140,6 +140,7 @@ def command(
     from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say, size
     from bushel.ingest import pack
     from bushel.ingest.packing import describe_skipped
+    from bushel.ingest.run_folder import planned_listing
     from bushel.sources import Clip, Frames
     from bushel.sources.layouts import LAYOUTS
     from bushel.sources.opening import KINDS, kind_of, open_source
@@ -188,6 +189,8 @@ def command(
     change = None if framed or clip else _im2rec(resize, center_crop, quality, color, encoding, inter_method)
     types = pairs(spec, "--spec")
     with resumable(target):
+        if parts is not None and not overwrite:
+            options["listing"] = planned_listing(target)
         opened = open_source(source, what, **options)
         if change is not None:
             types = {**image_types(opened, "png" if encoding == ".png" else "jpg"), **types}

@@ -29,13 +29,13 @@ from bushel.ingest.images import Jpeg, fields_to_tile, image_fields
 from bushel.ingest.pack_job import PackJob
 from bushel.ingest.part import ErrorLimit, OrderRange, Part, StreamItems, WorkerConfig, write_part
 from bushel.ingest.processes import WorkerPool
-from bushel.ingest.run_folder import RunFolder
+from bushel.ingest.run_folder import RunFolder, planned_listing
 from bushel.ingest.run_plan import RunPlan, check_part, describe, part_starts
 from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
 from bushel.ingest.scale_out import RunOptions, RunTotals, join_run, run_parts
 from bushel.ingest.side_files import ErrorLog, error_log_path, labels_path, load_labels
 from bushel.loader.bad_samples import error_limit
-from bushel.sources.base import Fetching, Foldered, Labelled, Named, Selective, Source
+from bushel.sources.base import Fetching, Foldered, Labelled, Listed, Named, Selective, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
@@ -200,7 +200,8 @@ def pack(
     if workers is not None and workers < 1:
         raise ValueError(f"workers={workers} is too small: give 1 or more, or None for the number of CPUs")
     kind = get_container(container) if container else container_for(path.name)
-    opened = open_source(source, types=spec)
+    listing = planned_listing(path) if parts is not None and mode != "overwrite" else None
+    opened = open_source(source, types=spec, listing=listing)
     skipped = dict(opened.skipped) if isinstance(opened, Selective) else {}
     if strict_files and skipped and isinstance(opened, Selective):
         raise FormatError(
@@ -275,7 +276,7 @@ def pack(
                 "seek": seek,
             }
             plan = RunPlan("pack", kind.name, order.samples, part_starts(order.samples, parts), describe(arguments))
-            join_run(run, plan, mode, part)
+            join_run(run, plan, mode, part, opened.listing if isinstance(opened, Listed) else None)
             job = PackJob(
                 run=run,
                 encoder=encoder,

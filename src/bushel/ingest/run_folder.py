@@ -21,7 +21,7 @@ from bushel.errors import FormatError
 from bushel.ingest.run_plan import RunPlan, decode_plan
 from bushel.storage import AnyPath, as_path, create_whole, read_text, read_whole, remove, walk_names, write_whole
 
-__all__ = ["Record", "RecordedShard", "RunFolder", "RunResult", "find_run", "part_path"]
+__all__ = ["Record", "RecordedShard", "RunFolder", "RunResult", "find_run", "part_path", "planned_listing"]
 
 
 class RecordedShard(msgspec.Struct, frozen=True):
@@ -114,6 +114,19 @@ def find_run(target: object) -> tuple[RunFolder, RunPlan]:
     if plan is None:
         raise FileNotFoundError(f"{target} has no plan of a run in parts: `bushel pack ... --parts` writes one")
     return run, plan
+
+
+def planned_listing(target: object) -> list[str] | None:
+    """Return the listing of the source that the plan of a target holds; None if there is no plan, or no listing.
+
+    Raises:
+        FormatError: The plan or the listing is damaged.
+    """
+    try:
+        run, plan = find_run(target)
+    except FileNotFoundError:
+        return None
+    return run.load_listing(plan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from bushel.containers import containers
 from bushel.core.dataset.discovery import marker_path
@@ -69,7 +72,7 @@ class RunTotals:
     limits: tuple[str, ...]
 
 
-def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None) -> None:
+def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None = None) -> None:
     """Write the plan of a run, or check that it is the plan of the run that is there.
 
     Args:
@@ -77,6 +80,7 @@ def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None) -> Non
         plan: The plan of this call.
         mode: `create` and `resume` join the run; `overwrite` starts again, unless the same run has not finished.
         part: The only part of this call, or None.
+        listing: The listing of the source, which a new plan keeps.
 
     Raises:
         StateError: The target has the plan of another run.
@@ -98,7 +102,7 @@ def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None) -> Non
                 f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write to another path, "
                 "or delete the old dataset first"
             )
-        known = run.create_plan(plan)
+        known = run.create_plan(plan if listing is None else replace(plan, listing=run.save_listing(listing)))
     refuse_difference(known, plan, str(run.target))
     if not run.single and run.load_result() is None:
         incomplete = Manifest(plan.container, {}, {}, [], complete=False, expected=plan.samples)
@@ -112,9 +116,9 @@ def _forget(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | No
         raise FileExistsError(
             f"{extra} is a part of an earlier run with more than {plan.parts} parts: delete those parts"
         )
-    if known == plan and run.load_result() is None and (part is None or part not in run.committed()):
+    if _same(known, plan) and run.load_result() is None and (part is None or part not in run.committed()):
         return known
-    if known == plan and part is not None:
+    if _same(known, plan) and part is not None:
         remove(run.folder / "result.json")
         run.forget(part)
         return known
@@ -126,6 +130,10 @@ def _forget(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | No
     if not run.single:
         remove(marker_path(run.root, ""))
     return None
+
+
+def _same(known: RunPlan | None, plan: RunPlan) -> bool:
+    return known is not None and replace(known, listing=None) == plan
 
 
 def _refuse_existing(run: RunFolder) -> None:

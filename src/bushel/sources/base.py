@@ -27,6 +27,7 @@ __all__ = [
     "Fetching",
     "Fingerprinted",
     "Labelled",
+    "Listed",
     "Named",
     "Names",
     "Sample",
@@ -114,6 +115,16 @@ class Named(Protocol):
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
         """Field to the names of its classes in the order of their numbers; empty if it has none."""
+        ...
+
+
+@runtime_checkable
+class Listed(Protocol):
+    """A source that lists a folder when it is made, and can be made from that listing instead (`listing=`)."""
+
+    @property
+    def listing(self) -> Sequence[str]:
+        """Names of files and folders."""
         ...
 
 

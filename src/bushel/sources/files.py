@@ -15,7 +15,7 @@ from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
 from bushel.sources.media import IMAGES, VIDEOS, Frames, Image, Media
 from bushel.spec import KEY
-from bushel.storage import AnyPath, as_path, walk_names
+from bushel.storage import AnyPath, as_path, list_names
 
 __all__ = ["Files", "ImageFolder", "LabelledFolder", "VideoFolder", "walk"]
 
@@ -77,7 +77,7 @@ def _listed(root: AnyPath, recursive: bool) -> Iterator[tuple[str, list[str]]]:
     Raises:
         FileNotFoundError: The folder does not exist.
     """
-    paths = sorted(tuple(name.split("/")) for name in walk_names(root))
+    paths = sorted(tuple(name.split("/")) for name in list_names(root))
     if not paths:
         raise FileNotFoundError(f"{root} does not exist")
     for *folders, name in paths:
@@ -94,6 +94,7 @@ class Files(FileSource):
         root: The folder.
         suffixes: Only files with one of these suffixes; None for all.
         field: Name of the one field.
+        listing: What the attribute `listing` was in another process; by default the folder is listed.
 
     Attributes:
         spec: One field of `bytes`.
@@ -101,11 +102,17 @@ class Files(FileSource):
     """
 
     def __init__(
-        self, root: str | os.PathLike[str] | AnyPath, *, suffixes: Collection[str] | None = None, field: str = "data"
+        self,
+        root: str | os.PathLike[str] | AnyPath,
+        *,
+        suffixes: Collection[str] | None = None,
+        field: str = "data",
+        listing: Iterable[str] | None = None,
     ) -> None:
         self._root, self._field = as_path(root), field
         empty: list[str] = []
-        self._names = Names(_without_folders(walk(self._root, suffixes, empty=suffixes is None), empty))
+        listed = walk(self._root, suffixes, empty=suffixes is None) if listing is None else listing
+        self._names = Names(_without_folders(listed, empty))
         self.folders: Sequence[str] | None = empty
         self.spec: Mapping[str, str] = {field: "bytes"}
 
@@ -122,6 +129,11 @@ class Files(FileSource):
     def origin(self, position: int) -> str:
         """Return the file's path."""
         return str(self._root / self._names[position])
+
+    @property
+    def listing(self) -> Sequence[str]:
+        """The paths of the files, and those of empty folders, which end in a slash."""
+        return [*self._names, *(f"{folder}/" for folder in self.folders or ())]
 
     @property
     def fingerprint(self) -> str:
@@ -141,6 +153,7 @@ class LabelledFolder(FileSource):
         media: Turns a file into a field.
         suffixes: Suffixes of the files to use.
         label2idx: Classes with given numbers; others follow in sorted order.
+        listing: What the attribute `listing` was in another process; by default the folder is listed.
 
     Attributes:
         spec: The field that `media` makes, and `label`, an `int`.
@@ -159,10 +172,11 @@ class LabelledFolder(FileSource):
         media: Media,
         suffixes: Collection[str],
         label2idx: Mapping[str, int] | None = None,
+        listing: Iterable[str] | None = None,
     ) -> None:
         self._root, self._media = as_path(root), media
         skipped = _Skipped(self._root)
-        names = list(skipped.without_other_kinds(walk(self._root), suffixes))
+        names = list(skipped.without_other_kinds(walk(self._root) if listing is None else listing, suffixes))
         if not names:
             raise FileNotFoundError(f"{root} has no file with one of the suffixes {', '.join(suffixes)}")
         classes = {name.partition("/")[0] for name in names if "/" in name}
@@ -194,6 +208,11 @@ class LabelledFolder(FileSource):
         return str(self._root / self._names[position])
 
     @property
+    def listing(self) -> Sequence[str]:
+        """The paths of the files."""
+        return self._names
+
+    @property
     def fingerprint(self) -> str:
         """A digest of the folder, the paths in it and the numbers of the classes."""
         numbers = Names(f"{name}={number}" for name, number in self.label2idx.items())
@@ -218,6 +237,7 @@ class ImageFolder(LabelledFolder):
         root: The folder.
         suffixes: Suffixes of the files to use.
         label2idx: Classes with given numbers; others follow in sorted order.
+        listing: What the attribute `listing` was in another process; by default the folder is listed.
     """
 
     def __init__(
@@ -226,8 +246,9 @@ class ImageFolder(LabelledFolder):
         *,
         suffixes: Collection[str] = IMAGES,
         label2idx: Mapping[str, int] | None = None,
+        listing: Iterable[str] | None = None,
     ) -> None:
-        super().__init__(root, Image(), suffixes, label2idx)
+        super().__init__(root, Image(), suffixes, label2idx, listing)
 
 
 class VideoFolder(LabelledFolder):
@@ -238,6 +259,7 @@ class VideoFolder(LabelledFolder):
         media: Such as `Frames(rate=12, short_edge=256)` or `Clip()`.
         suffixes: Suffixes of the files to use.
         label2idx: Classes with given numbers; others follow in sorted order.
+        listing: What the attribute `listing` was in another process; by default the folder is listed.
     """
 
     def __init__(
@@ -247,8 +269,9 @@ class VideoFolder(LabelledFolder):
         *,
         suffixes: Collection[str] = VIDEOS,
         label2idx: Mapping[str, int] | None = None,
+        listing: Iterable[str] | None = None,
     ) -> None:
-        super().__init__(root, media or Frames(), suffixes, label2idx)
+        super().__init__(root, media or Frames(), suffixes, label2idx, listing)
 
 
 class _Skipped:

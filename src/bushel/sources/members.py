@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bushel.codecs import codec_of_extension
 from bushel.errors import FormatError, UnsupportedError
@@ -101,11 +101,22 @@ class SampleFolder(Members):
 
     Args:
         root: The folder.
+        listing: What the attribute `listing` was in another process; by default the folder is listed.
     """
 
-    def __init__(self, root: str | os.PathLike[str] | AnyPath) -> None:
-        names = sorted(walk(as_path(root)), key=_cut)
+    def __init__(self, root: str | os.PathLike[str] | AnyPath, *, listing: Iterable[str] | None = None) -> None:
+        names = sorted(walk(as_path(root)) if listing is None else listing, key=_cut)
         super().__init__(((name, name) for name in names), as_path(root))
+
+    @property
+    def listing(self) -> Sequence[str]:
+        """The paths of the files."""
+        return self._names
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the folder and the paths in it."""
+        return f"{self._root} {self._names.digest}"
 
 
 class Recipe(Members):

@@ -47,11 +47,18 @@ KINDS: Mapping[str, Any] = {
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz")
 
 
+_LISTED = ("images", "files", "videos", "samples")
+"""The kinds that list a folder."""
 _SIGHT = 1000
 
 
 def open_source(
-    source: Any, kind: str | None = None, *, types: Mapping[str, str] | None = None, **options: Any
+    source: Any,
+    kind: str | None = None,
+    *,
+    types: Mapping[str, str] | None = None,
+    listing: Sequence[str] | None = None,
+    **options: Any,
 ) -> Source | Stream:
     """Make a source of a path or an object.
 
@@ -61,6 +68,7 @@ def open_source(
             file, or a dataset.
         kind: The kind of source at the path; by default it is detected. `files` packs a folder of images as files.
         types: Types of fields, for dicts whose values have no obvious type.
+        listing: The listing of the folder, if it is known: the attribute `listing` of a source.
         options: Options of that kind of source.
 
     Raises:
@@ -71,7 +79,10 @@ def open_source(
     if isinstance(source, str | os.PathLike) or is_object(source):
         if kind is not None and kind not in KINDS:
             raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
-        made: Source | Stream = KINDS[kind or kind_of(source)](source, **options)
+        kind = kind or kind_of(source)
+        if listing is not None and kind in _LISTED:
+            options["listing"] = listing
+        made: Source | Stream = KINDS[kind](source, **options)
         return made
     if options or kind is not None:
         raise TypeError("kind= and options of a source need a path")

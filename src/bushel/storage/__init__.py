@@ -15,6 +15,7 @@ from bushel.storage.reading import gather, prefetch, read_many
 from bushel.storage.whole import (
     copy_whole,
     create_whole,
+    list_names,
     make_folder,
     move_object,
     place_file,
@@ -52,6 +53,7 @@ __all__ = [
     "is_local",
     "is_object",
     "leave_workplace",
+    "list_names",
     "make_folder",
     "make_workplace",
     "move_object",

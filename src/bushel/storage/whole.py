@@ -18,6 +18,7 @@ from bushel.storage.files import is_object
 __all__ = [
     "copy_whole",
     "create_whole",
+    "list_names",
     "make_folder",
     "move_object",
     "place_file",
@@ -282,6 +283,15 @@ def walk_names(root: AnyPath) -> Iterator[str]:
             yield from (f"{child.name}/{name}" for name in walk_names(child))
         else:
             yield str(child.name)
+
+
+def list_names(root: AnyPath) -> list[str]:
+    """Return the names of all files below a remote folder, relative to it. Folders are listed in parallel."""
+    if is_object(root):
+        from bushel.storage.objects.location import list_objects
+
+        return list_objects(root)
+    return list(walk_names(root))
 
 
 def _attempt(path: AnyPath) -> bytes | Exception:

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from bushel.core.parallel import for_each
+from bushel.core.parallel import for_each, parallel_map
 from bushel.errors import UnsupportedError
 from bushel.storage.base import StorePath
 from bushel.storage.objects.blockcache import cache_of_environment
@@ -23,10 +23,10 @@ from bushel.storage.objects.remotefile import ObjectStat, RemoteFile, open_handl
 from bushel.storage.objects.retries import persistently, translated
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import ListResult, ObjectMeta
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectPath", "read_objects", "walk_objects"]
+__all__ = ["ObjectPath", "list_objects", "read_objects", "walk_objects"]
 
 _AT_ONCE = 64
 """Whole objects that are read at a time."""
@@ -178,10 +178,16 @@ class ObjectPath(StorePath):
             OSError: The store refuses, or cannot be reached.
         """
         self._need_listing()
-        found = persistently(str(self), lambda: library().list_with_delimiter(self._once, self.key or None))
+        found = self._entries()
         for key in [*found["common_prefixes"], *(each["path"] for each in found["objects"])]:
             if key.strip("/") != self.key:  # some tools make an empty object for a folder
                 yield ObjectPath(self.root, key.strip("/"))
+
+    def _entries(self) -> ListResult[Sequence[ObjectMeta]]:
+        found: ListResult[Sequence[ObjectMeta]] = persistently(
+            str(self), lambda: library().list_with_delimiter(self._once, self.key or None)
+        )
+        return found
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
         """Yield the objects and folders that match a pattern, sorted. `*` and `?` do not match a slash.
@@ -259,6 +265,35 @@ def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
 
     for_each(read, range(len(paths)), workers=min(_AT_ONCE, len(paths)), stop=give_up, name="bushel-fetch")
     return found
+
+
+def list_objects(root: ObjectPath) -> list[str]:
+    """Return the names of all objects below a prefix, relative to it, in any order. Folders are listed in parallel.
+
+    Raises:
+        UnsupportedError: The root is on a plain HTTP server, which has no listings.
+        OSError: The store refuses, or cannot be reached.
+    """
+    root._need_listing()
+    above, prefix = root, ""
+    while True:  # into a folder that contains nothing but a folder
+        found = above._entries()
+        folders = [ObjectPath(root.root, key.strip("/")) for key in found["common_prefixes"]]
+        if found["objects"] or len(folders) != 1:
+            break
+        [above] = folders
+        prefix = f"{prefix}{above.name}/"
+    keys = (each["path"].strip("/") for each in found["objects"] if not each["path"].endswith("/"))
+    names = [prefix + key.rpartition("/")[2] for key in keys if key != above.key]
+    walks = parallel_map(
+        lambda folder: [f"{prefix}{folder.name}/{name}" for name in walk_objects(folder)],
+        folders,
+        workers=min(_AT_ONCE, max(len(folders), 1)),
+        name="bushel-list",
+    )
+    for walked in walks:
+        names += walked
+    return names
 
 
 def walk_objects(root: ObjectPath) -> Iterator[str]:
