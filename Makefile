@@ -44,6 +44,7 @@ bench: $(READY) ceiling  ## a small form of every benchmark (docs/benchmarks.md 
 	$(PYTHON_OF_VENV) benchmarks/reads.py --small --out .bench/reads.json
 	$(PYTHON_OF_VENV) benchmarks/opening.py --small --out .bench/opening.json
 	$(PYTHON_OF_VENV) benchmarks/packing.py --small --out .bench/packing.json
+	$(PYTHON_OF_VENV) benchmarks/appending.py --small --out .bench/appending.json
 	$(PYTHON_OF_VENV) benchmarks/loading.py --small --out .bench/loading.json
 	$(PYTHON_OF_VENV) benchmarks/images.py --small --out .bench/images.json
 	$(PYTHON_OF_VENV) benchmarks/crops.py --small --out .bench/crops.json --plot .bench/crops.svg

@@ -26,6 +26,8 @@ _EXACT = 1 << 24  # float32 represents every integer up to here
 
 
 def _encode_label(value: Any) -> bytes:
+    if type(value) is int and -_EXACT <= value <= _EXACT:
+        return _SCALAR.pack(0, value)
     array = as_array("recordio-label", value)
     if array.dtype.kind not in "biuf":
         raise codec_error("recordio-label", "a number or an array of numbers", describe(value))
@@ -60,6 +62,8 @@ def _decode_label(data: Buffer) -> Any:
 
 
 def _encode_integer(value: Any) -> bytes:
+    if type(value) is int and -_EXACT <= value <= _EXACT:
+        return _SCALAR.pack(0, value)
     array = as_array("recordio-label-int", value)
     if array.ndim or array.dtype.kind not in "biu":
         raise codec_error("recordio-label-int", "an integer that a 32-bit float can represent", describe(value))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Column",
+    "ColumnLimits",
     "Container",
     "KeepsNames",
     "Layout",
@@ -212,9 +213,27 @@ def key_rows(keys: StoredColumn | None, count: int) -> tuple[U8, I64]:
     return own.content, own.ends
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnLimits:
+    """What samples `WritesColumns.extend` takes in any case: those with all fields, and with these keys and values.
+
+    Attributes:
+        longest_key: Bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`.
+        refused_start: Values that start with these bytes are not among them, if it is not empty.
+    """
+
+    longest_key: int = 4096
+    refused_start: bytes = b""
+
+
 @runtime_checkable
 class WritesColumns(Protocol):
     """A `ShardWriter` that can write many samples at once."""
+
+    @property
+    def column_limits(self) -> ColumnLimits | None:
+        """What samples `extend` takes after the first one of a shard; None if it takes none of this spec."""
+        ...
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write samples that have all fields, with the bytes that `append` would write.

@@ -11,6 +11,7 @@ from bushel.core.index.class_names import Labels
 from bushel.core.order import Order
 from bushel.core.parallel import cpu_count
 from bushel.core.writer.pack_writer import PackWriter
+from bushel.ingest.columns import column_reader
 from bushel.ingest.commit import OnPart, Written
 from bushel.ingest.part import ErrorLimit, OrderRange, Part, WorkerConfig, write_part
 from bushel.ingest.processes import WorkerPool
@@ -75,6 +76,7 @@ class PackJob:
                 workers=self.processes or self.workers or cpu_count(),
                 batch_bytes=self.batch_bytes,
                 progress=progress or _ignore,
+                columns=column_reader(self.encoder),
             )
             writer = stack.enter_context(
                 PackWriter(

@@ -24,6 +24,7 @@ from bushel.core.writer.dataset_writer import Mode
 from bushel.core.writer.overwrite import overwrite_folder
 from bushel.core.writer.pack_writer import PackWriter
 from bushel.errors import FormatError, SpecError, UnsupportedError
+from bushel.ingest.columns import column_reader
 from bushel.ingest.fingerprints import source_fingerprint
 from bushel.ingest.images import Jpeg, fields_to_tile, image_fields
 from bushel.ingest.pack_job import PackJob
@@ -242,7 +243,8 @@ def pack(
     total = None if isinstance(opened, Stream) else len(opened)
     limit = ErrorLimit(error_limit(max_errors, total), strict)
     batch_bytes = _REMOTE_BATCH_BYTES if isinstance(opened, Fetching) and opened.remote else _BATCH_BYTES
-    config = WorkerConfig(encoder, encoder.origin, processes or workers or cpu_count(), batch_bytes, _ignore)
+    threads = processes or workers or cpu_count()
+    config = WorkerConfig(encoder, encoder.origin, threads, batch_bytes, _ignore, column_reader(encoder))
     options: dict[str, Any] = {
         "shard_samples": shard_samples,
         "shard_bytes": shard_bytes,

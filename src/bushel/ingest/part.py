@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from bushel.core.parallel import parallel_map
 from bushel.core.writer.dataset_writer import Mode
 from bushel.core.writer.pack_writer import PackWriter
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
+from bushel.ingest.columns import ColumnReader, WrittenSamples, write_columns
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
 from bushel.ingest.side_files import ErrorList, ErrorLog, PackState, error_text
 from bushel.storage import AnyPath
@@ -107,6 +108,7 @@ class WorkerConfig:
         workers: Number of threads.
         batch_bytes: Bytes of samples that are encoded as one batch.
         progress: Called with the numbers of items, samples, errors and bytes after every batch.
+        columns: Reads the source as columns, which need no threads; None if samples are encoded one by one.
     """
 
     encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
@@ -114,6 +116,7 @@ class WorkerConfig:
     workers: int
     batch_bytes: int
     progress: Callable[[int, int, int, int], None]
+    columns: ColumnReader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +177,26 @@ def write_part(
     start, errors = _start(part, writer, mode, state, log)
     sizes = _BatchSize(config.batch_bytes)
     batches = _batches(part.items, start, sizes)
-    results = parallel_map(
-        config.encode,
-        batches,
-        workers=config.workers,
-        limit=_QUEUED_BYTES,
-        size=_queued_bytes,
-        draw_in_workers=True,
-        name="bushel-pack",
-    )
+    results: Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]
+    if config.columns is not None and isinstance(part.items, OrderRange):
+        results = write_columns(config.columns, writer, config.encode, part.items.take, range(start, len(part.items)))
+    else:
+        results = parallel_map(
+            config.encode,
+            batches,
+            workers=config.workers,
+            limit=_QUEUED_BYTES,
+            size=_queued_bytes,
+            draw_in_workers=True,
+            name="bushel-pack",
+        )
     done, written, size = start, 0, 0
     try:
         for batch in results:
             for result in batch:
+                if isinstance(result, WrittenSamples):
+                    done, written, size = done + result.samples, written + result.samples, size + result.size
+                    continue
                 bad = result if isinstance(result, BadItem) else _append(writer, result, config.origin)
                 done += 1
                 if bad is None:
@@ -218,7 +228,7 @@ def write_part(
     return PartResult(written, kept, errors, size, writer.limits)
 
 
-def _queued_bytes(batch: list[EncodedSample | BadItem]) -> int:
+def _queued_bytes(batch: Sequence[object]) -> int:
     return _BATCH_OVERHEAD + encoded_bytes(batch)
 
 

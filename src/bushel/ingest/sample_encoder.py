@@ -69,7 +69,7 @@ class BadItem:
     error: Exception
 
 
-def encoded_bytes(results: Sequence[EncodedSample | BadItem]) -> int:
+def encoded_bytes(results: Sequence[object]) -> int:
     """Return the number of bytes that encoded samples hold."""
     return sum(result.size for result in results if isinstance(result, EncodedSample))
 

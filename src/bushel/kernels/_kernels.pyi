@@ -9,7 +9,7 @@ same file; ``offset`` and ``length`` are in bytes. A length of -1 marks a missin
 and offset are ignored. Only those elements of ``files`` that rows refer to are used.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, NamedTuple
 
@@ -875,3 +875,79 @@ def frame_tar(
     Raises:
         ValueError: A name has more than 100 bytes, or a value 8 GiB or more.
     """
+
+class SampleBuffer:
+    """Collects small samples, so that they can be written together.
+
+    Args:
+        fields: Name of each field, and the function that encodes its values to bytes. Bytes-like values are stored as
+            they are.
+        key_name: The entry of a sample with its key, which is used if `add` is given none.
+        keyed: Whether samples have keys.
+        numbered: Whether samples without a key get their position as one, in nine digits.
+        longest_key: Bytes of the longest key.
+        refused_start: Values that start with these bytes are refused; empty for none.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[tuple[str, Callable[[Any], Buffer]]],
+        key_name: str,
+        keyed: bool,
+        numbered: bool,
+        longest_key: int,
+        refused_start: bytes,
+    ) -> None: ...
+    @property
+    def count(self) -> int:
+        """Number of samples collected."""
+
+    def restart(self, samples: int, bytes: int, seconds: float) -> None:
+        """Drop all samples, and take new ones.
+
+        Args:
+            samples: Number of samples to take at most.
+            bytes: Number of bytes that the samples may have in any container before the buffer is full. The last one
+                may exceed it.
+            seconds: Time after which the next sample fills the buffer.
+        """
+
+    def add(self, sample: object, key: object, position: int, known: set[str] | None) -> int:
+        """Encode and add one sample. If that fails, nothing of it is added.
+
+        Args:
+            sample: Field to value.
+            key: Its key, or None.
+            position: The number that it gets as its key if it has none.
+            known: Keys of other samples, to which its key is added. Must be given if samples have keys.
+
+        Returns:
+            1 if the sample was added; 2 if it was added and fills the buffer; 0 if it was not added: the buffer is
+            full, or the sample is not a dict with exactly these fields, or a value is None, or its stored values have
+            more than 32 KiB or start with `refused_start`, or its key is missing, known, too long, or does not consist
+            of ASCII letters, digits, ``-`` and, not first, ``_``.
+
+        Raises:
+            Exception: That of the function that encodes a value.
+        """
+
+    def drop_last(self) -> str | None:
+        """Remove the last sample, and return its key. It stays in `known`.
+
+        Raises:
+            ValueError: There is none.
+        """
+
+    def rows(
+        self, first: int
+    ) -> tuple[
+        tuple[NDArray[np.uint8], NDArray[np.int64]] | None, dict[str, tuple[NDArray[np.uint8], NDArray[np.int64]]]
+    ]:
+        """Return the samples from number `first` on, as arrays that later calls do not change.
+
+        Returns:
+            Text and offsets of their keys, or None; and by field, bytes and offsets of their values.
+
+        Raises:
+            IndexError: There are fewer samples.
+        """

@@ -1,16 +1,17 @@
-"""Arrays with a sample per entry of their first axis."""
+"""Arrays and other columns with a value per sample."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.errors import SpecError
 from bushel.sources.base import Sample
 from bushel.sources.samples import image_codec
@@ -21,31 +22,32 @@ __all__ = ["Arrays"]
 
 
 class Arrays:
-    """One array per field, all of the same length.
+    """One column per field, all of the same length.
 
     Args:
-        arrays: Field names to arrays of shape (samples, …); or one array, whose field is then called `data`; or the
-            path of an `.npz` or `.npy` file. An array `__key__` of text gives the keys.
+        arrays: Field names to columns: arrays of shape (samples, …), lists, Arrow arrays, or (data, offsets), the
+            stored bytes of all samples and int64[samples + 1]; or one array, whose field is then called `data`; or the
+            path of an `.npz` or `.npy` file. A column `__key__` of text gives the keys.
         spec: Types of fields that override the inferred ones, such as `{"image": "jpg"}`.
 
     Attributes:
-        spec: Integers are `int`, real numbers `float`, text `utf8`, images in a field with such a name `png` (see
-            `bushel.sources.samples.image_codec`), and everything else `array`.
+        spec: Integers are `int`, real numbers `float`, text `utf8`, bytes `bytes`, images in a field with such a name
+            `png` (see `bushel.sources.samples.image_codec`), and everything else `array`.
 
     Raises:
-        SpecError: The arrays differ in length, or hold objects.
+        SpecError: The columns differ in length, hold objects, or have invalid offsets.
     """
 
     def __init__(
         self,
-        arrays: Mapping[str, npt.ArrayLike] | npt.NDArray[Any] | str | os.PathLike[str] | AnyPath,
+        arrays: Mapping[str, Any] | npt.NDArray[Any] | str | os.PathLike[str] | AnyPath,
         *,
         spec: Mapping[str, str] | None = None,
     ) -> None:
         if not isinstance(arrays, np.ndarray | Mapping):
             arrays = _load(as_path(arrays))
         named = {"data": arrays} if isinstance(arrays, np.ndarray) else arrays
-        self._arrays = {name: np.asanyarray(array) for name, array in named.items()}
+        self._arrays = {name: _column(name, array) for name, array in named.items()}
         lengths = {name: len(array) if array.ndim else -1 for name, array in self._arrays.items()}
         if len(set(lengths.values())) != 1 or -1 in lengths.values():
             raise SpecError(f"the arrays of a source must have the same length, but these have {lengths}")
@@ -61,8 +63,65 @@ class Arrays:
         sample: dict[str, Any] = {} if self._keys is None else {KEY: str(self._keys[position])}
         for name, array in self._arrays.items():
             value = array[position]
-            sample[name] = value if array.ndim > 1 else value.item()
+            sample[name] = value.item() if array.ndim == 1 and isinstance(array, np.ndarray) else value
         return sample
+
+    def columns(self, positions: npt.NDArray[np.int64]) -> tuple[dict[str, Any], list[str] | None]:
+        """Return samples as columns: see `bushel.sources.base.Columnar`. Of consecutive ones, arrays are views."""
+        rows: Any = positions
+        if len(positions) and (positions[1:] - positions[:-1] == 1).all():
+            rows = slice(int(positions[0]), int(positions[-1]) + 1)
+        columns = {name: array[rows] for name, array in self._arrays.items()}
+        return columns, None if self._keys is None else list(map(str, self._keys[rows]))
+
+
+class _Values:
+    """A list of texts or of bytes, which NumPy would pad or cut."""
+
+    ndim = 1
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.values[rows] if isinstance(rows, int | slice) else [self.values[row] for row in rows.tolist()]
+
+
+class _Stored:
+    """Bytes of all samples, and where each one begins."""
+
+    ndim = 1
+
+    def __init__(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> None:
+        self._data, self._offsets = data, offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, int):
+            return self._data[self._offsets[rows] : self._offsets[rows + 1]].tobytes()
+        if isinstance(rows, slice):
+            return self._data, self._offsets[rows.start : rows.stop + 1]
+        return [self[row] for row in rows.tolist()]
+
+
+_Column: TypeAlias = npt.NDArray[Any] | _Values | _Stored
+
+
+def _column(name: str, given: Any) -> _Column:
+    plain = given if isinstance(given, np.ndarray) or is_stored(given) else without_arrow(given)
+    if is_stored(plain):
+        return _Stored(*check_stored(name, *plain))
+    if isinstance(plain, list) and plain and all(isinstance(value, bytes | bytearray | memoryview) for value in plain):
+        return _Values([bytes(value) for value in plain])
+    if isinstance(plain, list) and plain and all(isinstance(value, str) for value in plain):
+        return _Values(plain)
+    array: npt.NDArray[Any] = np.asanyarray(plain)
+    return array
 
 
 def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
@@ -74,7 +133,9 @@ def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
     return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
 
 
-def _type_of(name: str, array: npt.NDArray[Any]) -> str:
+def _type_of(name: str, array: _Column) -> str:
+    if not isinstance(array, np.ndarray):
+        return "utf8" if isinstance(array, _Values) and isinstance(array[0], str) else "bytes"
     if array.dtype.hasobject:
         raise SpecError(f"the array {name!r} holds Python objects: pass numbers or text, or an iterable of dicts")
     if array.ndim > 1:

@@ -21,11 +21,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 __all__ = [
-    "Foldered",
+    "Columnar",
     "Fetching",
     "Fingerprinted",
+    "Foldered",
     "Labelled",
     "Listed",
     "Named",
@@ -90,6 +92,19 @@ class Fetching(Protocol):
         """Return the same source with the data of these samples in memory.
 
         It raises nothing: data that could not be fetched are an error of their sample.
+        """
+        ...
+
+
+@runtime_checkable
+class Columnar(Protocol):
+    """A source that has its samples as columns; `pack` then needs no Python object per sample, where it can."""
+
+    def columns(self, positions: npt.NDArray[np.int64], /) -> tuple[Mapping[str, Any], Sequence[str] | None]:
+        """Return samples as `Writer.extend` takes them: a column for each field, and their keys or None.
+
+        Args:
+            positions: int64[n], valid positions in any order.
         """
         ...
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.core.models import SPECS, Sample, files_of, make_samples
+from tests.core.models import MAGIC, SPECS, Sample, files_of, make_samples
 
 import bushel
 
@@ -23,14 +23,14 @@ def pack(path: Path, container: str, samples: list[Sample], report: int, options
     """Go on with a dataset from where it is, and say what cannot be lost any more."""
     rng = random.Random(os.getpid())
     try:
-        writer = bushel.Writer(path, SPECS[container], container=container, sync=False, **options)
+        writer = bushel.Writer(path, container=container, sync=False, **options)
     except FileExistsError:
-        writer = bushel.Writer(path, SPECS[container], container=container, sync=False, **{**options, "mode": "resume"})
+        writer = bushel.Writer(path, container=container, sync=False, **{**options, "mode": "resume"})
     with writer:
         os.write(report, b"%d\n" % len(writer))
         for sample in samples[len(writer) :]:
             writer.append(sample)
-            if rng.random() < 0.05:
+            if rng.random() < 20 / len(samples):
                 writer.flush()
                 os.write(report, b"%d\n" % len(writer))
     os.write(report, b"%d\n" % len(samples))
@@ -62,11 +62,20 @@ def run(delay: float, *job: Any) -> tuple[bool, list[int]]:
     return code == 0, numbers
 
 
-def trial(folder: Path, container: str, *, single: bool, rng: random.Random) -> int:
+def make_records(count: int) -> list[Sample]:
+    """Samples that are framed together, a few of them alone, and values that RecordIO stores in pieces."""
+    rng = random.Random(count)
+    sizes = [40000 if rng.random() < 0.01 else rng.randrange(300) for _ in range(count)]
+    return [{"data": MAGIC * (size // 4) if rng.random() < 0.02 else rng.randbytes(size)} for size in sizes]
+
+
+def trial(folder: Path, container: str, form: str, *, rng: random.Random) -> int:
     """Write one dataset through kills; the number of kills."""
+    single = form == "single"
     name = SUFFIX[container] if single else "ds"
-    samples = make_samples(container, COUNT)
-    options: dict[str, Any] = {"mode": "append"} if single else {"mode": "resume", "shard_samples": 20}
+    samples = make_records(10 * COUNT) if form == "records" else make_samples(container, COUNT)
+    options: dict[str, Any] = {"mode": "append"} if single else {"mode": "resume", "shard_samples": len(samples) // 20}
+    options["spec"] = {"data": "bytes"} if form == "records" else SPECS[container]
     first = samples[: COUNT // 3 if single else 0]
     for path in (folder / "whole", folder / "killed"):
         if single:
@@ -74,7 +83,7 @@ def trial(folder: Path, container: str, *, single: bool, rng: random.Random) -> 
                 for sample in first:
                     writer.append(sample)
     begun = time.perf_counter()
-    whole = bushel.Writer(folder / "whole" / name, SPECS[container], container=container, sync=False, **options)
+    whole = bushel.Writer(folder / "whole" / name, container=container, sync=False, **options)
     with whole:
         for sample in samples[len(whole) :]:
             whole.append(sample)
@@ -96,13 +105,13 @@ def trial(folder: Path, container: str, *, single: bool, rng: random.Random) -> 
 
 
 def main() -> None:
-    """`killed.py FOLDER CONTAINER single|shards TRIALS SEED`."""
+    """`killed.py FOLDER CONTAINER single|shards|records TRIALS SEED`."""
     folder, container, form, trials, seed = sys.argv[1:]
     kills = number = 0
     while min(kills, number) < int(trials):  # few are killed where the machine was slower at first than it is then
         rng = random.Random(f"{seed}/{container}/{form}/{number}")
         own = Path(folder) / str(number)
-        kills += trial(own, container, single=form == "single", rng=rng)
+        kills += trial(own, container, form, rng=rng)
         shutil.rmtree(own)
         number += 1
     print(kills)

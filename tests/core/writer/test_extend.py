@@ -1,7 +1,8 @@
-"""Writer.extend writes the bytes that append writes, for every container, kind of column, limit and key."""
+"""Writer.extend writes the bytes that append writes, with samples framed together or alone, for every container."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,11 @@ def _same(spec: dict[str, str], container: str, columns: Any, rows: list[dict[st
                 assert writer.extend(part, own) == range(first, last)
             assert len(writer) == len(rows)
         assert _files(many) == _files(one)
+        alone = Path(place) / "alone"  # a sample that is not a dict is framed alone
+        with bushel.Writer(alone, spec, container=container, sync=False, **options) as writer:
+            for number, row in enumerate(rows):
+                writer.append(MappingProxyType(row), None if keys is None else keys[number])
+        assert _files(alone) == _files(one)
         ours, theirs = bushel.open(many, verify=True), bushel.open(one)
         assert list(ours.keys) == list(theirs.keys)
         everything = range(len(rows))

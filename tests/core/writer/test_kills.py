@@ -38,11 +38,16 @@ def test_kills_of_a_writer_that_continues_one_file(tmp_path: Path, container: st
     check(tmp_path, container, "single", trials=4, seed=0)
 
 
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+def test_kills_of_a_writer_of_small_records(tmp_path: Path, container: str) -> None:
+    check(tmp_path, container, "records", trials=4, seed=0)
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("form", ["shards", "single"])
+@pytest.mark.parametrize("form", ["shards", "single", "records"])
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_many_more_kills(tmp_path: Path, container: str, form: str, seed: int) -> None:
-    if form == "single" and container not in SUFFIX:
-        pytest.skip("this container has no datasets of one file")
+    if (form == "single" and container not in SUFFIX) or (form == "records" and container == "gulp"):
+        pytest.skip("this container has no such datasets")
     check(tmp_path, container, form, trials=60, seed=seed)

@@ -13,7 +13,17 @@ from typing_extensions import Buffer
 
 from bushel.codecs import get_codec
 from bushel.containers.bag.tables import encode_refs, encode_table, gapless
-from bushel.containers.base import Column, Layout, Shard, Stored, StoredColumn, WriteOptions, fitting, key_rows
+from bushel.containers.base import (
+    Column,
+    ColumnLimits,
+    Layout,
+    Shard,
+    Stored,
+    StoredColumn,
+    WriteOptions,
+    fitting,
+    key_rows,
+)
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.table import I64, ShardIndex
 from bushel.errors import SpecError
@@ -141,12 +151,18 @@ class BagWriter:
                 column.add(start, sink.position - start, crc32(element))
         self._builder.close_sample(key)
 
+    @property
+    def column_limits(self) -> ColumnLimits | None:
+        """All samples, unless a field is a sequence."""
+        return None if any(column.starts is not None for _, _, column in self._fields) else ColumnLimits()
+
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many samples: the records of each field are its values one after another."""
-        if any(column.starts is not None for _, _, column in self._fields):
+        if self.column_limits is None:
             return 0
-        ends: I64 = np.add.reduce([columns[name].ends for name, _, _ in self._fields])
-        count = fitting(ends, room)
+        count = len(columns[self._fields[0][0]])
+        if room is not None:
+            count = fitting(np.add.reduce([columns[name].ends for name, _, _ in self._fields]), room)
         for name, sink, column in self._fields:
             values = columns[name].rows(0, count)
             start = sink.write(values.content.data)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import Layout, Shard, Stored, StoredColumn, fitting, key_rows
+from bushel.containers.base import ColumnLimits, Layout, Shard, Stored, StoredColumn, fitting, key_rows
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.core.index.builders import IndexBuilder
@@ -88,6 +88,11 @@ class FFRecordWriter:
             if self._folder is not None:
                 self._folder.add(key or "")
         self._builder.close_sample(key)
+
+    @property
+    def column_limits(self) -> ColumnLimits | None:
+        """Plain values that cannot be taken for something else."""
+        return ColumnLimits(refused_start=MAGIC) if self._form == "plain" else None
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many plain values: records lie one after another, and the table says where each begins."""

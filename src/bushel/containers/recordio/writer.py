@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import Layout, Shard, Stored, StoredColumn, fitting, key_rows
+from bushel.containers.base import ColumnLimits, Layout, Shard, Stored, StoredColumn, fitting, key_rows
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.recordio.idx import check_key, check_keys, idx_name
 from bushel.containers.recordio.scan import IMAGE_HEADER
@@ -81,6 +81,11 @@ class RecordIOWriter:
         offset = self._record(pieces, placed)
         self._idx.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
         self._builder.close_sample(key)
+
+    @property
+    def column_limits(self) -> ColumnLimits | None:
+        """Plain values."""
+        return ColumnLimits() if self._form == "raw" else None
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many plain values and their lines of the `.idx`."""
@@ -160,12 +165,13 @@ class RecordIOWriter:
         return self._builder.samples
 
     def _record(self, pieces: list[Buffer], placed: list[_Value]) -> int:
-        size = sum(memoryview(piece).nbytes for piece in pieces)
+        sizes = [memoryview(piece).nbytes for piece in pieces]
+        size = sum(sizes)
         if size > _LIMIT:
             raise SpecError(
                 f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag, tar or ffrecord"
             )
-        whole = all(memoryview(piece).nbytes % 4 == 0 for piece in pieces[:-1])
+        whole = not any(each % 4 for each in sizes[:-1])
         if whole and not any(kernels.contains_recordio_magic(piece) for piece in pieces):
             offset, raw, split = self._data.write(_PART.pack(_MAGIC, size)), 8 + size, False
             for piece in pieces:

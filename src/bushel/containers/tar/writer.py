@@ -10,7 +10,7 @@ from typing import cast
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import Layout, Stored, StoredColumn, fitting, key_rows
+from bushel.containers.base import ColumnLimits, Layout, Stored, StoredColumn, fitting, key_rows
 from bushel.containers.tar.members import BLOCK
 from bushel.containers.tar.names import check_key, extension_of
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
@@ -23,6 +23,7 @@ __all__ = ["TarShardWriter", "end_of_archive", "header_of"]
 _RECORD = 20 * BLOCK
 _ZEROS = bytes(_RECORD)
 _OCTAL_LIMIT = 8**11
+_PLAIN_NAME = 100
 _SMALL = 1 << 14
 """Size in bytes below which a copy costs less than two more writes."""
 _TEMPLATE = (
@@ -45,7 +46,7 @@ def header_of(name: str, size: int) -> bytes:
     Raises:
         SpecError: The name cannot be written as UTF-8.
     """
-    if len(name) <= 100 and size < _OCTAL_LIMIT and name.isascii():
+    if len(name) <= _PLAIN_NAME and size < _OCTAL_LIMIT and name.isascii():
         text, digits = name.encode().ljust(100, b"\0"), b"%011o" % size
         return _TEMPLATE % (text, size, _FIXED_SUM + sum(text) + sum(digits))
     member = tarfile.TarInfo(name)
@@ -129,13 +130,20 @@ class TarShardWriter:
             raise SpecError(f"sample {key!r} has no fields, so a tar would not contain it")
         self._builder.close_sample(key)
 
+    @property
+    def column_limits(self) -> ColumnLimits | None:
+        """Samples whose members have plain headers."""
+        if not self._slots or any(slot.field.sequence or not slot.suffix.isascii() for slot in self._slots):
+            return None
+        return ColumnLimits(longest_key=_PLAIN_NAME - max(len(slot.suffix) for slot in self._slots))
+
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many samples whose names and sizes fit plain headers."""
-        if keys is None or any(slot.field.sequence or not slot.suffix.isascii() for slot in self._slots):
+        limits = self.column_limits
+        if keys is None or limits is None:
             return 0
         values = [columns[slot.field.name] for slot in self._slots]
-        longest = int(keys.lengths.max()) + max(len(slot.suffix) for slot in self._slots)
-        if longest > 100 or bool((keys.content >= 0x80).any()):
+        if int(keys.lengths.max()) > limits.longest_key or bool((keys.content >= 0x80).any()):
             return 0
         if any(int(column.lengths.max()) >= _OCTAL_LIMIT for column in values):
             return 0

@@ -17,7 +17,7 @@ from bushel.core.dataset import decoding
 from bushel.core.dataset.crops import crop_in_part, cut
 from bushel.core.dataset.discovery import Incomplete
 from bushel.core.dataset.read_errors import differs, outside
-from bushel.core.dataset.shards import OpenShard, readable
+from bushel.core.dataset.shards import OpenShard, read_stored, readable
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
 from bushel.core.index.seek_lookup import tables_by_field, with_table
 from bushel.core.index.table import INLINE, MISSING, Keys
@@ -177,9 +177,9 @@ class Reader:
         groups = readable(self.shards, self.starts, self.groups(positions))
         if (verify := self._verifies(groups, wanted)) is None:
             return self._read_by_group(groups, positions, wanted, decode=decode, parts=parts)
-        if not decode and len(groups) == 1 and (shard := self.shards[groups[0].number]).local:
-            file_of, keys_of = partial(self.file, groups[0].number), partial(self.keys, positions, groups)
-            whole = shard.stored_samples(groups[0].rows, wanted, file_of, keys_of, verify=verify)
+        if not decode and groups and all(self.shards[group.number].local for group in groups):
+            keys_of = partial(self.keys, positions, groups)
+            whole = read_stored(groups, len(positions), wanted, self.file, keys_of, verify=verify)
             if whole is not None:
                 return whole
         plan = plan_read(groups, len(positions), wanted, checksums=verify, parts=parts and not self.verify)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,13 +27,13 @@ from bushel.core.index.sidecar import (
     load_manifest,
     save_manifest,
 )
-from bushel.core.index.table import FileStamp, ShardIndex
+from bushel.core.index.table import MISSING, Column, FileStamp, ShardIndex
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress
 from bushel.errors import FormatError
-from bushel.kernels import read_samples
+from bushel.kernels import ExtentError, read_samples
 from bushel.spec import KEY, Field, Spec, parse_spec
-from bushel.storage import AnyPath, ExtentError, File, is_local, is_object, open_known
+from bushel.storage import AnyPath, File, is_local, is_object, open_known
 from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = [
     "labels_of",
     "manifest_path",
     "open_shards",
+    "read_stored",
     "readable",
     "rebuild_index",
     "union_of_fields",
@@ -65,6 +67,7 @@ _STAT_ALL, _ASK_ALL = 1000, 32
 are compared shard by shard, when a shard is first read."""
 
 T = TypeVar("T")
+I64 = npt.NDArray[np.int64]
 
 _log = logging.getLogger("bushel")
 
@@ -185,44 +188,6 @@ class OpenShard:
         """Return the path of one of its files."""
         return self.shard.path(number)
 
-    def stored_samples(
-        self,
-        rows: npt.NDArray[np.int64],
-        wanted: Mapping[str, Elements],
-        file_of: Callable[[int], File],
-        keys_of: Callable[[], list[str]],
-        *,
-        verify: bool,
-    ) -> list[dict[str, Any]] | None:
-        """Read plain fields of a local shard without making a plan.
-
-        Args:
-            rows: int64[k], the samples.
-            wanted: The fields.
-            file_of: Opens a file of the shard, given its number.
-            keys_of: Returns the keys of samples that have none of their own.
-            verify: Whether to compare checksums.
-
-        Returns:
-            The samples; None if they have to be read in another way, which also finds out what is wrong with them.
-        """
-        files: dict[int, int] = {}
-        fields = []
-        for name, elements in wanted.items():
-            if (column := self.index.columns.get(name)) is None:
-                continue
-            crc32 = column.crc32 if verify else None
-            if elements is not None or not column.plain or verify != (crc32 is not None):
-                return None
-            fields.append((name, files.setdefault(column.file, len(files)), column.offset, column.length, crc32))
-        keys = self.index.keys
-        try:
-            maps = [file_of(number) for number in files]
-            own: Any = keys_of() if keys is None else (keys.text, keys.offsets)
-            return read_samples(maps, fields, rows, KEY, own)  # type: ignore[arg-type] # local files are mapped
-        except (ExtentError, ValueError, IndexError):
-            return None
-
     def open(self, number: int) -> File:
         """Open one of its files for reading.
 
@@ -263,7 +228,7 @@ class OpenShard:
         return get_container(self.container).join(raw)
 
 
-def readable(shards: Sequence[OpenShard], starts: npt.NDArray[np.int64], groups: list[Group]) -> list[Group]:
+def readable(shards: Sequence[OpenShard], starts: I64, groups: list[Group]) -> list[Group]:
     """Return a batch divided by shard.
 
     Raises:
@@ -274,6 +239,76 @@ def readable(shards: Sequence[OpenShard], starts: npt.NDArray[np.int64], groups:
         for row in () if shard.damage is None else group.rows.tolist():
             shard.check_readable(row, int(starts[group.number]) + row)
     return groups
+
+
+def read_stored(
+    groups: Sequence[Group],
+    samples: int,
+    wanted: Mapping[str, Elements],
+    file_of: Callable[[int, int], File],
+    keys_of: Callable[[], list[str]],
+    *,
+    verify: bool,
+) -> list[dict[str, Any]] | None:
+    """Read the stored bytes of plain fields of local shards, without making a plan.
+
+    Args:
+        groups: The batch, divided by shard; all shards are local.
+        samples: Number of samples in it.
+        wanted: The fields.
+        file_of: Opens a file, given the number of a shard and its number in the shard.
+        keys_of: Returns the keys of the samples.
+        verify: Whether to compare checksums.
+
+    Returns:
+        The samples; None if they have to be read in another way, which also finds out what is wrong with them.
+    """
+    if not all(
+        _suits(group.index.columns.get(name), elements, verify) for group in groups for name, elements in wanted.items()
+    ):
+        return None
+    numbers: dict[tuple[int, int], int] = {}
+    rows = groups[0].rows if len(groups) == 1 and groups[0].places is None else None
+    fields: list[Any] = []
+    for name in wanted:
+        columns = [(group, column) for group in groups if (column := group.index.columns.get(name)) is not None]
+        if rows is not None and columns:
+            [(group, column)] = columns
+            file: Any = numbers.setdefault((group.number, column.file), len(numbers))
+            fields.append((name, file, column.offset, column.length, column.crc32 if verify else None))
+        elif columns:
+            fields.append((name, *_joined(columns, samples, numbers, verify=verify)))
+    keys = groups[0].index.keys
+    try:
+        maps: list[Any] = [file_of(*number) for number in numbers]
+        own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
+        return read_samples(maps, fields, rows, KEY, own)
+    except (ExtentError, ValueError, IndexError):
+        return None
+    except OSError as error:
+        if error.errno != errno.EMFILE or len(groups) == 1:
+            raise
+        return None  # too many files are open at once
+
+
+def _suits(column: Column | None, elements: Elements, verify: bool) -> bool:
+    return column is None or (elements is None and column.plain and (column.crc32 is not None or not verify))
+
+
+def _joined(
+    columns: Sequence[tuple[Group, Column]], samples: int, numbers: dict[tuple[int, int], int], *, verify: bool
+) -> tuple[npt.NDArray[np.int32], I64, I64, npt.NDArray[np.uint32] | None]:
+    """Return file, offset, length and checksum of the values of one field in several shards."""
+    file = np.zeros(samples, np.int32)
+    offset, length = np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)
+    crc32 = np.zeros(samples, np.uint32) if verify else None
+    for group, column in columns:
+        places: Any = slice(None) if group.places is None else group.places
+        file[places] = numbers.setdefault((group.number, column.file), len(numbers))
+        offset[places], length[places] = column.offset[group.rows], column.length[group.rows]
+        if crc32 is not None and column.crc32 is not None:
+            crc32[places] = column.crc32[group.rows]
+    return file, offset, length, crc32
 
 
 def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:

@@ -133,7 +133,8 @@ class IndexBuilder:
         if self._ends is None:
             return b"", array("q")
         start = self._ends[first]
-        ends = array("q", [end - start for end in self._ends[first + 1 : last + 1]])
+        ends = self._ends[first + 1 : last + 1]
+        np.frombuffer(ends, np.int64)[:] -= start
         return bytes(self._text[start : self._ends[last]]), ends
 
     def close_sample(self, key: str | None) -> None:

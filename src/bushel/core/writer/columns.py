@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from bushel.codecs import get_codec
+from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.containers.base import Column, Layout, Stored, StoredColumn
 from bushel.core.index.table import I64
-from bushel.core.writer.sample_values import encode_sample
+from bushel.core.writer.sample_values import SampleEncoder
 from bushel.errors import CodecError, SpecError
 from bushel.spec import Spec
 
-__all__ = ["StoredBatch", "encode_columns", "key_column", "length_of", "list_of_keys", "numbered_keys"]
+__all__ = ["StoredBatch", "encode_columns", "length_of", "list_of_keys"]
 
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -29,11 +29,27 @@ class StoredBatch:
         samples: Number of samples.
         columns: Stored bytes by field; None if `values` has them.
         values: The values of each sample, or None.
+        ends: int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without columns.
     """
 
     samples: int
     columns: dict[str, StoredColumn] | None
     values: list[dict[str, Stored]] | None = None
+    ends: I64 | None = None
+
+    @property
+    def size(self) -> int:
+        """Stored bytes of all values."""
+        if self.ends is not None:
+            return int(self.ends[-1] - self.ends[0])
+        return sum(_size_of(value) for values in self.values or () for value in values.values())
+
+    @classmethod
+    def of(cls, samples: int, columns: dict[str, StoredColumn]) -> StoredBatch:
+        """Return samples given as columns."""
+        first, *others = [column.offsets for column in columns.values()]
+        ends: I64 = np.add.reduce([first, *others]) if others else first
+        return cls(samples, columns, ends=ends)
 
     def sample(self, row: int) -> dict[str, Stored]:
         """Return the stored bytes of one sample, as a shard's `append` takes them."""
@@ -43,8 +59,9 @@ class StoredBatch:
 
     def bytes_until(self, row: int, limit: int) -> int:
         """Return the end of a run of samples from `row` on with about `limit` bytes, one sample at least."""
-        ends: I64 = np.add.reduce([column.offsets for column in (self.columns or {}).values()])
-        return max(row + 1, int(np.searchsorted(ends, ends[row] + limit, side="right")) - 1)
+        if self.ends is None:
+            return row + 1
+        return max(row + 1, int(np.searchsorted(self.ends, self.ends[row] + limit, side="right")) - 1)
 
 
 def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | None) -> int:
@@ -67,7 +84,7 @@ def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | No
             raise SpecError(
                 f"field {name!r}: expected an array or a list with a value per sample, not {type(column).__name__}"
             )
-        lengths[name] = len(column[1]) - 1 if _is_stored(column) else len(column)
+        lengths[name] = len(column[1]) - 1 if is_stored(column) else len(column)
     if keys is not None:
         lengths["keys"] = len(keys)
     if len(set(lengths.values())) > 1:
@@ -92,17 +109,18 @@ def encode_columns(columns: Mapping[str, Any], samples: int, fields: Spec, name:
     missing = [field for field in fields if field not in columns]
     if missing and not layout.sparse:
         raise SpecError(f"there is no column for field {missing[0]!r}, but a {name} needs every field")
-    plain: dict[str, Any] = {field: _without_arrow(column) for field, column in columns.items()}
+    plain: dict[str, Any] = {field: without_arrow(column) for field, column in columns.items()}
     if not missing and not any(column.field.sequence for column in layout.columns):
         whole = {column.field.name: _encode(column, plain[column.field.name]) for column in layout.columns}
         stored = {field: column for field, column in whole.items() if column is not None}
         if len(stored) == len(whole):
-            return StoredBatch(samples, stored)
+            return StoredBatch.of(samples, stored)
+    encode = SampleEncoder(name, layout)
     rows = {field: _values(column) for field, column in plain.items()}
     values: list[dict[str, Stored]] = []
     for row in range(samples):
         try:
-            sample = dict(encode_sample({field: own[row] for field, own in rows.items()}, fields, name, layout))
+            sample = encode({field: own[row] for field, own in rows.items()})
             values.append({field: _kept(value) for field, value in sample.items()})
         except CodecError as error:
             raise CodecError(f"sample {row} of the columns: {error}", **error.details) from error
@@ -113,41 +131,15 @@ def list_of_keys(keys: Iterable[str]) -> list[str]:
     """Return the keys that a user gives, as a list."""
     if isinstance(keys, (str, *_BYTES)):
         raise TypeError(f"expected a list of keys, not {keys!r}")
-    plain = _without_arrow(keys)
+    plain = without_arrow(keys)
     return plain.tolist() if isinstance(plain, np.ndarray) else list(plain)
-
-
-def key_column(keys: Sequence[str]) -> StoredColumn:
-    """Return keys as text and offsets."""
-    text = "".join(keys)
-    if text.isascii():
-        lengths = np.fromiter(map(len, keys), np.int64, len(keys))
-        return StoredColumn(np.frombuffer(text.encode(), np.uint8), _offsets(lengths))
-    encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
-    return _joined(encoded)
-
-
-def numbered_keys(first: int, count: int) -> list[str]:
-    """Return the keys of samples that have none, in a container that needs them."""
-    return [f"{number:09d}" for number in range(first, first + count)]
-
-
-def _is_stored(column: object) -> bool:
-    """Return whether a column is given as (bytes, offsets)."""
-    return (
-        isinstance(column, tuple)
-        and len(column) == 2
-        and not isinstance(column[1], (str, *_BYTES))
-        and (isinstance(column[0], _BYTES) or (isinstance(column[0], np.ndarray) and column[0].dtype == np.uint8))
-        and hasattr(column[1], "__len__")
-    )
 
 
 def _encode(column: Column, value: Any) -> StoredColumn | None:
     """Encode a whole column; None if values are missing."""
     name = column.field.name
-    if _is_stored(value):
-        return _checked(name, *value)
+    if is_stored(value):
+        return StoredColumn(*check_stored(name, *value))
     codec = get_codec(column.codec)
     if type(value) is np.ndarray and codec.encode_column is not None:
         try:
@@ -155,7 +147,7 @@ def _encode(column: Column, value: Any) -> StoredColumn | None:
         except CodecError as error:
             raise CodecError(f"field {name!r}: {error}", **error.details) from error
         if encoded is not None:
-            stored_column = _checked(name, *encoded)
+            stored_column = StoredColumn(*check_stored(name, *encoded))
             if len(stored_column) != len(value):
                 raise SpecError(
                     f"field {name!r}: codec {codec.name!r} made {len(stored_column)} of {len(value)} values"
@@ -171,22 +163,6 @@ def _encode(column: Column, value: Any) -> StoredColumn | None:
         except CodecError as error:
             raise CodecError(f"field {name!r}, sample {row} of the column: {error}", **error.details) from error
     return _joined(stored)
-
-
-def _checked(name: str, data: Any, offsets: Any) -> StoredColumn:
-    content = np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
-    try:
-        ends = np.ascontiguousarray(offsets)
-        if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu":
-            raise SpecError(f"field {name!r}: offsets must be integers, one more than there are samples")
-        ends = ends.astype(np.int64, casting="same_kind") if ends.dtype != np.uint64 else ends.astype(np.int64)
-    except (TypeError, ValueError) as error:
-        raise SpecError(
-            f"field {name!r}: offsets must be integers, one more than there are samples ({error})"
-        ) from error
-    if ends[0] < 0 or ends[-1] > len(content) or bool((ends[1:] < ends[:-1]).any()):
-        raise SpecError(f"field {name!r}: offsets must ascend from 0 to at most {len(content)}, the number of bytes")
-    return StoredColumn(content, ends)
 
 
 def _joined(values: Sequence[Any]) -> StoredColumn:
@@ -207,8 +183,8 @@ def _offsets(lengths: Any) -> Any:
 
 def _values(column: Any) -> Sequence[Any]:
     """Return a column as a list with the value of each sample."""
-    if _is_stored(column):
-        stored = _checked("", *column)
+    if is_stored(column):
+        stored = StoredColumn(*check_stored("", *column))
         return [stored[row] for row in range(len(stored))]
     return list(column)
 
@@ -218,32 +194,5 @@ def _kept(value: Stored) -> Any:
     return value if isinstance(value, _BYTES) else list(value) if isinstance(value, Iterable) else value
 
 
-def _without_arrow(column: Any) -> Any:
-    """Return an Arrow array as (bytes, offsets), as an array, or as a list; any other column as it is."""
-    if not hasattr(column, "__arrow_c_array__") and not hasattr(column, "__arrow_c_stream__"):
-        return column
-    import pyarrow as pa
-
-    array = column if isinstance(column, pa.Array) else pa.chunked_array(column).combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    kind = array.type
-    if array.null_count:
-        return array.to_pylist()
-    wide = pa.types.is_large_binary(kind)
-    if wide or pa.types.is_binary(kind):
-        _, borders, content = array.buffers()
-        data = b"" if content is None else memoryview(content)
-        if borders is None:
-            return data, np.zeros(1, np.int64)
-        offsets = np.frombuffer(borders, np.int64 if wide else np.int32)
-        return data, offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return array.to_numpy(zero_copy_only=False)
-    if pa.types.is_fixed_size_list(kind) and (
-        pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)
-    ):
-        flat = array.flatten()
-        if not flat.null_count:
-            return flat.to_numpy(zero_copy_only=False).reshape(len(array), operator.index(kind.list_size))
-    return array.to_pylist()
+def _size_of(value: Any) -> int:
+    return sum(map(_size_of, value)) if isinstance(value, list) else memoryview(value).nbytes

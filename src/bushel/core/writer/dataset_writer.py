@@ -16,13 +16,17 @@ from bushel.containers.base import Layout, WriteOptions
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.class_names import Labels
 from bushel.core.index.value_scan import Scanned, scanned_in
+from bushel.core.writer.advice import add_advice
 from bushel.core.writer.class_names import names_to_write, write_file_of_names
+from bushel.core.writer.keys import KeyCheck, checked_key
+from bushel.core.writer.limits import ShardLimits
 from bushel.core.writer.marker import Marker
 from bushel.core.writer.overwrite import Overwrite, recover_overwrite
-from bushel.core.writer.sample_values import KeyCheck, encode_sample
+from bushel.core.writer.pending import ADDED
+from bushel.core.writer.sample_values import SampleEncoder
 from bushel.core.writer.shard_writer import ShardInProgress, Uploads
 from bushel.core.writer.target import check_file_or_folder, check_same_fields, choose_container, existing_shards
-from bushel.errors import SpecError, UnsupportedError, is_out_of_room, noted_in
+from bushel.errors import SpecError, UnsupportedError, noted_in
 from bushel.spec import KEY, format_spec, parse_spec
 from bushel.storage import as_path, is_object, leave_workplace, make_folder, parse_bytes, sync_folder, workplace
 from bushel.storage.staging import Claim, remove_staged
@@ -33,8 +37,6 @@ Mode = Literal["create", "append", "resume", "overwrite"]
 
 _MODES = ("create", "append", "resume", "overwrite")
 CHECKPOINT_SECONDS = 1.0
-_FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"
-_FREE_SPACE_OVERWRITE = "free some disk space, and run it again: the old dataset is unchanged"
 
 
 class DatasetWriter:
@@ -85,8 +87,7 @@ class DatasetWriter:
         self._adopts_spec = spec is None
         if shard_samples is not None and shard_samples < 1:
             raise ValueError(f"shard_samples={shard_samples} is too small: give 1 or more")
-        self._limit_samples = shard_samples
-        self._limit_bytes = None if shard_bytes is None else parse_bytes(shard_bytes)
+        self._limits = ShardLimits(shard_samples, None if shard_bytes is None else parse_bytes(shard_bytes))
         self._path = self._target = as_path(path)
         self._container = choose_container(self._target, container)
         self._single = bool(self._container.suffix) and self._target.name.endswith(self._container.suffix)
@@ -108,13 +109,14 @@ class DatasetWriter:
         self._uploads = Uploads()
         self._lock = threading.Lock()
         self._layout: Layout | None = None
+        self._encode: SampleEncoder
         self._current: ShardInProgress | None = None
         self._shards: list[OpenShard] = []
         self._keys: KeyCheck | None = None
+        self._known: set[str] | None = None
         self._closed = False
         self._checkpointed = time.monotonic()
         self._samples = 0
-        self._last_may_grow = False
         self._overwrite: Overwrite | None = None
         if isinstance(self._target, Path):
             recover_overwrite(self._target, mode)
@@ -146,7 +148,7 @@ class DatasetWriter:
                 self._uploads.stop()
             with noted_in(error):
                 self.suspend()
-            self._add_advice(error)
+            add_advice(error, overwrite=self._overwrite is not None)
 
     def __len__(self) -> int:
         """Return the number of samples in the dataset: existing ones and appended ones."""
@@ -186,32 +188,56 @@ class DatasetWriter:
             CodecError: A value cannot be encoded.
             ValueError: The key is missing, not allowed, or in the dataset already; or the writer is closed.
         """
+        with self._lock:
+            position, shard, added = self._samples, self._current, 0
+            if shard is not None and shard.pending is not None:
+                added = shard.pending.add(sample, key, position, self._known)
+                if added == ADDED:
+                    self._samples = position + 1
+                    return position
+            self._check_open()
+            if shard is None or not added:
+                shard = self._append_alone(sample, key)
+            else:
+                self._write_pending(shard)
+            self._samples = position + 1
+            self._appended = True
+            elapsed = time.monotonic() - self._checkpointed
+            if self._limits.reached_by(shard):
+                self._finish_shard()
+            elif elapsed > CHECKPOINT_SECONDS:
+                self._checkpoint(shard)
+            else:
+                shard.collect(self._limits, CHECKPOINT_SECONDS - elapsed)
+            return position
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the writer is closed")
+        if self._uploads.failed:
+            self._fail()
+
+    def _append_alone(self, sample: Mapping[str, Any], key: str | None) -> ShardInProgress:
+        """Write a sample that cannot be framed together with others, or raise what is wrong with it."""
         if key is None:
             key = sample.get(KEY)
-        with self._lock:
-            if self._closed:
-                raise ValueError("the writer is closed")
-            if self._uploads.failed:
-                self._fail()
-            layout = self._layout or self._decide_layout(keyed=key is not None)
-            if self._keys is not None:
-                key = self._keys.check(key, self._samples)
-            elif key is not None and key != str(self._samples):  # the key that a sample without one is found by
-                raise ValueError(f"key {key!r} is not allowed, because the samples before it have no keys")
-            else:
-                key = None
-            values = dict(encode_sample(sample, self._fields, self._container.name, layout))
-            shard = self._current or self._start_shard(layout)
-            shard.append(key, values)
-            if self._keys is not None and key is not None:
-                self._keys.add(key)
-            self._samples += 1
-            self._appended = True
-            if self._is_full(shard):
-                self._finish_shard()
-            elif time.monotonic() - self._checkpointed > CHECKPOINT_SECONDS:
-                self._checkpoint(shard)
-            return self._samples - 1
+        layout = self._layout or self._decide_layout(keyed=key is not None)
+        key = checked_key(self._keys, key, self._samples)
+        values = self._encode(sample)
+        shard = self._current or self._start_shard(layout)
+        shard.append(key, values)
+        if self._keys is not None and key is not None:
+            self._keys.add(key)
+        return shard
+
+    def _write_pending(self, shard: ShardInProgress) -> None:
+        """Write the pending samples of a shard. If that fails, the last one was not appended."""
+        try:
+            shard.write_pending()
+        except BaseException:
+            if shard.pending is not None and (key := shard.pending.drop_last()) is not None and self._known is not None:
+                self._known.discard(key)
+            raise
 
     def flush(self) -> None:
         """Save all samples appended so far, so that `mode="resume"` finds them after a kill."""
@@ -233,7 +259,7 @@ class DatasetWriter:
             except BaseException as error:
                 if self._overwrite is not None:
                     self._overwrite.discard()
-                self._add_advice(error)
+                add_advice(error, overwrite=self._overwrite is not None)
                 raise
 
     def suspend(self) -> None:
@@ -271,11 +297,6 @@ class DatasetWriter:
         leave_workplace(self._root)
         write_file_of_names(self._container, self._target, self._labels)
         self._marker.finish(self._shards)
-
-    def _add_advice(self, error: BaseException) -> None:
-        advice = _FREE_SPACE if self._overwrite is None else _FREE_SPACE_OVERWRITE
-        if is_out_of_room(error) and advice not in getattr(error, "__notes__", ()):
-            error.add_note(advice)
 
     # Before the first sample
 
@@ -320,7 +341,7 @@ class DatasetWriter:
         self._samples = sum(shard.samples for shard in self._shards) + (self._current.samples if self._current else 0)
         if total is not None and self._marker.expected is None:
             self._marker.expected = total + (self._samples if mode == "append" else 0)
-        if self._current is not None and self._is_full(self._current):  # killed just before it was finished
+        if self._current is not None and self._limits.reached_by(self._current):  # killed just before it was finished
             self._finish_shard()
 
     def _settle_labels(self, given: Mapping[str, Sequence[str]] | None) -> None:
@@ -365,30 +386,32 @@ class DatasetWriter:
             self._decide_layout(keyed=last.keyed)
         if self._layout is not None:
             check_same_fields(self._target, self._shards, self.spec, self._layout)
-            self._load_keys(self._layout)
+            self._use(self._layout)
 
     def _decide_layout(self, *, keyed: bool) -> Layout:
         keyed = keyed or self._container.needs_keys or self._folders is not None
         plain = self._single or not (self._sharded or any(shard.shard.name for shard in self._shards))
         options = WriteOptions(keyed, self._generation, plain, self._expected, self._folders)
         self._layout = self._container.layout(self._fields, options)
-        self._load_keys(self._layout)
+        self._use(self._layout)
         return self._layout
 
-    def _load_keys(self, layout: Layout) -> None:
+    def _use(self, layout: Layout) -> None:
+        self._encode = SampleEncoder(self._container.name, layout)
         if layout.options.keyed:
             keys = () if self._current is None else self._current.keys()
             self._keys = KeyCheck(self._shards, keys, needs_keys=self._container.needs_keys)
+            self._known = self._keys.known
 
     # Each shard
 
     def _start_shard(self, layout: Layout) -> ShardInProgress:
-        expected = self._expected_in_shard()
+        expected = self._limits.expected(self._expected, self._samples)
         layout = replace(layout, options=replace(layout.options, expected=expected, folders=self._folders))
         if self._shards and self._appends_in_place():
             self._current = self._reopen_last(layout)
         else:
-            self._current = self._reopen_unfilled(layout) or self._new_shard(layout)
+            self._current = self._new_shard(layout)
         self._folders = self._folders and ()
         return self._current
 
@@ -418,33 +441,9 @@ class DatasetWriter:
         self._shards.pop()
         return reopened
 
-    def _reopen_unfilled(self, layout: Layout) -> ShardInProgress | None:
-        """Reopen the last shard if it was finished before it was full, as after too many errors in packing."""
-        may_grow, self._last_may_grow = self._last_may_grow, False
-        if not may_grow or (self._limit_samples is not None and self._shards[-1].samples >= self._limit_samples):
-            return None
-        last = self._shards[-1]
-        reopened = self._reopen_last(layout)
-        if not self._is_full(reopened):
-            return reopened
-        reopened.discard()
-        self._shards.append(last)
-        return None
-
-    def _expected_in_shard(self) -> int | None:
-        """Return the number of samples that the next shard will probably get, or None if unknown."""
-        if self._expected is None or self._limit_bytes is not None:
-            return None
-        return min(max(self._expected - self._samples, 0), self._limit_samples or self._expected)
-
     def _appends_in_place(self) -> bool:
         """Return whether the dataset is one file or one plain folder, to which no shard can be added."""
         return self._single or not self._shards[0].shard.name
-
-    def _is_full(self, shard: ShardInProgress) -> bool:
-        """Return whether the next sample belongs into another shard."""
-        by_samples = self._limit_samples is not None and shard.samples >= self._limit_samples
-        return by_samples or (self._limit_bytes is not None and shard.bytes >= self._limit_bytes)
 
     def _prepare_checkpoint(self) -> None:
         if self._before_checkpoint is not None and self._sync:

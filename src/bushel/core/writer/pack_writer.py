@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from bushel.core.writer.dataset_writer import DatasetWriter
+from bushel.containers.base import Layout
+from bushel.core.writer.column_writer import ColumnWriter
+from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.storage import leave_workplace, workplace
 
 __all__ = ["PackWriter"]
 
 
-class PackWriter(DatasetWriter):
+class PackWriter(ColumnWriter):
     """The writer of `pack`, which can continue the last shard of a dataset."""
+
+    _last_may_grow = False
 
     def close_incomplete(self) -> None:
         """Finish the last shard, and leave an incomplete dataset, which `mode="resume"` continues."""
@@ -32,3 +36,19 @@ class PackWriter(DatasetWriter):
         with self._lock:
             fillable = self._sharded and self._current is None and workplace(self._root) and self._shards
             self._last_may_grow = bool(fillable) and self._samples - self._shards[-1].samples >= since
+
+    def _new_shard(self, layout: Layout) -> ShardInProgress:
+        return self._reopen_unfilled(layout) or super()._new_shard(layout)
+
+    def _reopen_unfilled(self, layout: Layout) -> ShardInProgress | None:
+        """Reopen the last shard if it was finished before it was full, as after too many errors."""
+        may_grow, self._last_may_grow = self._last_may_grow, False
+        if not may_grow or (self._limits.samples is not None and self._shards[-1].samples >= self._limits.samples):
+            return None
+        last = self._shards[-1]
+        reopened = self._reopen_last(layout)
+        if not self._limits.reached_by(reopened):
+            return reopened
+        reopened.discard()
+        self._shards.append(last)
+        return None

@@ -31,6 +31,8 @@ from bushel.core.index.sidecar import FOLDER, load_index, save_index
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.index.value_scan import Scanned, scanned_in
 from bushel.core.writer.journal import Journal, SavedShard, read_journal
+from bushel.core.writer.limits import ShardLimits
+from bushel.core.writer.pending import PendingSamples
 from bushel.errors import StateError
 from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, Staging, open_file, workplace
@@ -46,6 +48,7 @@ class ShardInProgress:
         shard: The final files.
         layout: How samples are stored.
         labels: Names of classes, which the index gets.
+        pending: Samples that are written after those in the builder, or None if samples are written one by one.
     """
 
     def __init__(
@@ -66,6 +69,11 @@ class ShardInProgress:
         self._container, self._staging, self._builder, self._journal = container, staging, builder, journal
         try:
             self._writer: ShardWriter = container.writer(layout, shard, staging, builder)
+            self._columns = self._writer if isinstance(self._writer, WritesColumns) else None
+            accepted = None if self._columns is None else self._columns.column_limits
+            self.pending = (
+                None if accepted is None else PendingSamples(accepted, layout, builder, numbered=container.needs_keys)
+            )
         except BaseException:
             staging.close()
             raise
@@ -182,12 +190,12 @@ class ShardInProgress:
 
     @property
     def samples(self) -> int:
-        """Number of samples written."""
-        return self._builder.samples
+        """Number of samples, pending ones too."""
+        return self._builder.samples if self.pending is None else self.pending.end
 
     @property
     def bytes(self) -> int:
-        """Number of bytes written, without the tables that the container writes at the end."""
+        """Number of bytes written, without pending samples, and without the tables that are written at the end."""
         return sum(self._staging.positions.values())
 
     def keys(self) -> list[str]:
@@ -198,6 +206,27 @@ class ShardInProgress:
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample. If that fails, nothing of it is written."""
+        self.write_pending()
+        self._append(key, values)
+
+    def collect(self, limits: ShardLimits, seconds: float) -> None:
+        """Let `pending` take samples until the shard may be full, or this time has passed."""
+        if self.pending is not None:
+            self.write_pending()
+            self.pending.restart(*limits.room_in(self), seconds)
+
+    def write_pending(self) -> None:
+        """Write the pending samples. If that fails, they stay pending."""
+        if self.pending is None:
+            return
+        while (rows := self.pending.rows()) is not None:
+            keys, columns = rows
+            if not self._extend(keys, columns, None):
+                key = None if keys is None else keys[0].decode()
+                self._append(key, {name: column[0] for name, column in columns.items()})
+        self.pending.restart(0, 0, 0)
+
+    def _append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         positions, samples = self._staging.positions, self._builder.samples
         try:
             self._writer.append(key, values)
@@ -208,18 +237,23 @@ class ShardInProgress:
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many samples at once, as far as there is room, and return how many: see `WritesColumns`."""
-        if not isinstance(self._writer, WritesColumns):
+        self.write_pending()
+        return self._extend(keys, columns, room)
+
+    def _extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        if self._columns is None:
             return 0
         positions, samples = self._staging.positions, self._builder.samples
         try:
-            return self._writer.extend(keys, columns, room)
+            return self._columns.extend(keys, columns, room)
         except BaseException:
             self._staging.truncate(positions)
             self._builder.truncate(samples)
             raise
 
     def checkpoint(self) -> None:
-        """Save the samples written so far, so that they survive a kill of this process."""
+        """Save the samples added so far, so that they survive a kill of this process."""
+        self.write_pending()
         self._staging.flush()
         if self._journal.has_news(self._builder, self._staging.positions):
             self._journal.checkpoint(self._builder, self._staging.positions, self._staging.checksums())

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +13,18 @@
 #include <vector>
 
 namespace bushel {
+
+// Have the C library keep freed memory for the next batch of this many bytes in small objects. glibc returns the end of
+// the heap to the system if more is free there than twice the largest block that was freed so far, 32 MiB at most; new
+// pages cost three times as much as copying records of 8 KB into them. So one block of that size is freed.
+inline void keep_freed_memory(std::size_t size) {
+    static std::atomic<std::size_t> largest{std::size_t{128} << 10};
+    size = std::min(size, std::size_t{31} << 20);
+    if (size <= largest.load(std::memory_order_relaxed)) return;
+    largest.store(size, std::memory_order_relaxed);
+    void *volatile block = std::malloc(size);  // volatile, or else compilers leave out both calls
+    std::free(block);
+}
 
 // A work buffer that grows and is used again.
 class Buffer {

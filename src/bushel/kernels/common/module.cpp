@@ -80,6 +80,7 @@ NB_MODULE(_kernels, module) {
     nb::register_exception_translator(bushel::translate, &types);
     bushel::bind_files(module);
     bushel::bind_framing(module);
+    bushel::bind_sample_buffer(module);
     bushel::bind_samples(module);
     bushel::bind_jpeg(module);
     bushel::bind_scans(module);

@@ -84,6 +84,7 @@ inline nb::object optional_text(const std::string &text) {
 
 void bind_files(nb::module_ &module);
 void bind_framing(nb::module_ &module);
+void bind_sample_buffer(nb::module_ &module);
 void bind_samples(nb::module_ &module);
 void bind_jpeg(nb::module_ &module);
 void bind_scans(nb::module_ &module);

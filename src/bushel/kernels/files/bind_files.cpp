@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "common/exceptions.hpp"
+#include "common/memory.hpp"
 #include "common/python.hpp"
 #include "files/batch_argument.hpp"
 #include "files/crc32.hpp"
@@ -45,6 +46,7 @@ nb::object read_many(nb::handle files, nb::handle file, nb::handle offset, nb::h
     const std::int64_t total = check(*batch);
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(batch->rows)));
     if (!list.is_valid()) throw nb::python_error();
+    keep_freed_memory(static_cast<std::size_t>(total));
     std::vector<std::uint8_t *> out(batch->rows);
     for (std::size_t row = 0; row < batch->rows; ++row) {
         PyObject *item = Py_None;

@@ -35,10 +35,9 @@ nb::object decode_keys(nb::handle data, nb::handle offsets, nb::handle rows) {
     const auto wanted = array_argument<const std::int64_t>(rows, "rows");
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(wanted.size())));
     if (!list.is_valid()) throw nb::python_error();
-    const LoadAhead ahead(keys, wanted.data(), wanted.size());
+    const KeysOfRows chosen(keys, wanted.data(), wanted.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        ahead.at(i);
-        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), keys.text(wanted.data()[i]).release().ptr());
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), chosen.text(i).release().ptr());
     }
     return list;
 }

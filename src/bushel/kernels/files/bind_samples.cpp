@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "common/cache.hpp"
+#include "common/memory.hpp"
 #include "files/batch_argument.hpp"
 #include "files/key_argument.hpp"
 
@@ -178,11 +179,10 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     };
     if (own_keys) {
         const KeysArgument table(PyTuple_GET_ITEM(keys.ptr(), 0), PyTuple_GET_ITEM(keys.ptr(), 1));
-        const LoadAhead ahead(table, chosen.data(), count);
+        const KeysOfRows texts(table, chosen.data(), count);
         samples = keyed_dicts(count, key_name, [&](std::size_t i) {
             load_values(i);
-            ahead.at(i);
-            return table.text(chosen.data()[i]);
+            return texts.text(i);
         });
     } else {
         samples = keyed_dicts(count, key_name, [&](std::size_t i) {
@@ -191,6 +191,7 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
         });
     }
 
+    keep_freed_memory(static_cast<std::size_t>(total));
     std::vector<std::uint8_t *> out(batch.rows);
     std::size_t row = 0;
     for (const FieldArgument &field : arguments) {

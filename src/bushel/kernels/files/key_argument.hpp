@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
-#include "common/cache.hpp"
 #include "common/python.hpp"
 
 namespace bushel {
@@ -26,16 +27,6 @@ public:
         return static_cast<std::size_t>(offsets_.data()[row + 1] - offsets_.data()[row]);
     }
 
-    // A random row misses the cache twice: in the offsets, which `load_offsets` loads, and then in the text.
-    void load_offsets(std::int64_t row) const {
-        if (is_row(row)) load_line(offsets_.data() + row);
-    }
-    void load_text(std::int64_t row) const {
-        if (!is_row(row)) return;
-        const std::int64_t begin = offsets_.data()[row];
-        if (begin >= 0 && static_cast<std::uint64_t>(begin) < data_.size()) load_line(data_.data() + begin);
-    }
-
     void check(std::size_t row) const {
         const std::int64_t begin = offsets_.data()[row], end = offsets_.data()[row + 1];
         if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data_.size()) {
@@ -45,21 +36,43 @@ public:
         }
     }
 
-    // The key of a row, which is checked, as str.
-    nb::object text(std::int64_t row) const {
-        if (!is_row(row)) {
-            throw nb::index_error(("key " + std::to_string(row) + " of " + std::to_string(count())).c_str());
+private:
+    Array<const std::uint8_t> data_;
+    Array<const std::int64_t> offsets_;
+};
+
+// The keys of some rows, copied in short loops: random rows miss the cache twice, in the offsets and in the text, and
+// the processor waits for many of them at once only if little is done in between.
+class KeysOfRows {
+public:
+    KeysOfRows(const KeysArgument &keys, const std::int64_t *rows, std::size_t count) : ends_(count) {
+        std::vector<const std::uint8_t *> begins(count);
+        std::size_t total = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (static_cast<std::uint64_t>(rows[i]) >= keys.count()) {
+                throw nb::index_error(
+                    ("key " + std::to_string(rows[i]) + " of " + std::to_string(keys.count())).c_str());
+            }
+            const auto row = static_cast<std::size_t>(rows[i]);
+            keys.check(row);
+            begins[i] = keys.key(row);
+            ends_[i] = total += keys.length(row);
         }
-        const auto at = static_cast<std::size_t>(row);
-        check(at);
-        PyObject *const text = decode(key(at), static_cast<Py_ssize_t>(length(at)));
+        text_.reset(new std::uint8_t[total]);
+        for (std::size_t i = 0, at = 0; i < count; at = ends_[i++]) {
+            if (ends_[i] > at) std::memcpy(text_.get() + at, begins[i], ends_[i] - at);
+        }
+    }
+
+    // The i-th key as str.
+    nb::object text(std::size_t i) const {
+        const std::size_t begin = i ? ends_[i - 1] : 0;
+        PyObject *const text = decode(text_.get() + begin, static_cast<Py_ssize_t>(ends_[i] - begin));
         if (!text) throw nb::python_error();
         return nb::steal(text);
     }
 
 private:
-    bool is_row(std::int64_t row) const { return static_cast<std::uint64_t>(row) < count(); }
-
     // Most keys are ASCII, which Python's decoder finds out more slowly.
     static PyObject *decode(const std::uint8_t *key, Py_ssize_t length) {
         std::uint8_t every = 0;
@@ -72,31 +85,8 @@ private:
         return PyUnicode_DecodeUTF8(reinterpret_cast<const char *>(key), length, "surrogateescape");
     }
 
-    Array<const std::uint8_t> data_;
-    Array<const std::int64_t> offsets_;
-};
-
-// Loads the keys of random rows into the cache some rows in advance.
-class LoadAhead {
-public:
-    LoadAhead(const KeysArgument &keys, const std::int64_t *rows, std::size_t count)
-        : keys_(keys), rows_(rows), count_(count) {
-        for (std::size_t i = 0; i < std::min(offset_distance, count); ++i) keys.load_offsets(rows[i]);
-        for (std::size_t i = 0; i < std::min(text_distance, count); ++i) keys.load_text(rows[i]);
-    }
-
-    // Called before the key of the i-th row is used, for each i in order.
-    void at(std::size_t i) const {
-        if (i + offset_distance < count_) keys_.load_offsets(rows_[i + offset_distance]);
-        if (i + text_distance < count_) keys_.load_text(rows_[i + text_distance]);
-    }
-
-private:
-    static constexpr std::size_t text_distance = 16, offset_distance = 48;
-
-    const KeysArgument &keys_;
-    const std::int64_t *rows_;
-    std::size_t count_;
+    std::vector<std::size_t> ends_;
+    std::unique_ptr<std::uint8_t[]> text_;
 };
 
 }  // namespace bushel

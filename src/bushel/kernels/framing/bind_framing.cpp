@@ -63,7 +63,7 @@ nb::object recordio(nb::handle data, nb::handle offsets) {
         const nb::gil_scoped_release unlocked;
         framed = frame_recordio(*values, split);
     }
-    return nb::make_tuple(array_of(std::move(framed.bytes)), array_of(std::move(framed.ends)),
+    return nb::make_tuple(owned_array(framed.bytes.release(), framed.size), array_of(std::move(framed.ends)),
                           array_of(std::move(split)));
 }
 
@@ -82,7 +82,7 @@ nb::object idx(nb::handle keys, std::int64_t first, nb::handle offsets) {
         if ((*texts)->count != starts.size()) throw nb::value_error("keys and offsets must have the same length");
     }
     Framed framed = frame_idx(texts ? &**texts : nullptr, first, starts.data(), starts.size());
-    return nb::make_tuple(array_of(std::move(framed.bytes)), array_of(std::move(framed.ends)));
+    return nb::make_tuple(owned_array(framed.bytes.release(), framed.size), array_of(std::move(framed.ends)));
 }
 
 nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::handle suffixes, nb::handle columns) {
@@ -118,7 +118,7 @@ nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::h
         const nb::gil_scoped_release unlocked;
         framed = frame_tar(start.data(), *names, endings, fields, starts);
     }
-    return nb::make_tuple(array_of(std::move(framed.bytes)), array_of(std::move(framed.ends)),
+    return nb::make_tuple(owned_array(framed.bytes.release(), framed.size), array_of(std::move(framed.ends)),
                           array_of(std::move(starts)));
 }
 

@@ -38,6 +38,14 @@ std::uint32_t sum_of(const std::uint8_t *bytes, std::size_t count) {
 
 std::size_t padding(std::size_t length, std::size_t unit) { return (unit - length % unit) % unit; }
 
+// Write a value and zeros up to a multiple of `unit`, and return where they end.
+std::uint8_t *put_padded(std::uint8_t *out, const std::uint8_t *value, std::size_t length, std::size_t unit) {
+    if (length) std::memcpy(out, value, length);
+    const std::size_t zeros = padding(length, unit);
+    if (zeros) std::memset(out + length, 0, zeros);
+    return out + length + zeros;
+}
+
 }  // namespace
 
 Framed frame_recordio(const Values &values, std::vector<std::uint8_t> &split) {
@@ -58,8 +66,8 @@ Framed frame_recordio(const Values &values, std::vector<std::uint8_t> &split) {
         }
         framed.ends[row] = static_cast<std::int64_t>(total);
     }
-    framed.bytes.resize(total);
-    std::uint8_t *out = framed.bytes.data();
+    framed.allocate(total);
+    std::uint8_t *out = framed.bytes.get();
     auto part = parts.begin();
     for (std::size_t row = 0; row < values.count; ++row) {
         if (split[row]) {
@@ -70,8 +78,7 @@ Framed frame_recordio(const Values &values, std::vector<std::uint8_t> &split) {
         const std::size_t length = values.length(row);
         put_word(out, magic);
         put_word(out + 4, static_cast<std::uint32_t>(length));
-        if (length) std::memcpy(out + 8, values.at(row), length);
-        out += 8 + length + padding(length, 4);  // resize() has made the padding zero
+        out = put_padded(out + 8, values.at(row), length, 4);
     }
     return framed;
 }
@@ -81,8 +88,8 @@ Framed frame_idx(const Values *keys, std::int64_t first, const std::int64_t *off
     framed.ends.resize(count);
     std::size_t most = 42 * count;
     for (std::size_t row = 0; keys && row < count; ++row) most += keys->length(row);
-    framed.bytes.resize(most);
-    std::uint8_t *out = framed.bytes.data();
+    framed.allocate(most);
+    std::uint8_t *out = framed.bytes.get();
     for (std::size_t row = 0; row < count; ++row) {
         if (keys) {
             const std::size_t length = keys->length(row);
@@ -94,9 +101,9 @@ Framed frame_idx(const Values *keys, std::int64_t first, const std::int64_t *off
         *out++ = '\t';
         out = put_decimal(out, offsets[row]);
         *out++ = '\n';
-        framed.ends[row] = out - framed.bytes.data();
+        framed.ends[row] = out - framed.bytes.get();
     }
-    framed.bytes.resize(static_cast<std::size_t>(out - framed.bytes.data()));
+    framed.size = static_cast<std::size_t>(out - framed.bytes.get());
     return framed;
 }
 
@@ -113,7 +120,7 @@ Framed frame_tar(const std::uint8_t *header, const Values &keys, const std::vect
         }
         framed.ends[row] = static_cast<std::int64_t>(total);
     }
-    framed.bytes.resize(total);
+    framed.allocate(total);
 
     std::uint8_t empty[block];
     std::memcpy(empty, header, block);
@@ -121,7 +128,7 @@ Framed frame_tar(const std::uint8_t *header, const Values &keys, const std::vect
     std::memset(empty + 124, 0, 11);   // size
     std::memset(empty + 148, ' ', 8);  // checksum, which counts as spaces
     const std::uint32_t fixed = sum_of(empty, block);
-    std::uint8_t *out = framed.bytes.data();
+    std::uint8_t *out = framed.bytes.get();
     for (std::size_t row = 0, at = 0; row < keys.count; ++row) {
         const std::size_t key = keys.length(row);
         for (std::size_t field = 0; field < fields.size(); ++field, ++at) {
@@ -133,9 +140,8 @@ Framed frame_tar(const std::uint8_t *header, const Values &keys, const std::vect
             put_octal(out + 148, 6, fixed + sum_of(out, name) + sum_of(out + 124, 11));
             out[154] = 0;
             out += block;
-            starts[at] = out - framed.bytes.data();
-            if (length) std::memcpy(out, fields[field].at(row), length);
-            out += length + padding(length, block);
+            starts[at] = out - framed.bytes.get();
+            out = put_padded(out, fields[field].at(row), length, block);
         }
     }
     return framed;

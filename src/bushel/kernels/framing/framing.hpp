@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,15 @@ struct Values {
     std::size_t length(std::size_t row) const { return static_cast<std::size_t>(offsets[row + 1] - offsets[row]); }
 };
 
-// What was made of all samples, and where each one ends.
+// What was made of all samples, and where each one ends. The bytes are not zeroed before they are written.
 struct Framed {
-    std::vector<std::uint8_t> bytes;
+    void allocate(std::size_t count) {
+        bytes.reset(new std::uint8_t[count]);
+        size = count;
+    }
+
+    std::unique_ptr<std::uint8_t[]> bytes;
+    std::size_t size = 0;
     std::vector<std::int64_t> ends;
 };
 

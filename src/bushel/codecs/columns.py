@@ -1,0 +1,78 @@
+"""Columns as users give them: arrays, lists, Arrow arrays, or stored bytes and offsets."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import SpecError
+
+__all__ = ["check_stored", "is_stored", "without_arrow"]
+
+_BYTES = (bytes, bytearray, memoryview)
+
+
+def is_stored(column: object) -> bool:
+    """Return whether a column is given as (bytes, offsets)."""
+    return (
+        isinstance(column, tuple)
+        and len(column) == 2
+        and not isinstance(column[1], (str, *_BYTES))
+        and (isinstance(column[0], _BYTES) or (isinstance(column[0], np.ndarray) and column[0].dtype == np.uint8))
+        and hasattr(column[1], "__len__")
+    )
+
+
+def check_stored(name: str, data: Any, offsets: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return a column that is given as (bytes, offsets) as arrays: uint8[total] and int64[samples + 1].
+
+    Raises:
+        SpecError: The offsets are not integers, do not ascend, or lie outside the bytes.
+    """
+    content = np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
+    try:
+        ends = np.ascontiguousarray(offsets)
+        if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu":
+            raise SpecError(f"field {name!r}: offsets must be integers, one more than there are samples")
+        ends = ends.astype(np.int64, casting="same_kind") if ends.dtype != np.uint64 else ends.astype(np.int64)
+    except (TypeError, ValueError) as error:
+        raise SpecError(
+            f"field {name!r}: offsets must be integers, one more than there are samples ({error})"
+        ) from error
+    if ends[0] < 0 or ends[-1] > len(content) or bool((ends[1:] < ends[:-1]).any()):
+        raise SpecError(f"field {name!r}: offsets must ascend from 0 to at most {len(content)}, the number of bytes")
+    return content, ends
+
+
+def without_arrow(column: Any) -> Any:
+    """Return an Arrow array as (bytes, offsets), as an array, or as a list; any other column as it is."""
+    if not hasattr(column, "__arrow_c_array__") and not hasattr(column, "__arrow_c_stream__"):
+        return column
+    import pyarrow as pa
+
+    array = column if isinstance(column, pa.Array) else pa.chunked_array(column).combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    kind = array.type
+    if array.null_count:
+        return array.to_pylist()
+    wide = pa.types.is_large_binary(kind)
+    if wide or pa.types.is_binary(kind):
+        _, borders, content = array.buffers()
+        data = b"" if content is None else memoryview(content)
+        if borders is None:
+            return data, np.zeros(1, np.int64)
+        offsets = np.frombuffer(borders, np.int64 if wide else np.int32)
+        return data, offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return array.to_numpy(zero_copy_only=False)
+    if pa.types.is_fixed_size_list(kind) and (
+        pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)
+    ):
+        flat = array.flatten()
+        if not flat.null_count:
+            return flat.to_numpy(zero_copy_only=False).reshape(len(array), operator.index(kind.list_size))
+    return array.to_pylist()

@@ -1,0 +1,283 @@
+// Python bindings: SampleBuffer, which collects appended samples.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "common/python.hpp"
+#include "framing/sample_buffer.hpp"
+
+namespace bushel {
+
+namespace {
+
+// A sample with more bytes than this is written at once: to copy it would cost more than to frame it alone.
+constexpr std::size_t large = 1 << 15;
+// Bytes, and number of samples, that are collected at most.
+constexpr std::size_t most_bytes = 1 << 18;
+constexpr std::size_t most_samples = 1 << 12;
+// No container stores a sample in more than 4 times its bytes, and this many for each field and for the key.
+constexpr std::size_t overhead = 2048;
+
+enum Added { refused = 0, added = 1, full = 2 };
+
+// The bytes of a bytes-like object.
+class Contents {
+public:
+    Contents() = default;
+    Contents(const Contents &) = delete;
+    Contents &operator=(const Contents &) = delete;
+    ~Contents() { release(); }
+
+    // Return false, without an exception, for an object that does not have contiguous bytes.
+    bool of(PyObject *object) {
+        release();
+        if (PyBytes_CheckExact(object)) {
+            data = PyBytes_AS_STRING(object);
+            size = static_cast<std::size_t>(PyBytes_GET_SIZE(object));
+            return true;
+        }
+        if (PyObject_GetBuffer(object, &view_, PyBUF_SIMPLE) != 0) {
+            PyErr_Clear();
+            return false;
+        }
+        held_ = true;
+        data = view_.buf;
+        size = static_cast<std::size_t>(view_.len);
+        return true;
+    }
+
+    const void *data = nullptr;
+    std::size_t size = 0;
+
+private:
+    void release() {
+        if (held_) PyBuffer_Release(&view_);
+        held_ = false;
+    }
+
+    Py_buffer view_;
+    bool held_ = false;
+};
+
+bool is_stored(PyObject *value) { return PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value); }
+
+// Whether any container can hold a key: ASCII letters, digits, `-` and, not first, `_`. StoredColumn.harmless is this too.
+bool is_harmless(const char *key, std::size_t length) {
+    if (length == 0 || key[0] == '_') return false;
+    return std::all_of(key, key + length, [](char sign) {
+        return (sign >= '0' && sign <= '9') || (sign >= 'a' && sign <= 'z') || (sign >= 'A' && sign <= 'Z') ||
+               sign == '-' || sign == '_';
+    });
+}
+
+class SampleBuffer {
+public:
+    SampleBuffer(const nb::sequence &fields, nb::object key_name, bool keyed, bool numbered, std::size_t longest_key,
+                 const nb::bytes &refused_start)
+        : key_name_(std::move(key_name)),
+          keyed_(keyed),
+          numbered_(numbered),
+          longest_key_(longest_key),
+          refused_start_(refused_start.c_str(), refused_start.size()) {
+        if (!PyUnicode_Check(key_name_.ptr())) throw nb::type_error("key_name: expected a str");
+        for (const nb::handle field : fields) {
+            if (!PyTuple_Check(field.ptr()) || PyTuple_GET_SIZE(field.ptr()) != 2 ||
+                !PyUnicode_Check(PyTuple_GET_ITEM(field.ptr(), 0)) ||
+                !PyCallable_Check(PyTuple_GET_ITEM(field.ptr(), 1))) {
+                throw nb::type_error("fields: expected tuples of a name and a function");
+            }
+            names_.push_back(nb::borrow(PyTuple_GET_ITEM(field.ptr(), 0)));
+            encoders_.push_back(nb::borrow(PyTuple_GET_ITEM(field.ptr(), 1)));
+        }
+        if (names_.empty()) throw nb::value_error("fields is empty");
+        samples_ = std::make_shared<BufferedSamples>(names_.size());
+    }
+
+    std::size_t count() const { return samples_->columns[0].count(); }
+
+    void restart(std::size_t room_samples, std::size_t room_bytes, double seconds) {
+        if (samples_.use_count() > 1) {
+            samples_ = std::make_shared<BufferedSamples>(names_.size());
+        } else {
+            samples_->truncate(0);
+        }
+        room_samples_ = std::min(room_samples, most_samples);
+        room_bytes_ = room_bytes;
+        bytes_ = 0;
+        const auto time = std::chrono::duration<double>(std::min(std::max(seconds, 0.0), 1e6));
+        deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
+    }
+
+    int add(nb::handle sample, nb::handle given_key, std::int64_t position, nb::handle known) {
+        if (is_full() || !PyDict_CheckExact(sample.ptr())) return refused;
+        nb::object key = nb::borrow(given_key);
+        const auto entries = static_cast<std::size_t>(PyDict_GET_SIZE(sample.ptr()));
+        if (entries != names_.size()) {
+            PyObject *const own = entries == names_.size() + 1 ? item(sample, key_name_) : nullptr;
+            if (!own) return refused;
+            if (key.is_none()) key = nb::borrow(own);
+        }
+        if (!keyed_) {
+            if (!key.is_none()) return refused;
+        } else {
+            if (key.is_none() && numbered_) key = number(position);
+            if (!PyUnicode_CheckExact(key.ptr()) || !PyUnicode_IS_COMPACT_ASCII(key.ptr())) return refused;
+            const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(key.ptr()));
+            if (length > longest_key_ || !is_harmless(text(key), length)) return refused;
+            if (!PySet_CheckExact(known.ptr())) return refused;
+            const int found = PySet_Contains(known.ptr(), key.ptr());
+            if (found < 0) throw nb::python_error();
+            if (found) return refused;
+        }
+        std::vector<nb::object> values = values_of(sample);
+        if (values.empty()) return refused;
+        encode(values);
+        return store(values, key, known);
+    }
+
+    nb::object drop_last() {
+        if (count() == 0) throw nb::value_error("the buffer is empty");
+        nb::object key = nb::none();
+        const GrowingValues &keys = samples_->keys;
+        if (keyed_) {
+            const auto start = static_cast<std::size_t>(keys.offsets[keys.count() - 1]);
+            key = nb::str(reinterpret_cast<const char *>(keys.data.data()) + start, keys.data.size() - start);
+        }
+        own().truncate(count() - 1);
+        return key;
+    }
+
+    nb::object rows(std::size_t first) const {
+        if (first > count()) throw nb::index_error("the buffer has fewer samples");
+        nb::object keys = nb::none();
+        if (keyed_) keys = view(samples_->keys, first);
+        nb::dict columns;
+        for (std::size_t field = 0; field < names_.size(); ++field) {
+            columns[names_[field]] = view(samples_->columns[field], first);
+        }
+        return nb::make_tuple(keys, columns);
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    static const char *text(const nb::object &key) {
+        return reinterpret_cast<const char *>(PyUnicode_1BYTE_DATA(key.ptr()));
+    }
+
+    static PyObject *item(nb::handle sample, const nb::object &name) {
+        PyObject *const value = PyDict_GetItemWithError(sample.ptr(), name.ptr());
+        if (!value && PyErr_Occurred()) throw nb::python_error();
+        return value;
+    }
+
+    static nb::object number(std::int64_t position) {
+        return nb::steal(PyUnicode_FromFormat("%09lld", static_cast<long long>(position)));
+    }
+
+    bool is_full() const {
+        return count() >= room_samples_ || bytes_ >= most_bytes || 4 * bytes_ + framing() >= room_bytes_;
+    }
+
+    std::size_t framing() const { return count() * (names_.size() + 1) * overhead; }
+
+    // Samples that no array refers to.
+    BufferedSamples &own() {
+        if (samples_.use_count() > 1) samples_ = std::make_shared<BufferedSamples>(*samples_);
+        return *samples_;
+    }
+
+    // The values of all fields; none if the sample has to be written in another way.
+    std::vector<nb::object> values_of(nb::handle sample) const {
+        std::vector<nb::object> values;
+        values.reserve(names_.size());
+        std::size_t stored = 0;
+        Contents contents;
+        for (const nb::object &name : names_) {
+            PyObject *const value = item(sample, name);
+            bool fits = value && value != Py_None;
+            if (fits && is_stored(value)) {
+                fits = contents.of(value) && (stored += contents.size) <= large && !starts_refused(contents);
+            }
+            if (!fits) return {};
+            values.push_back(nb::borrow(value));
+        }
+        return values;
+    }
+
+    bool starts_refused(const Contents &contents) const {
+        return !refused_start_.empty() && contents.size >= refused_start_.size() &&
+               std::memcmp(contents.data, refused_start_.data(), refused_start_.size()) == 0;
+    }
+
+    // Encode values that are not bytes-like. This runs code of others, before anything is stored.
+    void encode(std::vector<nb::object> &values) {
+        for (std::size_t field = 0; field < values.size(); ++field) {
+            if (!is_stored(values[field].ptr())) values[field] = encoders_[field](values[field]);
+        }
+    }
+
+    int store(const std::vector<nb::object> &values, const nb::object &key, nb::handle known) {
+        BufferedSamples &samples = own();
+        const std::size_t before = count();
+        Contents contents;
+        std::size_t stored = 0;
+        for (std::size_t field = 0; field < values.size(); ++field) {
+            if (!contents.of(values[field].ptr()) || starts_refused(contents)) {
+                samples.truncate(before);
+                return refused;
+            }
+            samples.columns[field].add(contents.data, contents.size);
+            stored += contents.size;
+        }
+        if (keyed_) {
+            if (PySet_Add(known.ptr(), key.ptr()) != 0) {
+                samples.truncate(before);
+                throw nb::python_error();
+            }
+            const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(key.ptr()));
+            samples.keys.add(text(key), length);
+            stored += length;
+        }
+        bytes_ += stored;
+        return is_full() || Clock::now() >= deadline_ ? full : added;
+    }
+
+    nb::object view(const GrowingValues &values, std::size_t first) const {
+        nb::capsule owner(new std::shared_ptr<BufferedSamples>(samples_),
+                          [](void *kept) noexcept { delete static_cast<std::shared_ptr<BufferedSamples> *>(kept); });
+        return nb::make_tuple(
+            nb::cast(nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(values.data.data(), {values.data.size()},
+                                                                             owner)),
+            nb::cast(nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>(
+                values.offsets.data() + first, {values.offsets.size() - first}, owner)));
+    }
+
+    std::vector<nb::object> names_, encoders_;
+    nb::object key_name_;
+    bool keyed_, numbered_;
+    std::size_t longest_key_;
+    std::string refused_start_;
+    std::shared_ptr<BufferedSamples> samples_;
+    std::size_t room_samples_ = 0, room_bytes_ = 0, bytes_ = 0;
+    Clock::time_point deadline_;
+};
+
+}  // namespace
+
+void bind_sample_buffer(nb::module_ &module) {
+    nb::class_<SampleBuffer>(module, "SampleBuffer")
+        .def(nb::init<nb::sequence, nb::object, bool, bool, std::size_t, nb::bytes>(), nb::arg("fields"),
+             nb::arg("key_name"), nb::arg("keyed"), nb::arg("numbered"), nb::arg("longest_key"),
+             nb::arg("refused_start"))
+        .def_prop_ro("count", &SampleBuffer::count)
+        .def("restart", &SampleBuffer::restart, nb::arg("samples"), nb::arg("bytes"),
+             nb::arg("seconds"))
+        .def("add", &SampleBuffer::add, nb::arg("sample").none(), nb::arg("key").none(), nb::arg("position"),
+             nb::arg("known").none())
+        .def("drop_last", &SampleBuffer::drop_last)
+        .def("rows", &SampleBuffer::rows, nb::arg("first"));
+}
+
+}  // namespace bushel

@@ -1,0 +1,156 @@
+"""SampleBuffer: what it takes and refuses, and that arrays of it do not change."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bushel.kernels import SampleBuffer
+
+UNLIMITED = 1 << 62
+
+
+def made(*names: str, keyed: bool = False, numbered: bool = False, refused: bytes = b"") -> SampleBuffer:
+    def encode(value: Any) -> bytes:
+        if isinstance(value, Exception):
+            raise value
+        return str(value).encode()
+
+    buffer = SampleBuffer([(name, encode) for name in names or ("a",)], "__key__", keyed, numbered, 20, refused)
+    buffer.restart(UNLIMITED, UNLIMITED, 60)
+    return buffer
+
+
+def listed(column: tuple[Any, Any]) -> list[bytes]:
+    data, offsets = column
+    return [data[first:last].tobytes() for first, last in zip(offsets, offsets[1:], strict=False)]
+
+
+def contents(buffer: SampleBuffer, first: int = 0) -> tuple[list[bytes] | None, dict[str, list[bytes]]]:
+    keys, columns = buffer.rows(first)
+    return None if keys is None else listed(keys), {name: listed(column) for name, column in columns.items()}
+
+
+VALUES = st.binary(max_size=40) | st.binary(max_size=40).map(bytearray) | st.integers()
+
+
+@given(st.lists(st.tuples(VALUES, VALUES), max_size=20), st.integers(0, 20), st.integers(0, 3))
+def test_samples_become_columns(samples: list[tuple[Any, Any]], first: int, dropped: int) -> None:
+    buffer = made("a", "b", keyed=True)
+    known: set[str] = set()
+    for number, (a, b) in enumerate(samples):
+        assert buffer.add({"b": b, "a": a}, f"k{number}", 0, known) == 1
+    assert known == {f"k{number}" for number in range(len(samples))}
+    for _ in range(min(dropped, len(samples))):
+        assert buffer.drop_last() == f"k{len(samples) - 1}"
+        samples = samples[:-1]
+    assert buffer.count == len(samples)
+    if first > len(samples):
+        with pytest.raises(IndexError):
+            buffer.rows(first)
+        return
+    keys, columns = contents(buffer, first)
+    assert keys == [f"k{number}".encode() for number in range(first, len(samples))]
+    for place, name in enumerate("ab"):
+        stored = [sample[place] for sample in samples[first:]]
+        assert columns[name] == [bytes(v) if not isinstance(v, int) else str(v).encode() for v in stored]
+
+
+def test_keys() -> None:
+    buffer, known = made(keyed=True, numbered=True), {"taken"}
+    assert buffer.add({"a": 1, "__key__": "x"}, None, 0, known) == 1
+    assert buffer.add({"a": 1, "__key__": "x"}, "given", 1, known) == 1
+    assert buffer.add({"a": 1}, None, 2, known) == 1
+    for key in ("taken", "x", "000000002", "", "_x", "a/b", "a.b", "é", "k" * 21, "\udcff", 5, b"x"):
+        assert buffer.add({"a": 1}, key, 3, known) == 0, key
+    assert contents(buffer)[0] == [b"x", b"given", b"000000002"]
+    assert known == {"taken", "x", "given", "000000002"}
+    assert buffer.add({"a": 1}, "y", 3, None) == 0
+    assert made(keyed=True).add({"a": 1}, None, 0, set()) == 0
+    unkeyed = made()
+    assert (unkeyed.add({"a": 1}, "0", 0, None), unkeyed.add({"a": 1, "__key__": None}, None, 0, None)) == (0, 1)
+    assert unkeyed.rows(0)[0] is None
+    assert unkeyed.drop_last() is None
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        {},
+        {"a": None},
+        {"b": 1},
+        {"a": 1, "b": 2},
+        {"a": 1, "__key__": None, "b": 2},
+        {"a": b"magic and more"},
+        {"a": bytes(32769)},
+        {"a": memoryview(b"abcdef")[::2]},
+        [("a", 1)],
+        None,
+    ],
+)
+def test_samples_that_are_refused(sample: Any) -> None:
+    buffer = made(refused=b"magic")
+    assert buffer.add(sample, None, 0, None) == 0
+    assert buffer.count == 0
+    assert buffer.add({"a": b"magi"}, None, 0, None) == 1
+
+
+def test_an_error_of_an_encoder_adds_nothing() -> None:
+    buffer, known = made("a", "b", keyed=True), set[str]()
+    with pytest.raises(ZeroDivisionError, match="x"):
+        buffer.add({"a": 1, "b": ZeroDivisionError("x")}, "k", 0, known)
+    assert (buffer.count, known) == (0, set())
+    wrong = SampleBuffer([("a", lambda value: value)], "__key__", False, False, 9, b"")
+    wrong.restart(9, UNLIMITED, 60)
+    assert wrong.add({"a": 1.5}, None, 0, None) == 0
+
+
+def test_room() -> None:
+    buffer = made()
+    buffer.restart(3, UNLIMITED, 60)
+    assert [buffer.add({"a": number}, None, 0, None) for number in range(5)] == [1, 1, 2, 0, 0]
+    buffer.restart(UNLIMITED, 10000, 60)
+    assert [buffer.add({"a": b"x"}, None, 0, None) for _ in range(4)] == [1, 1, 2, 0]
+    buffer.restart(UNLIMITED, UNLIMITED, 0)
+    assert [buffer.add({"a": 1}, None, 0, None) for _ in range(2)] == [2, 2]
+    buffer.restart(0, UNLIMITED, 60)
+    assert (buffer.add({"a": 1}, None, 0, None), buffer.count) == (0, 0)
+    buffer.restart(UNLIMITED, UNLIMITED, 60)
+    states = [buffer.add({"a": bytes(30000)}, None, 0, None) for _ in range(10)]
+    assert states == [1] * 8 + [2, 0]
+    buffer.restart(UNLIMITED, UNLIMITED, 60)
+    large = SampleBuffer([("a", lambda size: bytes(size))], "__key__", False, False, 9, b"")
+    large.restart(9, UNLIMITED, 60)
+    assert large.add({"a": 1 << 20}, None, 0, None) == 2  # it is encoded only once
+
+
+def test_arrays_do_not_change() -> None:
+    buffer = made()
+    for number in range(5):
+        buffer.add({"a": number}, None, 0, None)
+    before = contents(buffer)
+    _, columns = buffer.rows(2)
+    data, offsets = columns["a"]
+    kept = data.copy(), offsets.copy()
+    buffer.drop_last()
+    for number in range(1000):
+        buffer.add({"a": number}, None, 0, None)
+    buffer.restart(UNLIMITED, UNLIMITED, 60)
+    for number in range(1000):
+        buffer.add({"a": -number}, None, 0, None)
+    del buffer
+    assert np.array_equal(data, kept[0])
+    assert np.array_equal(offsets, kept[1])
+    assert before[1]["a"] == [b"0", b"1", b"2", b"3", b"4"]
+    with pytest.raises(ValueError, match="read-only"):
+        data[0] = 0
+
+
+def test_wrong_arguments() -> None:
+    for fields in ([], [("a",)], ["a"], [(1, str)], [("a", None)]):
+        with pytest.raises((TypeError, ValueError)):
+            SampleBuffer(fields, "__key__", False, False, 9, b"")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="empty"):
+        made().drop_last()
