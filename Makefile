@@ -14,7 +14,7 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster nightly fuzz campaign faults sanitize aarch64 clean
+.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster nightly fuzz campaign faults sanitize aarch64 wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ faults: $(READY)  ## kill writers and fail their system calls, KILLS times for e
 
 sanitize: $(READY)  ## tests of the kernels under AddressSanitizer and UndefinedBehaviorSanitizer
 	scripts/sanitize.sh
+
+wheel: $(READY)  ## a wheel for this Python and machine with libjpeg-turbo inside, in dist/, tested without a compiler
+	scripts/wheel.sh
 
 aarch64: $(READY)  ## compile the kernels for 64-bit ARM, and run their tests under qemu-user (Debian; installs both if missing)
 	scripts/aarch64.sh
