@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ray, Dask and Slurm on loopback, for the tests with the marker `cluster`.
 #
-#   scripts/cluster.sh install    install what is missing: Ray and Dask in .cluster/venv, Slurm by apt (root)
+#   scripts/cluster.sh install    install what is missing: Ray and Dask in .cluster/packages, Slurm by apt (root)
 #   scripts/cluster.sh start      start munged, slurmctld and slurmd on this machine
 #   scripts/cluster.sh stop       end them
 #   scripts/cluster.sh env        print what clients need, for `eval`
@@ -16,12 +16,9 @@ have() {
 }
 
 install() {
-    if [ ! -x .cluster/venv/bin/python ]; then
-        $PYTHON -m venv .cluster/venv
-        site=$(.cluster/venv/bin/python -c "import site; print(site.getsitepackages()[0])")
-        $PYTHON -c "import sys; print(*(p for p in sys.path if p.endswith(('src', 'site-packages'))), sep='\n')" \
-            >"$site/bushel.pth"
-        .cluster/venv/bin/python -m pip install --quiet --disable-pip-version-check "ray>=2.9" "distributed>=2024.1"
+    if [ ! -d .cluster/packages/ray ]; then
+        $PYTHON -m pip install --quiet --disable-pip-version-check --target .cluster/packages \
+            "ray>=2.9" "distributed>=2024.1" psutil
     fi
     if have sbatch slurmctld slurmd munged; then return; fi
     apt-get update -qq

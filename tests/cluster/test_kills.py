@@ -54,7 +54,7 @@ class Cluster:
 @pytest.fixture(scope="module", params=ENGINES)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "src")]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         if request.param == "local":
             yield Cluster("local", "", lambda pid: psutil.Process(pid).children(), lambda: None)
         elif request.param == "ray":

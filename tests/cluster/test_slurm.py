@@ -31,7 +31,6 @@ def _slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SLURM_CONF", said.strip().partition("=")[2])
     if subprocess.run(["sinfo"], capture_output=True, check=False).returncode:
         pytest.skip("Slurm does not run: `make cluster` starts it")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.chdir(tmp_path)
 
 

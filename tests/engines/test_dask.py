@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "src")]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
         with cluster, distributed.Client(cluster) as made:
             yield made

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,25 @@ def test_converting_with_an_engine(tmp_path: Path) -> None:
     assert find_run(tmp_path / "out")[1].parts == 3
     bushel.convert(tmp_path / "in", tmp_path / "one", container="recordio", parts=3)
     assert files_of(tmp_path / "out") == files_of(tmp_path / "one")
+
+
+def test_indexing_and_verifying_with_an_engine(tmp_path: Path) -> None:
+    bushel.pack(Numbered(20), tmp_path / "out", container="tar", shard_samples=6)
+    expected = bushel.verify(tmp_path / "out")
+    seen: list[bushel.Progress] = []
+    assert bushel.verify(tmp_path / "out", engine=LocalEngine(2), progress=seen.append) == expected
+    assert (seen[-1].done, expected.ok) == (seen[-1].total, True)
+    shutil.rmtree(tmp_path / "out/.bushel")
+    seen.clear()
+    dataset = bushel.index(tmp_path / "out", engine=LocalEngine(2), progress=seen.append)
+    assert (len(dataset), dataset.info.checksums, seen[-1].done) == (20, True, 4)
+    damaged = sorted((tmp_path / "out").glob("*.tar"))[1]
+    data = bytearray(damaged.read_bytes())
+    data[700] ^= 1
+    damaged.write_bytes(data)
+    result = bushel.verify(tmp_path / "out", engine=LocalEngine(2))
+    assert result == bushel.verify(tmp_path / "out")
+    assert not result.ok
 
 
 def test_ctrl_c_ends_the_workers(tmp_path: Path) -> None:

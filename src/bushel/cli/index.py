@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, Kind, Path, Pickle, Quiet, Workers, pairs
+from bushel.cli.options import Debug, EngineOfShards, Json, Kind, Path, Pickle, Quiet, Workers, pairs
 
 __all__ = ["command"]
 
@@ -33,6 +33,7 @@ def command(
     ] = False,
     force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False,
     workers: Workers = None,
+    engine: EngineOfShards = None,
     pickle: Pickle = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -64,6 +65,7 @@ def command(
             seek=seek,
             force=force,
             workers=workers,
+            engine=engine,
             pickle=pickle,
             progress=progress,
         )

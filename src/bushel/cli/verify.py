@@ -8,7 +8,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, Kind, Path, Pickle, Quiet, Workers
+from bushel.cli.options import Debug, EngineOfShards, Json, Kind, Path, Pickle, Quiet, Workers
 
 __all__ = ["command"]
 
@@ -22,6 +22,7 @@ def command(
     decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False,
     max_problems: Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")] = 1000,
     workers: Workers = None,
+    engine: EngineOfShards = None,
     pickle: Pickle = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -48,6 +49,7 @@ def command(
             decode=decode,
             container=container,
             workers=workers,
+            engine=engine,
             pickle=pickle,
             max_problems=max_problems,
             progress=progress,

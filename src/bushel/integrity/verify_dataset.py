@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from bushel.core.index.class_names import Labels, join_labels
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress
+from bushel.core.tasks.mapping import map_on_engine
 from bushel.errors import SpecError
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
@@ -33,6 +35,7 @@ def verify(
     workers: int | None = None,
     pickle: bool = False,
     max_problems: int = 1000,
+    engine: Any = None,
     progress: OnProgress | None = None,
 ) -> VerifyResult:
     """Check a whole dataset and list its problems. Nothing is written.
@@ -50,6 +53,7 @@ def verify(
         workers: Number of shards to check at once; by default the number of CPUs.
         pickle: Whether to unpickle gulp metadata, which runs code that its author chose.
         max_problems: Number of problems to list; further ones are counted.
+        engine: Where shards are checked: see `bushel.pack`. By default in threads of this process.
         progress: Called with the bytes checked so far and the bytes of all files.
 
     Raises:
@@ -69,17 +73,21 @@ def verify(
             raise _Stopped
         checked.add(size)
 
-    checks = Checks(checksums, decode, pickle, max_problems, tick)
     results: list[Checked] = []
     samples = 0
-    check = parallel_map(
-        lambda place: check_shard(place.container, place.shard, checks), places, workers=workers, stop=stop
-    )
+    check: Iterable[Checked]
+    if engine is None:
+        here = _CheckPlace(Checks(checksums, decode, pickle, max_problems, tick))
+        check = parallel_map(here, places, workers=workers, stop=stop)
+    else:
+        there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
+        check = map_on_engine(there, places, engine, finished=checked.finish)
     for result in check:
         found.add_shard(result.findings, samples)
         samples += 0 if result.index is None else result.index.samples
         results.append(result)
-        checked.finish(places[len(results) - 1])
+        if engine is None:
+            checked.finish(places[len(results) - 1])
     _check_keys(places, results, found)
     _check_labels(places, results, found)
     return VerifyResult(
@@ -92,6 +100,20 @@ def verify(
         sum(result.bytes_total for result in results),
         checksums,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckPlace:
+    """Checks a shard. It can be pickled if the options can."""
+
+    checks: Checks
+
+    def __call__(self, place: Place) -> Checked:
+        return check_shard(place.container, place.shard, self.checks)
+
+
+def _ignore(size: int) -> None:
+    """Do nothing with the bytes that a worker has checked: the driver counts shards."""
 
 
 class _Checked:

@@ -22,10 +22,10 @@ from bushel.core.dataset.discovery import (
 from bushel.core.dataset.parts import above_parts
 from bushel.core.dataset.shards import (
     IndexPolicy,
+    RebuildIndex,
     each_shard,
     labels_beside,
     open_shards,
-    rebuild_index,
     write_manifest,
 )
 from bushel.core.dataset.tables import Indexing
@@ -164,6 +164,7 @@ def index(
     force: bool = False,
     workers: int | None = None,
     pickle: bool = False,
+    engine: Any = None,
     progress: OnProgress | None = None,
 ) -> Dataset:
     """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
@@ -186,6 +187,7 @@ def index(
         force: Index every shard again, and accept bytes that differ from the checksums on record.
         workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
+        engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
         progress: Called with the number of finished shards.
 
     Returns:
@@ -209,9 +211,10 @@ def index(
     )
     shards = each_shard(
         found.shards,
-        lambda shard: rebuild_index(found.container, shard, wanted),
+        RebuildIndex(found.container, wanted),
         workers=workers,
         progress=progress,
+        engine=engine,
     )
     root = above_parts(found.shards) or found.shards[0].root
     state = None if incomplete is None else load_state(root, "")

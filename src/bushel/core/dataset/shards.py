@@ -6,6 +6,7 @@ import errno
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IndexPolicy",
     "OpenShard",
+    "RebuildIndex",
     "each_shard",
     "labels_beside",
     "labels_of",
@@ -49,7 +51,6 @@ __all__ = [
     "open_shards",
     "read_stored",
     "readable",
-    "rebuild_index",
     "union_of_fields",
     "unlisted_shards",
     "write_manifest",
@@ -436,18 +437,26 @@ def each_shard(
     *,
     workers: int | None = None,
     progress: OnProgress | None = None,
+    engine: Any = None,
 ) -> list[T]:
-    """Call a function with every shard in threads, and return the results in order.
+    """Call a function with every shard in threads or on an engine, and return the results in order.
 
     Args:
         shards: The shards.
         work: The function.
         workers: Number of threads.
         progress: Called with the number of finished shards, from this thread.
+        engine: Where the function is called instead; it can be pickled then.
 
     Raises:
         BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
     """
+    if engine is not None:
+        from bushel.core.tasks.mapping import map_on_engine
+
+        done = count(1)
+        tell = None if progress is None else lambda _: progress(Progress(next(done), len(shards), "shards"))
+        return map_on_engine(work, shards, engine, finished=tell)
     finished: Iterable[T]
     if len(shards) == 1:
         finished = [work(shards[0])]
@@ -480,9 +489,21 @@ def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexP
     return OpenShard.of(container, shard, table.index, stored=table.stored, damage=table.damage)
 
 
-def rebuild_index(container: str, shard: Shard, wanted: Indexing) -> OpenShard:
-    """Write the sidecar of a shard as `index_again` does, and return the shard with this table."""
-    return OpenShard.of(container, shard, index_again(container, shard, wanted), stored=True)
+@dataclass(frozen=True, slots=True)
+class RebuildIndex:
+    """Writes the sidecar of a shard as `index_again` does, and returns the shard with this table.
+
+    Attributes:
+        container: Name of the container.
+        wanted: What the table shall hold.
+    """
+
+    container: str
+    wanted: Indexing
+
+    def __call__(self, shard: Shard) -> OpenShard:
+        """Write the sidecar of a shard."""
+        return OpenShard.of(self.container, shard, index_again(self.container, shard, self.wanted), stored=True)
 
 
 def write_manifest(
