@@ -92,7 +92,7 @@ class BufferPool:
     def _take(self, size: int) -> mmap.mmap | None:
         for _ in range(len(self._free)):
             try:
-                memory = self._free.popleft()
+                memory = self._free.pop()  # the last one to become free is still in the caches
             except IndexError:
                 break
             if size <= len(memory) <= 2 * size:
