@@ -60,7 +60,12 @@ class DaskEngine:
             large = len(job) > _LARGE
             self._job = self._client.scatter(job, broadcast=True, hash=False) if large else job
         future = self._client.submit(
-            call_pickled, self._job, attempt.number, pure=False, resources=self._resources, allow_other_workers=False
+            call_pickled,
+            self._job,
+            attempt.number,
+            pure=False,
+            resources=self._resources,
+            workers=self._others(attempt) if attempt.attempt else None,
         )
         self._attempts[future] = attempt
 
@@ -87,6 +92,12 @@ class DaskEngine:
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = None
+
+    def _others(self, attempt: Attempt) -> list[str] | None:
+        """Return the workers that run no other attempt of this task, which may hang; None if all do."""
+        keys = {future.key for future, other in self._attempts.items() if other.number == attempt.number}
+        held = self._client.processing()
+        return [worker for worker, own in held.items() if keys.isdisjoint(own)] or None
 
     def _forget(self, future: Any) -> Finished:
         attempt = self._attempts.pop(future)

@@ -58,7 +58,7 @@ class Finished:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Runs attempts of one task elsewhere. Not more of them are submitted than it has slots."""
+    """Runs attempts of one task elsewhere, at most as many as it has slots, and second ones beside those that hang."""
 
     @property
     def slots(self) -> int:

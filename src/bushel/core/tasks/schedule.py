@@ -14,6 +14,8 @@ __all__ = ["Running", "Schedule"]
 _RECENT = 101
 """Number of durations that tell how long a task usually takes."""
 _LONGEST_PAUSE = 60.0
+_FULL = 3
+"""A task must be this many times slower still to be started a second time while all slots are taken."""
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class Schedule:
 
     Args:
         numbers: Numbers of the tasks, in order. They are drawn as needed.
-        slots: Number of attempts that may run at a time.
+        slots: Number of attempts that may run at a time, besides second attempts of tasks that hang.
         retries: How often a task that failed is tried again.
         backoff: Seconds before the first retry; each further one waits twice as long.
         speculate: A task that runs this many times longer than usual is started a second time, when no others wait.
@@ -81,7 +83,7 @@ class Schedule:
 
     def start(self, now: float) -> Iterator[Attempt]:
         """Yield the attempts to start now."""
-        while len(self._live) < self.slots and (attempt := self._choose(now)) is not None:
+        while (attempt := self._choose(now)) is not None:
             self._running.setdefault(attempt.number, Running(now)).attempts.append(attempt)
             self._live.add(attempt)
             yield attempt
@@ -93,13 +95,17 @@ class Schedule:
 
     def _choose(self, now: float) -> Attempt | None:
         due = min(self._again, default=None)
-        if due is not None and due[0] <= now:
+        free = len(self._live) < self.slots
+        if free and due is not None and due[0] <= now:
             self._again.remove(due)
             return self._attempt(due[1])
-        if self._next is not None:
+        if free and self._next is not None:
             number, self._next = self._next, next(self._numbers, None)
             return self._attempt(number)
-        slow = self._slowest(now)
+        # workers that hang may have taken all slots: second attempts then start beside them
+        if len(self._live) >= 2 * self.slots:
+            return None
+        slow = self._slowest(now, 1 if free else _FULL)
         if slow is not None:
             self.speculated += 1
             return self._attempt(slow)
@@ -110,10 +116,10 @@ class Schedule:
         self._starts[number] = started + 1
         return Attempt(number, started)
 
-    def _slowest(self, now: float) -> int | None:
+    def _slowest(self, now: float, times: float) -> int | None:
         if not self._speculate or not self._durations:
             return None
-        limit = max(self._patience, self._speculate * median(self._durations))
+        limit = times * max(self._patience, self._speculate * median(self._durations))
         slow = [
             (each.started, number)
             for number, each in self._running.items()
