@@ -2,14 +2,21 @@
 
     python benchmarks/opening.py --out opening.json
     python benchmarks/opening.py --small                   a tenth of the records, fewer rounds
+    python benchmarks/opening.py --shards 100000           instead, a dataset of so many shards of 10,000 samples each
 
 Each round opens each dataset in a new process, after its imports and with its files in memory, and reads one record.
+With --shards, it opens a dataset whose data and tables are sparse files, with and without its table of shards, loads
+the first batch of a shuffled epoch, continues in the middle of one, and looks up a key.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import shutil
+import statistics
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -20,11 +27,17 @@ import numpy as np
 from rich.table import Table
 
 import bushel
+from bushel.core.index.shard_table import NAME
+from bushel.core.index.sidecar import FOLDER, Manifest, ManifestShard, save_index, save_manifest
+from bushel.core.index.table import Column, FileStamp, ShardIndex
+from bushel.spec import parse_spec
 from measure import SCRATCH, Timing, console, in_turns, save
 from reads import usable
 from served import OTHERS, Reader, bushel_readers, serving
 
 LENGTH = 200
+SAMPLES = 10_000
+"""Samples of each of many shards."""
 LOOKUPS = 1000
 
 
@@ -94,12 +107,104 @@ def memory(count: int) -> dict[str, dict[str, float]]:
     return results
 
 
+def sparse_dataset(shards: int) -> Path:
+    """Make tar files of holes, and their tables: all samples are at the start of their file, and empty."""
+    root = SCRATCH / f"shards-{shards}"
+    if (root / FOLDER / "manifest.json").exists():
+        return root
+    console.print(f"making {root.name}")
+    (root / FOLDER).mkdir(parents=True, exist_ok=True)
+    [field] = parse_spec({"data": "bytes"}).values()
+    column = Column(field, "bytes", 0, np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES, np.int64))
+    entries = []
+    for number in range(shards):
+        path = root / f"train-{number:06}.tar"
+        path.touch()
+        os.truncate(path, SAMPLES * LENGTH)
+        stat = path.stat()
+        files = (FileStamp(path.name, stat.st_size, stat.st_mtime_ns),)
+        index = ShardIndex(SAMPLES, files, {"data": column}, "tar", None)
+        table = root / FOLDER / f"{path.name}.safetensors"
+        save_index(index, table, sync=False)
+        _make_holes(table)
+        entries.append(ManifestShard.of(path.name, index))
+    manifest = Manifest("tar", {"data": "bytes"}, {"data": "bytes"}, entries)
+    save_manifest(manifest, root / FOLDER / "manifest.json", sync=False)
+    time.sleep(3)  # a table of shards is stored for folders that have settled
+    return root
+
+
+def _make_holes(table: Path) -> None:
+    """Write a table of zeros again, without the zeros."""
+    data = table.read_bytes()
+    kept = 8 + int.from_bytes(data[:8], "little")
+    with table.open("r+b") as file:
+        file.truncate(kept)
+        file.truncate(len(data))
+
+
+def _elapsed(call: Callable[[], Any]) -> tuple[Any, float, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = call()
+    return result, 1e3 * (time.perf_counter() - wall), 1e3 * (time.process_time() - cpu)
+
+
+def use_many_shards(path: Path) -> dict[str, float]:
+    """Return milliseconds of opening, the first batch, resuming and a lookup. Run in a new process."""
+    bushel.open(path.parent / "one")
+    found: dict[str, float] = {}
+    dataset, found["open"], found["open, CPU"] = _elapsed(lambda: bushel.open(path))
+    found["memory after it, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+    def first_batch(state: dict[str, Any] | None) -> dict[str, Any]:
+        loader = bushel.Loader(dataset, batch_size=256, shuffle=True, workers=2)
+        if state is not None:
+            loader.load_state_dict(state)
+        batches = iter(loader)
+        next(batches)
+        state = loader.state_dict()
+        batches.close()
+        return state
+
+    state, found["first batch and its state"], found["the same, CPU"] = _elapsed(lambda: first_batch(None))
+    middle = {**state, "samples": len(dataset) // 2 // 256 * 256}
+    _, found["resumed in the middle"], found["resumed, CPU"] = _elapsed(lambda: first_batch(middle))
+    _, found["key lookup"], _ = _elapsed(lambda: dataset.position(str(len(dataset) // 3)))
+    return found
+
+
+def many_shards(count: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Return the medians of `use_many_shards`, with and without the table of shards."""
+    path, one = sparse_dataset(count), sparse_dataset(1)
+    shutil.rmtree(one.with_name("one"), ignore_errors=True)
+    shutil.copytree(one, one.with_name("one"))
+    measured: dict[str, list[dict[str, float]]] = {"with its table of shards": [], "without": []}
+    bushel.open(path)
+    for _ in range(rounds):
+        for name, runs in measured.items():
+            if name == "without":
+                (path / FOLDER / NAME).unlink(missing_ok=True)
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                runs.append(pool.submit(use_many_shards, path).result())
+    return {
+        name: {each: statistics.median(run[each] for run in runs) for each in runs[0]}
+        for name, runs in measured.items()
+    }
+
+
 def main() -> None:
     """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Opening a dataset.")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--small", action="store_true", help="a tenth of the records, fewer rounds")
+    parser.add_argument("--shards", type=int, help="open a dataset of so many shards, and nothing else")
     options = parser.parse_args()
+    if options.shards:
+        found = many_shards(options.shards, 5)
+        for name, times in found.items():
+            console.print(f"{options.shards:,} shards, {name}: ms", {each: round(ms, 2) for each, ms in times.items()})
+        save(options.out, found, {})
+        return
     count, rounds = (100_000, 3) if options.small else (1_000_000, 7)
     skipped: dict[str, str] = {}
     readers = usable([*bushel_readers("bushel", "open"), *OTHERS], skipped)

@@ -24,7 +24,7 @@ def command(
     import bushel
     from bushel.cli.describe import summarise
     from bushel.cli.output import columns, count, print_json, print_text, size
-    from bushel.core.dataset.shards import unlisted_shards
+    from bushel.core.dataset.info import unlisted_shards
 
     dataset = bushel.open(path, container=container, pickle=pickle)
     info, fields = dataset.info, summarise(dataset.shards, dataset.spec)

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bushel.core.dataset.discovery import find
-from bushel.core.dataset.shards import OpenShard, write_manifest
+from bushel.core.dataset.listed import write_manifest
+from bushel.core.dataset.shards import OpenShard
 from bushel.core.dataset.tables import stamps_of
 from bushel.core.index.sidecar import FOLDER, ManifestShard, load_index, save_index
 from bushel.core.index.table import Shard

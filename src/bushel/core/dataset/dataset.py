@@ -12,9 +12,9 @@ import numpy.typing as npt
 from bushel.codecs import holds_elements
 from bushel.containers import Shard, ShardIndex
 from bushel.core.dataset.decoding import drained
-from bushel.core.dataset.info import Info, info_of, readable_size
+from bushel.core.dataset.info import Info, info_of, readable_size, totals_of
 from bushel.core.dataset.reader import Reader, Sample
-from bushel.core.dataset.shards import OpenShard, labels_of, readable, union_of_fields
+from bushel.core.dataset.shards import OpenShard, kinds, labels_of, readable, union_of_fields
 from bushel.core.index.class_names import Labels
 from bushel.core.index.key_lookup import KeyTable, KeyView
 from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
@@ -46,7 +46,7 @@ class Dataset:
     ) -> None:
         self._reader = Reader(shards, verify=verify) if reader is None else reader
         self._positions: Positions = range(int(self._reader.starts[-1])) if positions is None else positions
-        fields = union_of_fields(self._reader.shards)
+        fields = union_of_fields(kinds(self._reader.shards))
         self._fields = fields if names is None else {name: fields[name] for name in names}
         self._table: KeyTable | None = None
 
@@ -114,17 +114,17 @@ class Dataset:
         Raises:
             SpecError: Two shards give different names to the same number; `bushel.open` and `concat` refuse them.
         """
-        return labels_of(self._reader.shards, self._fields)
+        return labels_of(kinds(self._reader.shards), self._fields)
 
     @property
     def size(self) -> int:
         """Size of all files of the dataset in bytes."""
-        return sum(stamp.size for shard in self._reader.shards for stamp in shard.stamps)
+        return totals_of(self._reader.shards).bytes
 
     @property
     def remote(self) -> bool:
         """Whether any of its files is outside the file system of this machine."""
-        return not all(shard.local for shard in self._reader.shards)
+        return not all(shard.local for shard in kinds(self._reader.shards))
 
     @property
     def info(self) -> Info:
@@ -132,7 +132,7 @@ class Dataset:
         return info_of(self._reader.shards, self.spec, self._reader.incomplete)
 
     @property
-    def shards(self) -> tuple[OpenShard, ...]:
+    def shards(self) -> Sequence[OpenShard]:
         """The shards of the whole dataset, with their files and tables."""
         return self._reader.shards
 
@@ -142,9 +142,9 @@ class Dataset:
         import hashlib
         import json
 
-        shards = [(s.shard.name, s.samples, [(f.name, f.size) for f in s.stamps]) for s in self._reader.shards]
+        from bushel.core.dataset.listed import identities
 
-        digest = hashlib.sha256(json.dumps([self.spec, shards]).encode())
+        digest = hashlib.sha256(json.dumps([self.spec, identities(self._reader.shards)]).encode())
         if isinstance(self._positions, range):
             digest.update(repr(self._positions).encode())
         else:
@@ -177,7 +177,8 @@ class Dataset:
 
     def _find(self, key: str) -> int | None:
         if self._table is None:
-            self._table = KeyTable.of(self._reader.shards)
+            shards, starts = self._reader.shards, self._reader.starts
+            self._table = KeyTable.of(shards) if self._reader.keyed else KeyTable.without_keys(shards, starts)
         found: list[int] = []
         for position in self._table.find(key):
             if isinstance(self._positions, range):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bushel.containers import FILE_NAMES, Container, get_container
 from bushel.containers.base import Shard
@@ -16,6 +17,9 @@ from bushel.core.index.sidecar import FOLDER, Completeness, load_completeness, l
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath, as_path, is_object
 
+if TYPE_CHECKING:
+    from bushel.core.index.shard_table import FolderState
+
 __all__ = [
     "HOW_TO_COMPLETE",
     "Found",
@@ -23,10 +27,12 @@ __all__ = [
     "expand_paths",
     "find",
     "find_incomplete",
+    "folder_state",
     "holds_parts",
     "incomplete_at",
     "incomplete_finder",
     "interrupted_write",
+    "is_staged",
     "is_stream",
     "load_state",
     "marker_path",
@@ -40,6 +46,9 @@ _LISTINGS = 32
 """Number of paths in object stores that are listed at the same time."""
 _MANY = 1000
 """Number of files from which on only the manifest of their folder is read."""
+
+_LARGE_MANIFEST = 64 << 10
+"""Size in bytes of a manifest that may list more than a thousand shards."""
 
 HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
 """Advice about an incomplete dataset."""
@@ -326,7 +335,22 @@ def incomplete_at(path: AnyPath, *, folder: bool) -> Incomplete | None:
     state = load_state(root, name)
     if state is not None and not state.complete:
         return Incomplete(str(path), state.expected)
-    return Incomplete(str(path)) if isinstance(root, Path) and _is_staged(root, name) else None
+    return Incomplete(str(path)) if isinstance(root, Path) and is_staged(root, name) else None
+
+
+def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
+    """Return the state of a local folder with a large manifest; None of anything else."""
+    if len(paths) != 1 or not isinstance(paths[0], Path):
+        return None
+    try:
+        folder, manifest = os.stat(paths[0]), os.stat(os.path.join(paths[0], FOLDER, "manifest.json"))
+    except OSError:
+        return None
+    if manifest.st_size < _LARGE_MANIFEST:
+        return None
+    from bushel.core.index.shard_table import FolderState
+
+    return FolderState(folder.st_mtime_ns, manifest.st_mtime_ns, manifest.st_size)
 
 
 def load_state(root: AnyPath, name: str) -> Completeness | None:
@@ -337,7 +361,8 @@ def load_state(root: AnyPath, name: str) -> Completeness | None:
         return None
 
 
-def _is_staged(folder: Path, name: str) -> bool:
+def is_staged(folder: Path, name: str) -> bool:
+    """Return whether a writer has left unfinished files of a dataset: see `marker_path`."""
     staging = os.path.join(folder, FOLDER, "staging", name)
     return os.path.isdir(staging) and (bool(name) or bool(os.listdir(staging)))
 
@@ -348,7 +373,7 @@ def interrupted_write(path: AnyPath) -> str | None:
         return None
     folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
     begun = (folder / FOLDER / f"{name or 'dataset'}.pack.json", run_folder(path, single=bool(name)) / "plan.json")
-    if _is_staged(folder, name) or any(each.exists() for each in begun):
+    if is_staged(folder, name) or any(each.exists() for each in begun):
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None
 

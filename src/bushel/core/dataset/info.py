@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bushel.core.dataset.discovery import Incomplete
-from bushel.core.dataset.shards import OpenShard
+from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, listed_names, manifest_path
+from bushel.core.index.sidecar import load_manifest
+from bushel.errors import FormatError
 
-__all__ = ["Info", "info_of", "readable_size"]
+__all__ = ["Info", "Totals", "info_of", "readable_size", "totals_of", "unlisted_shards"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,17 +64,48 @@ class Info:
         return f"<bushel.Info: {self.container}, {counts}, {readable_size(self.bytes)}; {fields}; {', '.join(notes)}>"
 
 
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts and sizes of some shards: see `Info`."""
+
+    containers: tuple[str, ...]
+    samples: int
+    bytes: int
+    files: int
+    checksums: bool
+    keyed: bool
+    stored: bool
+
+
+def totals_of(shards: Sequence[OpenShard]) -> Totals:
+    """Return the totals of some shards."""
+    if isinstance(shards, Listing):
+        table = shards.table
+        counts = (int(table.samples.sum()), int(table.sizes.sum()), len(table.sizes))
+        return Totals((table.container,), *counts, table.all_summed, any_keyed(shards), stored=True)
+    return Totals(
+        tuple(dict.fromkeys(shard.container for shard in shards)),
+        sum(shard.samples for shard in shards),
+        sum(stamp.size for shard in shards for stamp in shard.stamps),
+        sum(len(shard.stamps) for shard in shards),
+        all(shard.checksums for shard in shards),
+        any_keyed(shards),
+        all(shard.stored for shard in shards),
+    )
+
+
 def info_of(shards: Sequence[OpenShard], spec: dict[str, str], incomplete: Incomplete | None = None) -> Info:
     """Return the info of a dataset with these shards and fields."""
+    totals = totals_of(shards)
     return Info(
-        container="+".join(dict.fromkeys(shard.container for shard in shards)),
+        container="+".join(totals.containers),
         shards=len(shards),
-        samples=sum(shard.samples for shard in shards),
-        bytes=sum(stamp.size for shard in shards for stamp in shard.stamps),
-        files=sum(len(shard.stamps) for shard in shards),
-        checksums=all(shard.checksums for shard in shards),
-        keyed=any(shard.keyed for shard in shards),
-        indexed=all(shard.stored for shard in shards),
+        samples=totals.samples,
+        bytes=totals.bytes,
+        files=totals.files,
+        checksums=totals.checksums,
+        keyed=totals.keyed,
+        indexed=totals.stored,
         spec=spec,
         complete=incomplete is None,
         expected=None if incomplete is None else incomplete.expected,
@@ -89,3 +122,17 @@ def readable_size(size: int) -> str:
             break
         value, unit = value / 1000, larger
     return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def unlisted_shards(shards: Sequence[OpenShard]) -> list[str]:
+    """Return the paths of the shards that the manifest of their folder does not list; none if it has no manifest."""
+    place = manifest_path([opened.shard for opened in shards])
+    try:
+        manifest = None if place is None else load_manifest(place)
+    except (FormatError, OSError):  # `verify` reports a damaged manifest
+        return []
+    if manifest is None or not manifest.complete:
+        return []
+    listed = {entry.name for entry in manifest.shards}
+    names = listed_names([opened.shard for opened in shards])
+    return [str(opened.path(0)) for opened, name in zip(shards, names, strict=True) if name not in listed]

@@ -12,6 +12,7 @@ from bushel.core.dataset.discovery import (
     expand_paths,
     find,
     find_incomplete,
+    folder_state,
     incomplete_finder,
     is_stream,
     load_state,
@@ -22,11 +23,9 @@ from bushel.core.dataset.discovery import (
 from bushel.core.dataset.parts import above_parts
 from bushel.core.dataset.shards import (
     IndexPolicy,
-    RebuildIndex,
     each_shard,
     labels_beside,
     open_shards,
-    write_manifest,
 )
 from bushel.core.dataset.tables import Indexing
 from bushel.core.progress import OnProgress
@@ -86,13 +85,19 @@ def open(
             "or unpack it into a file and open that for random access"
         )
     fields = None if spec is None else _checked(spec)
+    if damaged not in ("warn", "raise"):
+        raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
     paths = expand_paths(source)
+    state = None if fields is not None else folder_state(paths)
+    if state is not None:
+        from bushel.core.dataset.listed import keep_table, open_listed
+
+        if (listed := open_listed(paths[0], container, state)) is not None:
+            return Dataset(listed, verify=verify)
     with telling_of_interrupted_writes(paths):
         found = find(paths, container)
         look = incomplete_finder(paths, found.shards)
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
-        if damaged not in ("warn", "raise"):
-            raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
         shards = open_shards(found.container, found.shards, options, index, recover=damaged == "warn")
         dataset = Dataset(shards, verify=verify)
         dataset.labels  # noqa: B018 - raises if shards differ
@@ -104,6 +109,8 @@ def open(
         dataset._reader.incomplete = incomplete
         if not partial:
             warn_incomplete(incomplete, len(dataset))
+    elif state is not None and index == "auto":
+        keep_table(paths[0], shards, state)
     return dataset
 
 
@@ -199,6 +206,8 @@ def index(
         SpecError: `frames` is set, there are clips, and PyAV is not installed.
         OSError: The index cannot be written.
     """
+    from bushel.core.dataset.listed import RebuildIndex, write_manifest
+
     paths = expand_paths(source)
     found = find(paths, container)
     incomplete = find_incomplete(paths, found.shards)

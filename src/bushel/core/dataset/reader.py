@@ -17,7 +17,7 @@ from bushel.core.dataset import decoding
 from bushel.core.dataset.crops import crop_in_part, cut
 from bushel.core.dataset.discovery import Incomplete
 from bushel.core.dataset.read_errors import differs, outside
-from bushel.core.dataset.shards import OpenShard, read_stored, readable
+from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, kinds, read_stored, readable, samples_of
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
 from bushel.core.index.seek_lookup import tables_by_field, with_table
 from bushel.core.index.table import INLINE, MISSING, Keys
@@ -48,6 +48,7 @@ class Reader:
     Attributes:
         shards: The shards in order.
         starts: int64[shards + 1], position of each shard's first sample, followed by the number of samples.
+        keyed: Whether any sample has a key of its own.
         verify: Whether bytes are compared with their checksum where that is known; None to compare those of containers
             that promise it.
         incomplete: The state of the dataset if its writer has not finished.
@@ -55,11 +56,13 @@ class Reader:
     """
 
     def __init__(self, shards: Sequence[OpenShard], *, verify: bool | None = None) -> None:
-        self.shards = tuple(shards)
+        self.shards: Sequence[OpenShard] = shards if isinstance(shards, Listing) else tuple(shards)
         self.verify = verify
-        self._verified = [shard.promises_checksums if verify is None else verify for shard in self.shards]
+        verified = [shard.promises_checksums if verify is None else verify for shard in kinds(self.shards)]
+        self._verified = verified * len(self.shards) if isinstance(shards, Listing) else verified
         self.starts = np.zeros(len(self.shards) + 1, np.int64)
-        np.cumsum([shard.samples for shard in self.shards], out=self.starts[1:])
+        np.cumsum(samples_of(self.shards), out=self.starts[1:])
+        self.keyed = any_keyed(self.shards)
         self._pool = FilePool()
         self.incomplete: Incomplete | None = None
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
@@ -104,7 +107,7 @@ class Reader:
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of these samples. A sample without a key has its position as text."""
-        if not any(shard.keyed for shard in self.shards):
+        if not self.keyed:
             return [str(position) for position in positions.tolist()]
         keys: list[str] = [""] * len(positions)
         for group in self.groups(positions) if groups is None else groups:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bushel.containers import get_container
 from bushel.containers.base import KeepsNames, ReadOptions, Shard
 from bushel.core.dataset.parts import above_parts
-from bushel.core.dataset.tables import Indexing, bind, index_again, same_files, stamp_of, stamps_of, table_to_read
+from bushel.core.dataset.tables import bind, same_files, stamp_of, stamps_of, table_to_read
 from bushel.core.index.class_names import Labels, join_labels, labels_of_fields
 from bushel.core.index.read_plan import Elements, Group
 from bushel.core.index.sidecar import (
@@ -26,7 +26,6 @@ from bushel.core.index.sidecar import (
     load_index,
     load_labels,
     load_manifest,
-    save_manifest,
 )
 from bushel.core.index.table import MISSING, Column, FileStamp, ShardIndex
 from bushel.core.parallel import cpu_count, parallel_map
@@ -39,21 +38,23 @@ from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
     from bushel.core.dataset.damaged import Damage
+    from bushel.core.index.shard_table import ShardTable
 
 __all__ = [
     "IndexPolicy",
+    "Listing",
     "OpenShard",
-    "RebuildIndex",
+    "any_keyed",
     "each_shard",
+    "kinds",
     "labels_beside",
     "labels_of",
     "manifest_path",
     "open_shards",
     "read_stored",
     "readable",
+    "samples_of",
     "union_of_fields",
-    "unlisted_shards",
-    "write_manifest",
 ]
 
 IndexPolicy = Literal["auto", "memory", "require"]
@@ -229,6 +230,27 @@ class OpenShard:
         return get_container(self.container).join(raw)
 
 
+class Listing(Sequence[OpenShard]):
+    """Very many shards of one kind, each of which is made when it is asked for; `table` lists them."""
+
+    table: ShardTable
+
+
+def kinds(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
+    """Return shards that have all containers, fields and labels of these shards."""
+    return shards[:1] if isinstance(shards, Listing) else shards
+
+
+def samples_of(shards: Sequence[OpenShard]) -> I64:
+    """Return int64[shards], the number of samples of each shard."""
+    return shards.table.samples if isinstance(shards, Listing) else np.array([one.samples for one in shards], np.int64)
+
+
+def any_keyed(shards: Sequence[OpenShard]) -> bool:
+    """Return whether any sample has a key of its own."""
+    return shards.table.any_keyed if isinstance(shards, Listing) else any(shard.keyed for shard in shards)
+
+
 def readable(shards: Sequence[OpenShard], starts: I64, groups: list[Group]) -> list[Group]:
     """Return a batch divided by shard.
 
@@ -324,20 +346,6 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                     hint="declare its type with spec=",
                 )
     return fields
-
-
-def unlisted_shards(shards: Sequence[OpenShard]) -> list[str]:
-    """Return the paths of the shards that the manifest of their folder does not list; none if it has no manifest."""
-    place = manifest_path([opened.shard for opened in shards])
-    try:
-        manifest = None if place is None else load_manifest(place)
-    except (FormatError, OSError):  # `verify` reports a damaged manifest
-        return []
-    if manifest is None or not manifest.complete:
-        return []
-    listed = {entry.name for entry in manifest.shards}
-    names = listed_names([opened.shard for opened in shards])
-    return [str(opened.path(0)) for opened, name in zip(shards, names, strict=True) if name not in listed]
 
 
 def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
@@ -487,49 +495,3 @@ def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexP
     keep = policy == "auto" and is_local(shard.root)
     table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
     return OpenShard.of(container, shard, table.index, stored=table.stored, damage=table.damage)
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildIndex:
-    """Writes the sidecar of a shard as `index_again` does, and returns the shard with this table.
-
-    Attributes:
-        container: Name of the container.
-        wanted: What the table shall hold.
-    """
-
-    container: str
-    wanted: Indexing
-
-    def __call__(self, shard: Shard) -> OpenShard:
-        """Write the sidecar of a shard."""
-        return OpenShard.of(self.container, shard, index_again(self.container, shard, self.wanted), stored=True)
-
-
-def write_manifest(
-    shards: Sequence[OpenShard], path: AnyPath | None = None, *, expected: int | None = None, sync: bool = True
-) -> AnyPath | None:
-    """Write the manifest of a dataset and return its path; None if the shards share no folder.
-
-    Args:
-        shards: The shards.
-        path: Path for the manifest of an incomplete dataset. By default the dataset is complete.
-        expected: Number of samples that an incomplete dataset should have, if known.
-        sync: Whether to wait until it is on disk.
-    """
-    complete = path is None
-    path = path or manifest_path([opened.shard for opened in shards])
-    if path is None:
-        return None
-    spec: dict[str, str] = {}
-    codecs: dict[str, str] = {}
-    for opened in shards:
-        for name, column in opened.index.columns.items():
-            spec.setdefault(name, column.field.type)
-            codecs.setdefault(name, column.codec)
-    names = listed_names([opened.shard for opened in shards])
-    entries = [ManifestShard.of(name, opened.index) for name, opened in zip(names, shards, strict=True)]
-    labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
-    manifest = Manifest(shards[0].container, spec, codecs, entries, complete=complete, expected=expected, labels=labels)
-    save_manifest(manifest, path, sync=sync)
-    return path

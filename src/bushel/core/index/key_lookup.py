@@ -50,10 +50,15 @@ class KeyTable:
         if len(tables) == 1:
             return cls(shards, starts, *tables[0])
         if not tables:
-            return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
+            return cls.without_keys(shards, starts)
         hashes = np.concatenate([hashes for hashes, _ in tables])
         order = np.argsort(hashes, kind="stable")
         return cls(shards, starts, hashes[order], np.concatenate([positions for _, positions in tables])[order])
+
+    @classmethod
+    def without_keys(cls, shards: Sequence[IndexedShard], starts: npt.NDArray[np.int64]) -> KeyTable:
+        """Return the table of shards whose samples have no keys of their own."""
+        return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
     def find(self, key: str) -> Iterator[int]:
         """Yield the positions of the samples with this key, in ascending order."""

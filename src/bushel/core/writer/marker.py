@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from bushel.core.dataset.discovery import load_state, marker_path
-from bushel.core.dataset.shards import OpenShard, manifest_path, write_manifest
+from bushel.core.dataset.listed import write_manifest
+from bushel.core.dataset.shards import OpenShard, manifest_path
 from bushel.core.index.sidecar import FOLDER, Manifest, save_manifest
 from bushel.storage import AnyPath, remove, sync_folder
 
