@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import zlib
 from collections.abc import Callable
 
 HUGE = (2**63, 2**63 - 1, 2**64 - 1, 2**62, 2**32, 2**32 - 1, 2**31, 2**31 - 1, 2**40, 0, 1, 2**63 + 8)
@@ -102,3 +103,13 @@ def mutate(data: bytes, rng: random.Random) -> tuple[bytes, list[str]]:
         change(damaged, rng)
         done.append(change.__name__)
     return bytes(damaged), done
+
+
+def with_own_crc32(data: bytes) -> bytes:
+    """Return a damaged table with the CRC-32 that fits it, as someone who forges one would write it (docs/index.md)."""
+    mark = b'\\"crc32\\":\\"'
+    digits = data.find(mark) + len(mark)
+    if digits < len(mark) or digits + 8 > len(data):
+        return data
+    head, tail = data[:digits], data[digits + 8 :]
+    return head + b"%08x" % zlib.crc32(head + b"00000000" + tail) + tail

@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.fuzz.mutations import mutate
+from tests.fuzz.mutations import mutate, with_own_crc32
 
 import bushel
 from bushel.codecs import get_codec
@@ -94,7 +94,7 @@ def fuzz(source: Path, folder: Path, way: str, seed: int, count: int) -> int:
         path = rng.choice(files)
         original = path.read_bytes()
         damaged, done = mutate(original, rng)
-        path.write_bytes(damaged)
+        path.write_bytes(with_own_crc32(damaged) if way == "sidecars" else damaged)
         try:
             WAYS[way](folder)
         except BushelError:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.fuzz.campaign.material import Material
-from tests.fuzz.mutations import mutate
+from tests.fuzz.mutations import mutate, with_own_crc32
 
 __all__ = ["ARMS", "Case", "make_case"]
 
@@ -96,13 +95,3 @@ def make_case(container: str, seed: int, number: int, materials: Sequence[Materi
         decode=rng.randrange(1000),
         forged=forged,
     )
-
-
-def with_own_crc32(data: bytes) -> bytes:
-    """Return a damaged table with the CRC-32 that fits it, as someone who forges one would write it (docs/index.md)."""
-    mark = b'\\"crc32\\":\\"'
-    digits = data.find(mark) + len(mark)
-    if digits < len(mark) or digits + 8 > len(data):
-        return data
-    head, tail = data[:digits], data[digits + 8 :]
-    return head + b"%08x" % zlib.crc32(head + b"00000000" + tail) + tail
