@@ -21,6 +21,7 @@ from bushel.ingest.class_numbers import plan_numbers, renumber
 from bushel.ingest.stratify import classes_of, largest_remainders, stratified
 from bushel.sources import ListFile
 from bushel.spec import Field
+from bushel.storage.whole import place_file
 
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
 each = pytest.mark.parametrize("container", CONTAINERS)
@@ -295,3 +296,30 @@ def test_stratify_is_deterministic_and_refuses_images(tmp_path: Path) -> None:
         classes_of(dataset, "image")
     with pytest.raises(KeyError, match="labels"):
         split(dataset, tmp_path / "three", shares, stratify="labels")
+
+
+@pytest.mark.parametrize("container", ["bag", "gulp", "recordio"])
+def test_a_pack_that_was_killed_between_two_renames_is_resumed(
+    tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = tmp_path / "photos"
+    for name in ("cat", "dog"):
+        (photos / name).mkdir(parents=True)
+        for number in range(3):
+            (photos / name / f"{number}.jpg").write_bytes(IMAGE)
+
+    done = []
+
+    def dies_at_the_third(*arguments: Any, **options: Any) -> None:
+        done.append(arguments)
+        if len(done) == 3:
+            raise OSError("as if killed")
+        place_file(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bushel.storage.staging.place_file", dies_at_the_third)
+        with pytest.raises(OSError, match="as if killed"):
+            bushel.pack(photos, tmp_path / "out", container=container, sync=False)
+    assert bushel.pack(photos, tmp_path / "out", container=container, mode="resume", sync=False).samples == 0
+    dataset = bushel.open(tmp_path / "out")
+    assert (len(dataset), dataset.labels) == (6, {"label": ("cat", "dog")})

@@ -10,7 +10,7 @@ from bushel.core.index.class_names import Labels, can_be_named, check_labels, jo
 from bushel.core.writer.journal import read_head
 from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.core.writer.target import existing_shards
-from bushel.errors import SpecError, StateError
+from bushel.errors import FormatError, SpecError, StateError
 from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, write_whole
 
@@ -25,14 +25,19 @@ def known_labels(target: AnyPath, container: Container) -> Labels:
         SpecError: Its shards give different names to the same number.
     """
     single = bool(container.suffix) and target.name.endswith(container.suffix)
-    shards = existing_shards(target, container, single=single)
+    staged = ShardInProgress.staged(target.parent if single else target, target.name if single else None)
+    heads = [(folder, head) for folder in staged if (head := read_head(folder)) is not None]
+    try:
+        shards = existing_shards(target, container, single=single)
+    except FormatError:
+        if not heads:
+            raise
+        shards = []  # a writer was killed between two renames of the files of a shard, whose journal has the names
     fields = union_of_fields(shards)
     found = [(str(shard.path(0)), shard.labels) for shard in shards]
-    for folder in ShardInProgress.staged(target.parent if single else target, target.name if single else None):
-        head = read_head(folder)
-        if head is not None:
-            fields = {**fields, **parse_spec({name: kind for name, kind, *_ in head["columns"]})}
-            found.append((str(folder), {name: tuple(names) for name, names in head.get("labels", {}).items()}))
+    for folder, head in heads:
+        fields = {**fields, **parse_spec({name: kind for name, kind, *_ in head["columns"]})}
+        found.append((str(folder), {name: tuple(names) for name, names in head.get("labels", {}).items()}))
     return join_labels(found, fields)
 
 
