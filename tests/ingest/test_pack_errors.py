@@ -309,6 +309,16 @@ class TestResume:
         with pytest.raises(StateError, match="the target has 9 samples, but the source has only 5"):
             bushel.pack(Numbered(5), tmp_path / "x.tar", mode="resume")
 
+    def test_a_log_that_a_power_cut_has_filled_with_zeros(self, tmp_path: Path) -> None:
+        options: dict[str, Any] = {"max_errors": 3, "workers": 1}
+        killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, workers=1)")
+        log = tmp_path / "x.tar.errors.jsonl"
+        log.write_bytes(bytes(80) + b"\n")
+        done = bushel.pack(Numbered(40, (1,)), tmp_path / "x.tar", mode="resume", **options)
+        assert (done.kept + done.samples, done.errors) == (39, 1)
+        bushel.pack(Numbered(40, (1,)), tmp_path / "whole.tar", **options)
+        assert log.read_text() == (tmp_path / "whole.tar.errors.jsonl").read_text()
+
     def test_a_log_that_was_changed(self, tmp_path: Path) -> None:
         killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, workers=1)")
         (tmp_path / "x.tar.errors.jsonl").write_text("not json\n")

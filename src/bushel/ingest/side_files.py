@@ -78,6 +78,7 @@ class ErrorLog:
         """Start a run. If there is a log of earlier runs, add a line with the number and the mode of this one."""
         lines = self._lines()
         if not lines:
+            self._file.unlink(missing_ok=True)  # a kill or power cut left less than a line
             return
         self._run = _run_of(lines[-1]) + 1
         head = json.dumps({"run": self._run, "mode": mode}) + "\n"
@@ -150,6 +151,7 @@ class ErrorLog:
         """Keep the first entries of this run. The items of the others will be packed again."""
         lines = self._lines()
         if not lines:
+            self._file.unlink(missing_ok=True)  # a kill or power cut left less than a line
             return
         own = self._own()
         heads = sum("position" not in (_entry(line) or {}) for line in own)
@@ -161,12 +163,16 @@ class ErrorLog:
         self._changed()
 
     def _lines(self) -> list[str]:
-        """Return the whole lines of the log. The last one may have been truncated by a kill."""
+        """Return the whole lines of the log.
+
+        The last one may have been truncated by a kill, and a power cut may have left zeros in place of lines that were
+        never synced. No checkpoint counts on those.
+        """
         try:
             text = read_text(self._file if self._file.exists() else self.path)
         except FileNotFoundError:
             return []
-        return [f"{line}\n" for line in text.split("\n")[:-1]]
+        return [f"{line}\n" for line in text.partition("\0")[0].split("\n")[:-1]]
 
     def _own(self) -> list[str]:
         """Return the lines of the last run."""

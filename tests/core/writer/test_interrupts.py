@@ -115,7 +115,10 @@ def test_ctrl_c_at_any_moment(tmp_path: Path, container: str) -> None:
         assert process.returncode in (0, -signal.SIGINT, 1)
         # A signal that comes when the work is done and the interpreter is ending kills it without a word.
         silent = process.returncode == -signal.SIGINT and not errors
-        assert process.returncode == 0 or silent or errors.strip().endswith("KeyboardInterrupt"), errors
+        # Python 3.11's rmtree closes a folder twice if the signal comes while it closes it, and raises for the second.
+        twice = "in _rmtree_safe_fd" in errors and "KeyboardInterrupt" in errors
+        ended = errors.strip().endswith("KeyboardInterrupt") or twice
+        assert process.returncode == 0 or silent or ended, errors
     options: dict[str, Any] = {"container": container, "shard_samples": 40, "sync": False}
     with bushel.Writer(tmp_path / "ds", SPECS[container], mode="resume", **options) as writer:
         for sample in samples[len(writer) :]:
