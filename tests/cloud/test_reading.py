@@ -200,7 +200,7 @@ def test_golden_datasets(bucket: ObjectPath, golden: Path) -> None:
     compared = 0
     for folder in sorted({path.parent for path in golden.glob("*/*/**/*") if path.is_file()}):
         try:
-            local = opened(folder, index="memory", pickle=True, verify=False)
+            local = opened(folder, index="memory", pickle=True, verify=False, damaged="raise")
         except (bushel.BushelError, OSError):
             continue
         name = str(folder.relative_to(golden))

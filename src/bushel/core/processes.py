@@ -14,14 +14,14 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FunctionType
 from typing import Any, TypeVar
 
 from bushel.errors import BushelError
 
-__all__ = ["Channel", "WorkerDiedError", "WorkerProcess", "pickle_for_worker", "portable"]
+__all__ = ["Channel", "WorkerDiedError", "WorkerProcess", "answer", "pickle_for_worker", "portable"]
 
 _LENGTH = struct.Struct("<Q")
 _MOST_DESCRIPTORS = 1
@@ -183,6 +183,24 @@ class _Pickler(pickle.Pickler):
                 f"module of its own and import it, or leave processes= out to use threads"
             )
         return NotImplemented
+
+
+def answer(descriptor: int, reply: Callable[[Any, memoryview], object]) -> None:
+    """Be a worker process: answer the parent at the other end of a socket, until it closes its end.
+
+    Args:
+        descriptor: The socket.
+        reply: Called with the job, which the parent sends first, and with each later message. Its result is pickled.
+    """
+    channel = Channel.of_descriptor(descriptor)
+    try:
+        message, _ = channel.receive()
+        job = pickle.loads(message)
+        while True:
+            message, _ = channel.receive()
+            channel.send(pickle.dumps(reply(job, message), 5))
+    except (EOFError, ConnectionError):  # the parent has finished
+        os._exit(0)
 
 
 def pickle_for_worker(job: Any, content: str) -> bytes:

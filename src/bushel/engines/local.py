@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import select
 from collections.abc import Sequence
 
 from bushel.core.parallel import cpu_count
-from bushel.core.processes import Channel, WorkerDiedError, WorkerProcess, pickle_for_worker
+from bushel.core.processes import WorkerDiedError, WorkerProcess, answer, pickle_for_worker
 from bushel.core.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call
 
@@ -88,12 +87,4 @@ class LocalEngine:
 
 def serve(descriptor: int) -> None:
     """Run a worker process: do the parent's tasks until it closes its end of this socket."""
-    channel = Channel.of_descriptor(descriptor)
-    try:
-        message, _ = channel.receive()
-        task: Task = pickle.loads(message)
-        while True:
-            message, _ = channel.receive()
-            channel.send(pickle.dumps(call(task, int.from_bytes(message, "little")), 5))
-    except (EOFError, ConnectionError):  # the parent has finished
-        os._exit(0)
+    answer(descriptor, lambda task, number: call(task, int.from_bytes(number, "little")))

@@ -5,14 +5,13 @@ Each process serves one thread at a time, so the threads of a parallel map keep 
 
 from __future__ import annotations
 
-import os
 import pickle
 import queue
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
+from bushel.core.processes import WorkerProcess, answer, pickle_for_worker, portable
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 
 __all__ = ["WorkerPool", "serve"]
@@ -76,16 +75,7 @@ class WorkerPool:
 
 def serve(descriptor: int) -> None:
     """Run a worker process: encode batches for the parent at the other end of this socket until it closes its end."""
-    channel = Channel.of_descriptor(descriptor)
-    try:
-        message, _ = channel.receive()
-        encoder: SampleEncoder = pickle.loads(message)
-        while True:
-            message, _ = channel.receive()
-            results = encoder(pickle.loads(message))
-            channel.send(pickle.dumps([_portable(result) for result in results], 5))
-    except (EOFError, ConnectionError):  # the parent has finished
-        os._exit(0)
+    answer(descriptor, lambda encoder, batch: [_portable(result) for result in encoder(pickle.loads(batch))])
 
 
 def _portable(result: EncodedSample | BadItem) -> EncodedSample | BadItem:
