@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from bushel.codecs import Codec, register_codec
     from bushel.core.dataset.concat import concat
     from bushel.core.dataset.dataset import Dataset
+    from bushel.core.dataset.indexing import index
     from bushel.core.dataset.info import Info
-    from bushel.core.dataset.open import index, open, open_stream
+    from bushel.core.dataset.open import open, open_stream
     from bushel.core.dataset.stream import StreamDataset
     from bushel.core.progress import Progress
     from bushel.core.writer.writer import Writer
@@ -107,7 +108,7 @@ _HOME = {
     "Writer": "core.writer.writer",
     "concat": "core.dataset.concat",
     "convert": "ingest",
-    "index": "core.dataset.open",
+    "index": "core.dataset.indexing",
     "mix": "loader",
     "open": "core.dataset.open",
     "open_stream": "core.dataset.open",

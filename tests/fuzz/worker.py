@@ -16,7 +16,7 @@ from tests.fuzz.mutations import mutate, with_own_crc32
 
 import bushel
 from bushel.codecs import get_codec
-from bushel.core.dataset.open import index
+from bushel.core.dataset.indexing import index
 from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import BushelError
 

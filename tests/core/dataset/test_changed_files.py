@@ -14,7 +14,6 @@ import pytest
 from tests.core.models import CONTAINERS, expected, make_samples, opened, plain, write
 
 import bushel
-from bushel.core.dataset import shards
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.index.table import INLINE
 from bushel.errors import BushelError, CorruptError, FormatError
@@ -240,7 +239,7 @@ def test_the_index_of_another_shard_behind_a_manifest(tmp_path: Path, monkeypatc
     write(tmp_path / "ds", "tar", samples, shard_samples=5)
     one, two = sorted((tmp_path / "ds" / ".bushel").glob("*.safetensors"))
     one.write_bytes(two.read_bytes())
-    monkeypatch.setattr(shards, "_STAT_ALL", 0)
+    monkeypatch.setattr("bushel.core.dataset.open._STAT_ALL", 0)
     dataset = bushel.open(tmp_path / "ds")
     with pytest.raises(FormatError, match="does not belong to"):
         dataset.read(range(5), decode=False)

@@ -21,7 +21,6 @@ from safetensors.numpy import load, save
 from tests.core.models import CONTAINERS, SPECS, make_samples, opened, write
 
 import bushel
-from bushel.core.dataset import shards
 from bushel.errors import BushelError, FormatError
 
 ENOUGH = 1 << 30
@@ -350,7 +349,7 @@ def forged_manifests() -> dict[str, Callable[[dict[str, Any]], object]]:
 @pytest.mark.parametrize("container", ["bag", "tar"])
 @pytest.mark.parametrize("name", list(forged_manifests()))
 def test_forged_manifests(container: str, name: str, folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "_STAT_ALL", 0)
+    monkeypatch.setattr("bushel.core.dataset.open._STAT_ALL", 0)
     folder = folders[container]
     [path] = folder.rglob("manifest.json")
     with as_it_was(folder):

@@ -1,54 +1,26 @@
-"""Dataset: samples by position, key, field and range, from any container."""
+"""Dataset: a sequence of samples with a description, and its views."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self, SupportsIndex, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel.codecs import holds_elements
 from bushel.containers import Shard, ShardIndex
-from bushel.core.dataset.decoding import drained
 from bushel.core.dataset.info import Info, info_of, readable_size, totals_of
-from bushel.core.dataset.reader import Reader, Sample
-from bushel.core.dataset.shards import OpenShard, kinds, labels_of, readable, union_of_fields
-from bushel.core.index.class_names import Labels
-from bushel.core.index.key_lookup import KeyTable, KeyView
-from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
-from bushel.spec import format_spec
+from bushel.core.dataset.samples import CHUNK, Sample, Samples
+from bushel.core.dataset.shards import OpenShard, kinds
+from bushel.core.index.read_plan import Mask
 
 __all__ = ["Dataset", "Sample"]
 
-Positions = range | npt.NDArray[np.int64]
-"""The samples of a view, in order, as positions in the whole dataset."""
 
-_CHUNK = 64
-"""Number of samples that iteration reads at once."""
-
-
-class Dataset:
+class Dataset(Samples):
     """A read-only sequence of samples, opened by `bushel.open` or made as a view of another dataset.
 
     Threads and forked processes may share it. A pickled copy opens its own files.
     """
-
-    def __init__(
-        self,
-        shards: Sequence[OpenShard],
-        *,
-        verify: bool | None = None,
-        reader: Reader | None = None,
-        positions: Positions | None = None,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        self._reader = Reader(shards, verify=verify) if reader is None else reader
-        self._positions: Positions = range(int(self._reader.starts[-1])) if positions is None else positions
-        fields = union_of_fields(kinds(self._reader.shards))
-        self._fields = fields if names is None else {name: fields[name] for name in names}
-        self._table: KeyTable | None = None
 
     @classmethod
     def from_tables(
@@ -63,36 +35,7 @@ class Dataset:
         """
         return cls([OpenShard.of(container, shard, table, stored=False) for shard, table in tables], verify=verify)
 
-    @property
-    def _whole(self) -> bool:
-        """Whether this is not a view of some samples, or of other orders of them."""
-        return isinstance(self._positions, range) and self._positions == range(int(self._reader.starts[-1]))
-
-    def _view(self, positions: Positions | None = None, names: Sequence[str] | None = None) -> Dataset:
-        return Dataset(
-            (),
-            reader=self._reader,
-            positions=self._positions if positions is None else positions,
-            names=list(self._fields) if names is None else names,
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_table": None}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close all files. This is optional: the dataset and its views open them again when they are read."""
-        self._reader.close()
-
     # Description
-
-    def __len__(self) -> int:
-        return len(self._positions)
 
     def __repr__(self) -> str:
         info = self.info
@@ -101,20 +44,6 @@ class Dataset:
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         notes = ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
         return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{notes}>"
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`."""
-        return format_spec(self._fields)
-
-    @property
-    def labels(self) -> Labels:
-        """Names of classes, in the order of their numbers, by field: `ds.labels["label"][3]`. Empty if there are none.
-
-        Raises:
-            SpecError: Two shards give different names to the same number; `bushel.open` and `concat` refuse them.
-        """
-        return labels_of(kinds(self._reader.shards), self._fields)
 
     @property
     def size(self) -> int:
@@ -151,77 +80,7 @@ class Dataset:
             digest.update(self._positions.tobytes())
         return digest.hexdigest()[:32]
 
-    # Keys
-
-    @property
-    def keys(self) -> KeyView:
-        """The keys in order, as a sequence that reads them when they are asked for."""
-        return KeyView(len(self), lambda positions: self._reader.keys(self._absolute(positions)))
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self._find(key) is not None
-
-    def position(self, key: str) -> int:
-        """Return the position of the first sample with this key.
-
-        Raises:
-            KeyError: No sample has this key.
-            TypeError: `key` is not a str.
-        """
-        if not isinstance(key, str):
-            raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
-        position = self._find(key)
-        if position is None:
-            raise KeyError(f"no sample has the key {key!r}; the dataset has {len(self)} samples")
-        return position
-
-    def _find(self, key: str) -> int | None:
-        if self._table is None:
-            shards, starts = self._reader.shards, self._reader.starts
-            self._table = KeyTable.of(shards) if self._reader.keyed else KeyTable.without_keys(shards, starts)
-        found: list[int] = []
-        for position in self._table.find(key):
-            if isinstance(self._positions, range):
-                found += [self._positions.index(position)] if position in self._positions else []
-            else:
-                found += np.flatnonzero(self._positions == position)[:1].tolist()
-        return min(found, default=None)
-
     # Views
-
-    # Arrays have __index__ too, but it raises unless they hold a single number.
-    @overload
-    def __getitem__(  # type: ignore[overload-overlap]
-        self, item: slice | list[int] | list[bool] | range | npt.NDArray[Any]
-    ) -> Dataset: ...
-    @overload
-    def __getitem__(self, item: SupportsIndex | str | tuple[SupportsIndex | str, Mask]) -> Sample: ...
-
-    def __getitem__(self, item: Any) -> Any:
-        """Return a sample by position or key, optionally with a mask; or a view of several samples.
-
-        `ds[3]`, `ds[-1]` and `ds["key"]` are samples. `ds[3, ["label"]]` reads only these fields, and
-        `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field, or frames of a clip. `ds[10:20]`,
-        `ds[[5, 1, 1]]` and `ds[mask]` with a boolean array of the dataset's length are views, which read nothing.
-
-        Raises:
-            IndexError: The position, or an element of a sequence, is out of range.
-            KeyError: A key or field does not exist.
-        """
-        mask: Mask = None
-        if isinstance(item, tuple):
-            if len(item) != 2:
-                raise TypeError(f"ds[position, fields] takes one position and one mask, not {len(item)} items")
-            item, mask = item
-        if isinstance(item, str):
-            return self._reader.sample(self._at(self.position(item)), self._wanted(mask))
-        if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
-            return self._reader.sample(self._at(operator.index(item)), self._wanted(mask))
-        if mask is not None:
-            raise TypeError("a mask applies to one sample: choose the fields of several with ds[...].fields(names)")
-        if isinstance(item, slice):
-            return self._view(self._positions[item])
-        return self._view(self._absolute(self._numbers(item).copy()))  # the array may be the user's own
 
     def fields(self, names: Iterable[str]) -> Dataset:
         """Return a view with only these fields.
@@ -247,8 +106,8 @@ class Dataset:
             fields: The fields that `keep` needs. Fewer fields are read faster.
         """
         kept: list[int] = []
-        for first in range(0, len(self), _CHUNK):
-            samples = self.read(range(first, min(first + _CHUNK, len(self))), fields)
+        for first in range(0, len(self), CHUNK):
+            samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
             kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
         return self._view(self._absolute(np.array(kept, np.int64)))
 
@@ -282,218 +141,3 @@ class Dataset:
         from bushel.core.index.arrow import index_table
 
         return index_table(self._reader.shards, list(self._fields), self._positions)
-
-    # Reading
-
-    def __iter__(self) -> Iterator[Sample]:
-        for first in range(0, len(self), _CHUNK):
-            positions = range(first, min(first + _CHUNK, len(self)))
-            for position, stored in zip(positions, self.read(positions, decode=False), strict=True):
-                yield self.decode_sample(stored, position)
-
-    def read(
-        self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None, *, decode: bool = True
-    ) -> list[Sample]:
-        """Read many samples in one batched, coalesced read, which is much faster than one by one.
-
-        Args:
-            positions: int[n]; negative positions count from the end.
-            fields: The mask, as in `ds[position, fields]`.
-            decode: Whether to decode the values, or to return the stored bytes. Stored clips are always whole.
-
-        Returns:
-            The samples in the order of `positions`.
-
-        Raises:
-            IndexError: A position is out of range.
-            CorruptError: Stored bytes do not match their checksum (with `verify`).
-            FormatError: A file is shorter than the index says.
-            CodecError: Stored bytes do not decode.
-        """
-        return self._reader.read(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
-
-    def read_encoded(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> list[Sample]:
-        """Read samples for `decode_samples`: as `read(..., decode=False)`, but of clips only what the mask needs."""
-        wanted = self._wanted(fields)
-        return self._reader.read(self._absolute(self._numbers(positions)), wanted, decode=False, parts=True)
-
-    def drain_whole_clips(self) -> int:
-        """Return how many clips were read whole since the last call because their packets did not give the frames."""
-        return drained(self._reader.whole_clips) if self._reader.whole_clips else 0
-
-    def gather(
-        self, positions: Iterable[int] | npt.NDArray[Any], field: str
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.
-
-        Returns:
-            buffer: uint8[total].
-            offsets: int64[n + 1]; sample `i` is `buffer[offsets[i]:offsets[i + 1]]`, empty if it lacks the field.
-
-        Raises:
-            TypeError: The field is a sequence.
-            IndexError, CorruptError, FormatError: As `read`.
-        """
-        [name] = self._wanted([field])
-        if self._fields[name].sequence:
-            raise TypeError(f"field {name!r} is a sequence: gather() reads plain fields, read() reads both")
-        return self._reader.gather(self._absolute(self._numbers(positions)), name)
-
-    def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> npt.NDArray[Any]:
-        """Read and decode a part of an image.
-
-        Of a JPEG whose segments or seek table the index has, only the header and the bytes of that part are read. Any
-        other image is read whole, as is every one of a dataset with checksums that was opened with `verify=True`.
-
-        Args:
-            position: The position of the sample.
-            field: A plain image field.
-            box: Left, top, right and bottom in pixels, the last two exclusive.
-
-        Returns:
-            HxWx3, or HxW of a grey image, as in `ds[position][field]`.
-
-        Raises:
-            KeyError: The field does not exist, or the sample lacks it.
-            TypeError: The field is a sequence, or does not hold images.
-            ValueError: The box is not inside the image.
-            IndexError, CorruptError, FormatError, CodecError: As `read`.
-        """
-        [name] = self._wanted([field])
-        if self._fields[name].sequence:
-            raise TypeError(f"field {name!r} is a sequence: read_crop() reads plain fields")
-        return self._reader.crop(self._at(position), name, box)
-
-    def prefetch(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> None:
-        """Ask the operating system to load what a later `read` of these positions will need. Returns at once."""
-        self._reader.prefetch(self._absolute(self._numbers(positions)), self._wanted(fields))
-
-    def decode_sample(self, stored: Sample, position: int) -> Sample:
-        """Decode a sample that `read(..., decode=False)` returned for this position.
-
-        Raises:
-            CodecError: Stored bytes do not decode. The error names the sample, field and file.
-        """
-        return self._reader.decode([stored], np.array([self._positions[position]], np.int64))[0]
-
-    def decode_samples(
-        self,
-        stored: Sequence[Sample],
-        positions: Iterable[int] | npt.NDArray[Any],
-        encoded: Collection[str] = (),
-        fields: Mask = None,
-    ) -> list[Sample]:
-        """Decode samples that `read(..., decode=False)` returned for these positions.
-
-        Args:
-            stored: The samples.
-            positions: Their positions.
-            encoded: Image fields whose stored bytes are kept, as `Seekable` where the index has their seek tables.
-            fields: The mask that was given to `read`.
-
-        Raises:
-            CodecError: Stored bytes do not decode. The error names the sample, field and file.
-        """
-        numbers = self._absolute(self._numbers(positions))
-        return self._reader.decode(stored, numbers, encoded, self._wanted(fields))
-
-    def available(self, item: int | str) -> dict[str, bool | range]:
-        """Return the fields that a sample has: True, or the range of a sequence's elements or of a clip's frames.
-
-        Nothing is decoded, and only clips are read whose frames are not in the index.
-
-        Raises:
-            SpecError: The sample has a clip, and PyAV, which counts its frames, is not installed.
-            CodecError: A clip is damaged.
-        """
-        position = self.position(item) if isinstance(item, str) else operator.index(item)
-        absolute = self._at(position)
-        [group] = readable(
-            self._reader.shards, self._reader.starts, self._reader.groups(np.array([absolute], np.int64))
-        )
-        row = int(group.rows[0])
-        found: dict[str, bool | range] = {}
-        for name in self._fields:
-            column = group.index.columns.get(name)
-            if column is None:
-                continue
-            if column.starts is not None:
-                if column.absent is None or not column.absent[row]:
-                    found[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
-            elif column.length[row] >= 0:
-                found[name] = range(self._reader.elements(absolute, name)) if holds_elements(column.codec) else True
-        return found
-
-    def lengths(self, positions: Iterable[int] | npt.NDArray[Any], field: str) -> npt.NDArray[np.int64]:
-        """Return the number of stored bytes of one field in many samples. No data are read.
-
-        Returns:
-            int64[n]: for a sequence field, the bytes of all elements; -1 if a sample lacks the field.
-        """
-        wanted = self._absolute(self._numbers(positions))
-        return stored_lengths(self._reader.groups(wanted), len(wanted), *self._wanted([field]))
-
-    def location(self, position: int, field: str) -> tuple[str, int]:
-        """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
-        if field not in self._fields:
-            raise KeyError(f"there is no field {field!r}: the fields are {', '.join(self._fields) or 'none'}")
-        return self._reader.location(self._at(position), field)
-
-    def shard_of(self, position: int) -> int:
-        """Return the number in `shards` of the shard that holds a sample."""
-        return int(np.searchsorted(self._reader.starts, self._at(position), "right")) - 1
-
-    # Positions
-
-    def _wanted(self, mask: Mask) -> dict[str, Elements]:
-        if mask is None:
-            return dict.fromkeys(self._fields)
-        fields = self._fields.items() if isinstance(mask, Mapping) else ()
-        ranged = [name for name, field in fields if field.sequence or holds_elements(field.codec)]
-        return normalise_mask(mask, list(self._fields), ranged)
-
-    def _numbers(self, positions: Any) -> npt.NDArray[np.int64]:
-        """Return the positions that a user gives as int64[n]. They may be negative."""
-        if isinstance(positions, range):
-            for end in (positions[0], positions[-1]) if positions else ():
-                self._checked(end)
-            return np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
-        array = np.asarray(positions if hasattr(positions, "__array__") else list(positions))
-        if array.dtype == np.bool_:
-            if array.shape != (len(self),):
-                raise IndexError(f"the boolean mask has shape {array.shape}, but the dataset has {len(self)} samples")
-            return np.flatnonzero(array).astype(np.int64)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iuO"):
-            raise TypeError(f"positions must be a one-dimensional list of integers, not {positions!r}")
-        if array.dtype.kind == "O":  # some do not fit into int64, or are not integers
-            return np.array([self._checked(operator.index(position)) for position in array], np.int64)
-        if array.dtype == np.uint64 and array.size:
-            self._checked(int(array.max()))
-        return np.ascontiguousarray(array, np.int64)
-
-    def _checked(self, position: int) -> int:
-        size = len(self._positions)
-        if not -size <= position < size:
-            raise IndexError(f"position {position} is out of range for a dataset of {size} samples")
-        return position
-
-    def _at(self, position: int) -> int:
-        """Return a position in this view as a position in the whole dataset."""
-        return int(self._positions[self._checked(position)])
-
-    def _absolute(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return positions in this view as positions in the whole dataset."""
-        size = len(self._positions)
-        # One pass for the usual case: as unsigned numbers, negative positions are beyond every dataset.
-        if len(positions) and int(positions.view(np.uint64).max()) >= size:
-            low, high = int(positions.min()), int(positions.max())
-            if low < -size or high >= size:
-                wrong = high if high >= size else low
-                raise IndexError(f"position {wrong} is out of range for a dataset of {size} samples")
-            if low < 0:
-                positions = np.where(positions < 0, positions + size, positions)
-        if not isinstance(self._positions, range):
-            return self._positions[positions]
-        if self._positions.start or self._positions.step != 1:
-            return positions * self._positions.step + self._positions.start
-        return positions

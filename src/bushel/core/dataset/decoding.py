@@ -12,10 +12,12 @@ import numpy as np
 
 from bushel.codecs import get_codec
 from bushel.codecs.clip_parts import ClipPart
-from bushel.core.index.read_plan import Elements, Group
+from bushel.core.index.read_plan import Elements, FieldPlan, Group
+from bushel.errors import CodecError
 
 __all__ = [
     "checked_unequally",
+    "decode_one_by_one",
     "decoder_of",
     "drained",
     "joined_parts",
@@ -85,6 +87,31 @@ def decoder_of(name: str, elements: Elements) -> Callable[[Any], Any]:
         raise TypeError(f"codec {name!r} can only decode whole values: ask for the field with True")
     ranged = codec.ranged
     return lambda data: ranged.decode(data, elements)
+
+
+def decode_one_by_one(
+    field: FieldPlan, values: Sequence[Any], samples: int, error_of: Callable[[CodecError, int], CodecError]
+) -> list[Any]:
+    """Decode the stored values of a field of some samples. What is missing or decoded already stays as it is.
+
+    Args:
+        field: The field, as the plan of the read has it.
+        values: Its stored values, those of a sequence one after another.
+        samples: Number of samples.
+        error_of: Makes the error to raise, given the codec's own and the number of the sample among these.
+    """
+    counts = [1] * samples if field.counts is None else [max(count, 0) for count in field.counts]
+    decoded: list[Any] = []
+    at = 0
+    for place, count in enumerate(counts):
+        decode = decoder_of(field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements)
+        for value in values[at : at + count]:
+            try:
+                decoded.append(value if value is None or isinstance(value, np.ndarray) else decode(value))
+            except CodecError as error:
+                raise error_of(error, place) from error
+        at += count
+    return decoded
 
 
 def checked_unequally(groups: Sequence[Group], wanted: Iterable[str]) -> bool:

@@ -1,42 +1,50 @@
-"""Open and index datasets: `bushel.open`, `bushel.open_stream` and `bushel.index`."""
+"""Open datasets: `bushel.open` and `bushel.open_stream`, and the shards of a dataset, each with a table to read it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions
+from bushel.containers.base import ReadOptions, Shard
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.discovery import (
     expand_paths,
     find,
-    find_incomplete,
     folder_state,
     incomplete_finder,
     is_stream,
-    load_state,
-    marker_path,
     telling_of_interrupted_writes,
     warn_incomplete,
 )
-from bushel.core.dataset.parts import above_parts
-from bushel.core.dataset.shards import (
-    IndexPolicy,
-    each_shard,
-    labels_beside,
-    open_shards,
-)
-from bushel.core.dataset.tables import Indexing
-from bushel.core.progress import OnProgress
+from bushel.core.dataset.shards import OpenShard, labels_beside, listed_labels, listed_names, manifest_path
+from bushel.core.dataset.tables import table_to_read
+from bushel.core.index.class_names import labels_of_fields
+from bushel.core.index.sidecar import Manifest, load_manifest
+from bushel.core.parallel import cpu_count, parallel_map
+from bushel.core.progress import OnProgress, Progress
 from bushel.errors import UnsupportedError
 from bushel.spec import Spec, parse_spec
+from bushel.storage import is_local
 
 if TYPE_CHECKING:
     from bushel.core.dataset.stream import StreamDataset
-    from bushel.core.index.value_scan import Scanned
 
-__all__ = ["index", "open", "open_any", "open_stream"]
+__all__ = ["IndexPolicy", "checked_spec", "each_shard", "open", "open_any", "open_shards", "open_stream"]
+
+IndexPolicy = Literal["auto", "memory", "require"]
+"""What to do about a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
+keep it in memory only (`memory`); or refuse (`require`)."""
+
+_REMOTE_WORKERS = 8
+"""Number of remote shards that are indexed at once. Each may have 64 MiB of requests in flight."""
+
+_STAT_ALL, _ASK_ALL = 1000, 32
+"""Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
+are compared shard by shard, when a shard is first read."""
+
+T = TypeVar("T")
 
 
 def open(
@@ -84,7 +92,7 @@ def open(
             f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), "
             "or unpack it into a file and open that for random access"
         )
-    fields = None if spec is None else _checked(spec)
+    fields = None if spec is None else checked_spec(spec)
     if damaged not in ("warn", "raise"):
         raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
     paths = expand_paths(source)
@@ -140,7 +148,7 @@ def open_stream(
     """
     from bushel.core.dataset.stream import StreamDataset
 
-    _checked(spec)
+    checked_spec(spec)
     return StreamDataset(source, spec=spec, fields=fields, decode=decode, allow_commands=allow_commands)
 
 
@@ -159,84 +167,109 @@ def open_any(
     return open(source, container=container, verify=verify, pickle=pickle, damaged=damaged)
 
 
-def index(
-    source: Any,
+def open_shards(
+    container: str,
+    shards: Sequence[Shard],
+    options: ReadOptions,
+    policy: IndexPolicy = "auto",
     *,
-    container: str | None = None,
-    spec: Mapping[str, str] | None = None,
-    checksums: bool = True,
-    segments: bool = False,
-    frames: bool = False,
-    seek: bool = False,
-    force: bool = False,
-    workers: int | None = None,
-    pickle: bool = False,
-    engine: Any = None,
-    progress: OnProgress | None = None,
-) -> Dataset:
-    """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
-
-    Shards with a fresh index are skipped, unless checksums are asked for and they have none. Checksums on record are
-    compared with the data of a shard that changed; data that differ are refused without `force`.
+    recover: bool = False,
+) -> list[OpenShard]:
+    """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
 
     Args:
-        source: As for `open`.
-        container: As for `open`.
-        spec: As for `open`. It is stored in the index.
-        checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
-        segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
-            ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
-        frames: Store where the packets of video clips are, so that only those of the requested frames are read
-            (docs/video.md). A packet takes 17 bytes. Reads all clips once, without decoding them; needs PyAV. Writers
-            do it anyway if PyAV is installed.
-        seek: Store seek tables of plain JPEGs, with which crops decode faster (docs/seek-tables.md). They take at
-            most 1 % of the images' bytes. Reads and decodes all images once.
-        force: Index every shard again, and accept bytes that differ from the checksums on record.
-        workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
-        pickle: As for `open`.
-        engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
-        progress: Called with the number of finished shards.
-
-    Returns:
-        The dataset.
+        container: Name of the container.
+        shards: The shards of the dataset.
+        options: What the user declares about them.
+        policy: What to do about a missing or stale index.
+        recover: Whether to read what can be read of a shard with a damaged structure.
 
     Raises:
-        CorruptError: Bytes differ from the checksums on record; the error names the first samples.
-        FormatError: A shard is damaged, or lacks values whose checksums are on record.
-        SpecError: `frames` is set, there are clips, and PyAV is not installed.
-        OSError: The index cannot be written.
+        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
+            index and `policy` is `require`.
     """
-    from bushel.core.dataset.listed import RebuildIndex, write_manifest
+    many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
+    if many and options.spec is None and (manifest := _covering(container, shards)) is not None:
+        fields = tuple(parse_spec(manifest.spec).values())
+        entries = {entry.name: entry for entry in manifest.shards}
+        labels = listed_labels(manifest)
+        names = listed_names(shards)
+        return [
+            OpenShard.listed(container, shard, entries[name], fields, labels)
+            for shard, name in zip(shards, names, strict=True)
+        ]
 
-    paths = expand_paths(source)
-    found = find(paths, container)
-    incomplete = find_incomplete(paths, found.shards)
-    asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
-    wanted = Indexing(
-        ReadOptions(spec=_checked(spec), pickle=pickle, checksums=checksums),
-        scans=[scan for scan, yes in asked.items() if yes],
-        labels=labels_beside(found.container, found.shards),
-        force=force,
-    )
-    shards = each_shard(
-        found.shards,
-        RebuildIndex(found.container, wanted),
-        workers=workers,
-        progress=progress,
-        engine=engine,
-    )
-    root = above_parts(found.shards) or found.shards[0].root
-    state = None if incomplete is None else load_state(root, "")
-    if state is None or state.complete:
-        write_manifest(shards)
+    opened = each_shard(shards, lambda shard: _open_one(container, shard, options, policy, recover))
+    if not any(one.labels for one in opened) and (labels := labels_beside(container, shards)):
+        for one in opened:
+            one.labels = labels_of_fields(labels, [field.name for field in one.fields])
+    return opened
+
+
+def each_shard(
+    shards: Sequence[Shard],
+    work: Callable[[Shard], T],
+    *,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+    engine: Any = None,
+) -> list[T]:
+    """Call a function with every shard in threads or on an engine, and return the results in order.
+
+    Args:
+        shards: The shards.
+        work: The function.
+        workers: Number of threads.
+        progress: Called with the number of finished shards, from this thread.
+        engine: Where the function is called instead; it can be pickled then.
+
+    Raises:
+        BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
+    """
+    if engine is not None:
+        from bushel.core.tasks.mapping import map_on_engine
+
+        done = count(1)
+        tell = None if progress is None else lambda _: progress(Progress(next(done), len(shards), "shards"))
+        return map_on_engine(work, shards, engine, finished=tell)
+    finished: Iterable[T]
+    if len(shards) == 1:
+        finished = [work(shards[0])]
     else:
-        write_manifest(shards, marker_path(root, ""), expected=state.expected)
-    dataset = Dataset(shards)
-    dataset._reader.incomplete = incomplete
-    return dataset
+        usual = cpu_count() if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
+        finished = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
+    results: list[T] = []
+    for result in finished:
+        results.append(result)
+        if progress is not None:
+            progress(Progress(len(results), len(shards), "shards"))
+    return results
 
 
-def _checked(spec: Mapping[str, str] | None) -> Spec | None:
+def _covering(container: str, shards: Sequence[Shard]) -> Manifest | None:
+    """Return the manifest if it lists all of these shards."""
+    path = manifest_path(shards)
+    try:
+        manifest = None if path is None else load_manifest(path)
+    except PermissionError:
+        return None
+    if manifest is None or manifest.container != container:
+        return None
+    return manifest if set(listed_names(shards)) <= {entry.name for entry in manifest.shards} else None
+
+
+def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool) -> OpenShard:
+    keep = policy == "auto" and is_local(shard.root)
+    table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
+    return OpenShard.of(container, shard, table.index, stored=table.stored, damage=table.damage)
+
+
+def checked_spec(spec: Mapping[str, str] | None) -> Spec | None:
+    """Return the fields that a user declares.
+
+    Raises:
+        SpecError: A type is unknown.
+    """
     if spec is None:
         return None
     fields = parse_spec(spec)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bushel.errors import FormatError
+from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.kernels import ExtentError
 
-__all__ = ["differs", "outside"]
+__all__ = ["corrupt", "differs", "outside", "undecodable", "unreadable"]
 
 
 def differs(expected: int, found: int) -> str:
@@ -20,3 +20,35 @@ def outside(error: ExtentError, value: str, path: str, offset: int) -> FormatErr
     else:
         what = f"{value} ends at byte {error.expected} of a file of {error.found} bytes"
     return FormatError(what, file=path, offset=offset, hint="run `bushel verify` on the dataset")
+
+
+def undecodable(error: CodecError, key: str, field: str, file: str, offset: int, position: int) -> CodecError:
+    """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""
+    return CodecError(
+        f"sample {key!r}, field {field!r} ({file}@{offset}): {error}",
+        **{**error.details, "key": key, "field": field, "file": file, "offset": offset, "position": position},
+    )
+
+
+def corrupt(
+    what: str, key: str, field: str, file: str, offset: int, expected: int | None = None, found: int | None = None
+) -> CorruptError:
+    """Return the error for stored bytes that are not those that were written."""
+    return CorruptError(
+        f"sample {key!r}, field {field!r} {what}",
+        key=key,
+        field=field,
+        file=file,
+        offset=offset,
+        expected=expected,
+        found=found,
+        hint="run `bushel verify` on the dataset",
+    )
+
+
+def unreadable(error: ExtentError, key: str, field: str, file: str, offset: int) -> CorruptError | FormatError:
+    """Return the error for an extent that cannot be read."""
+    if error.reason == "checksum":
+        what = differs(error.expected, error.found)
+        return corrupt(what, key, field, file, offset, error.expected, error.found)
+    return outside(error, f"sample {key!r}, field {field!r}", file, offset)

@@ -16,7 +16,7 @@ from bushel.codecs.clip_parts import ClipPart
 from bushel.core.dataset import decoding
 from bushel.core.dataset.crops import crop_in_part, cut
 from bushel.core.dataset.discovery import Incomplete
-from bushel.core.dataset.read_errors import differs, outside
+from bushel.core.dataset.read_errors import corrupt, differs, undecodable, unreadable
 from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, kinds, read_stored, readable, samples_of
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
 from bushel.core.index.seek_lookup import tables_by_field, with_table
@@ -161,7 +161,8 @@ class Reader:
                 raise self._unreadable(error, name, position, number, column.file, offset) from None
             if self._verified[number] and column.crc32 is not None and (found := crc32(stored)) != column.crc32[row]:
                 path, expected = str(shard.path(column.file)), int(column.crc32[row])
-                raise self._corrupt(differs(expected, found), name, position, path, offset, expected, found)
+                what = differs(expected, found)
+                raise corrupt(what, self._key(position), name, path, offset, expected, found)
             try:
                 sample[name] = get_codec(column.codec).decode(stored)
             except CodecError as error:
@@ -403,7 +404,7 @@ class Reader:
         shard = self.shards[piece.shard]
         inline = shard.index.inline
         name, place = plan.owner(piece.row)
-        where = (name, int(positions[place]), str(shard.path(max(piece.file, 0))), piece.offset)
+        position, path = int(positions[place]), str(shard.path(max(piece.file, 0)))
         start = piece.start
         try:
             if piece.file == INLINE:
@@ -411,13 +412,15 @@ class Reader:
             else:
                 raw = shard.join(self.file(piece.shard, piece.file).read(piece.offset, piece.length))
         except (ExtentError, ValueError) as error:
-            raise self._corrupt(f"cannot be read: {error}", *where) from error
+            what = f"cannot be read: {error}"
+            raise corrupt(what, self._key(position), name, path, piece.offset) from error
         value = bytes(raw[start : start + piece.size]) if start >= 0 else b""
         found = crc32(value)
         if len(value) != piece.size or (
             self._verified[piece.shard] and piece.crc32 is not None and found != piece.crc32
         ):
-            raise self._corrupt("is not what was written", *where, piece.crc32, found)
+            what = "is not what was written"
+            raise corrupt(what, self._key(position), name, path, piece.offset, piece.crc32, found)
         return value
 
     def _decode(self, field: FieldPlan, values: list[Any], keys: Sequence[str], positions: I64) -> list[Any]:
@@ -434,50 +437,14 @@ class Reader:
                 return [None if value is None else decode(value) for value in values]
             except CodecError:
                 pass  # decode again, value by value, to find out which one it was
-        counts = [1] * len(keys) if field.counts is None else [max(count, 0) for count in field.counts]
-        decoded = []
-        at = 0
-        for place, count in enumerate(counts):
-            decode = decoding.decoder_of(
-                field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements
-            )
-            for value in values[at : at + count]:
-                try:
-                    done = value is None or isinstance(value, np.ndarray)
-                    decoded.append(value if done else decode(value))
-                except CodecError as error:
-                    raise self._undecodable(error, keys[place], field.name, int(positions[place])) from error
-            at += count
-        return decoded
+
+        def error_of(error: CodecError, place: int) -> CodecError:
+            return self._undecodable(error, keys[place], field.name, int(positions[place]))
+
+        return decoding.decode_one_by_one(field, values, len(keys), error_of)
 
     def _undecodable(self, error: CodecError, key: str, name: str, position: int) -> CodecError:
-        file, offset = self.location(position, name)
-        return CodecError(
-            f"sample {key!r}, field {name!r} ({file}@{offset}): {error}",
-            **{**error.details, "key": key, "field": name, "file": file, "offset": offset, "position": position},
-        )
-
-    def _corrupt(
-        self,
-        what: str,
-        name: str,
-        position: int,
-        file: str,
-        offset: int,
-        expected: int | None = None,
-        found: int | None = None,
-    ) -> CorruptError:
-        [key] = self.keys(np.array([position], np.int64))
-        return CorruptError(
-            f"sample {key!r}, field {name!r} {what}",
-            key=key,
-            field=name,
-            file=file,
-            offset=offset,
-            expected=expected,
-            found=found,
-            hint="run `bushel verify` on the dataset",
-        )
+        return undecodable(error, key, name, *self.location(position, name), position)
 
     def _fail(self, plan: ReadPlan, extents: Extents, error: ExtentError, first: int, positions: I64) -> NoReturn:
         """Raise the error of an extent of a plan, with the sample and the file that it belongs to."""
@@ -489,10 +456,8 @@ class Reader:
     def _unreadable(
         self, error: ExtentError, name: str, position: int, shard: int, file: int, offset: int
     ) -> CorruptError | FormatError:
-        """Return the error for an extent that cannot be read."""
         path = str(self.shards[shard].path(file))
-        if error.reason == "checksum":
-            what = differs(error.expected, error.found)
-            return self._corrupt(what, name, position, path, offset, error.expected, error.found)
-        [key] = self.keys(np.array([position], np.int64))
-        return outside(error, f"sample {key!r}, field {name!r}", path, offset)
+        return unreadable(error, self._key(position), name, path, offset)
+
+    def _key(self, position: int) -> str:
+        return self.keys(np.array([position], np.int64))[0]

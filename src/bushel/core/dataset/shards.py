@@ -1,39 +1,29 @@
-"""Shards of a dataset: how the index of each is found, checked against its files, and kept."""
+"""Shards of an open dataset: their tables, fields and files, and the names of their classes."""
 
 from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel.containers import get_container
-from bushel.containers.base import KeepsNames, ReadOptions, Shard
+from bushel.containers.base import KeepsNames, Shard
 from bushel.core.dataset.parts import above_parts
-from bushel.core.dataset.tables import bind, same_files, stamp_of, stamps_of, table_to_read
+from bushel.core.dataset.tables import bind, same_files, stamp_of, stamps_of
 from bushel.core.index.class_names import Labels, join_labels, labels_of_fields
 from bushel.core.index.read_plan import Elements, Group
-from bushel.core.index.sidecar import (
-    FOLDER,
-    Manifest,
-    ManifestShard,
-    load_index,
-    load_labels,
-    load_manifest,
-)
+from bushel.core.index.sidecar import FOLDER, Manifest, ManifestShard, load_index, load_labels
 from bushel.core.index.table import MISSING, Column, FileStamp, ShardIndex
-from bushel.core.parallel import cpu_count, parallel_map
-from bushel.core.progress import OnProgress, Progress
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, read_samples
-from bushel.spec import KEY, Field, Spec, parse_spec
-from bushel.storage import AnyPath, File, is_local, is_object, open_known
+from bushel.spec import KEY, Field, Spec
+from bushel.storage import AnyPath, File, is_object, open_known
 from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
@@ -41,34 +31,21 @@ if TYPE_CHECKING:
     from bushel.core.index.shard_table import ShardTable
 
 __all__ = [
-    "IndexPolicy",
     "Listing",
     "OpenShard",
     "any_keyed",
-    "each_shard",
     "kinds",
     "labels_beside",
     "labels_of",
+    "listed_labels",
+    "listed_names",
     "manifest_path",
-    "open_shards",
     "read_stored",
     "readable",
     "samples_of",
     "union_of_fields",
 ]
 
-IndexPolicy = Literal["auto", "memory", "require"]
-"""What to do about a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
-keep it in memory only (`memory`); or refuse (`require`)."""
-
-_REMOTE_WORKERS = 8
-"""Number of remote shards that are indexed at once. Each may have 64 MiB of requests in flight."""
-
-_STAT_ALL, _ASK_ALL = 1000, 32
-"""Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
-are compared shard by shard, when a shard is first read."""
-
-T = TypeVar("T")
 I64 = npt.NDArray[np.int64]
 
 _log = logging.getLogger("bushel")
@@ -367,46 +344,8 @@ def listed_names(shards: Sequence[Shard]) -> list[str]:
     return [f"{shard.root.name}/{shard.name}" if joined else shard.name for shard in shards]
 
 
-def open_shards(
-    container: str,
-    shards: Sequence[Shard],
-    options: ReadOptions,
-    policy: IndexPolicy = "auto",
-    *,
-    recover: bool = False,
-) -> list[OpenShard]:
-    """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
-
-    Args:
-        container: Name of the container.
-        shards: The shards of the dataset.
-        options: What the user declares about them.
-        policy: What to do about a missing or stale index.
-        recover: Whether to read what can be read of a shard with a damaged structure.
-
-    Raises:
-        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
-            index and `policy` is `require`.
-    """
-    many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
-    if many and options.spec is None and (manifest := _covering(container, shards)) is not None:
-        fields = tuple(parse_spec(manifest.spec).values())
-        entries = {entry.name: entry for entry in manifest.shards}
-        labels = _listed_labels(manifest)
-        names = listed_names(shards)
-        return [
-            OpenShard.listed(container, shard, entries[name], fields, labels)
-            for shard, name in zip(shards, names, strict=True)
-        ]
-
-    opened = each_shard(shards, lambda shard: _open_one(container, shard, options, policy, recover))
-    if not any(one.labels for one in opened) and (labels := labels_beside(container, shards)):
-        for one in opened:
-            one.labels = labels_of_fields(labels, [field.name for field in one.fields])
-    return opened
-
-
-def _listed_labels(manifest: Manifest) -> Labels:
+def listed_labels(manifest: Manifest) -> Labels:
+    """Return the names of classes that a manifest has."""
     return {name: tuple(names) for name, names in manifest.labels.items()}
 
 
@@ -437,61 +376,3 @@ def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
         if shard.labels:
             named.setdefault(id(shard.labels), shard)
     return join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields) if named else {}
-
-
-def each_shard(
-    shards: Sequence[Shard],
-    work: Callable[[Shard], T],
-    *,
-    workers: int | None = None,
-    progress: OnProgress | None = None,
-    engine: Any = None,
-) -> list[T]:
-    """Call a function with every shard in threads or on an engine, and return the results in order.
-
-    Args:
-        shards: The shards.
-        work: The function.
-        workers: Number of threads.
-        progress: Called with the number of finished shards, from this thread.
-        engine: Where the function is called instead; it can be pickled then.
-
-    Raises:
-        BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
-    """
-    if engine is not None:
-        from bushel.core.tasks.mapping import map_on_engine
-
-        done = count(1)
-        tell = None if progress is None else lambda _: progress(Progress(next(done), len(shards), "shards"))
-        return map_on_engine(work, shards, engine, finished=tell)
-    finished: Iterable[T]
-    if len(shards) == 1:
-        finished = [work(shards[0])]
-    else:
-        usual = cpu_count() if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
-        finished = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
-    results: list[T] = []
-    for result in finished:
-        results.append(result)
-        if progress is not None:
-            progress(Progress(len(results), len(shards), "shards"))
-    return results
-
-
-def _covering(container: str, shards: Sequence[Shard]) -> Manifest | None:
-    """Return the manifest if it lists all of these shards."""
-    path = manifest_path(shards)
-    try:
-        manifest = None if path is None else load_manifest(path)
-    except PermissionError:
-        return None
-    if manifest is None or manifest.container != container:
-        return None
-    return manifest if set(listed_names(shards)) <= {entry.name for entry in manifest.shards} else None
-
-
-def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool) -> OpenShard:
-    keep = policy == "auto" and is_local(shard.root)
-    table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
-    return OpenShard.of(container, shard, table.index, stored=table.stored, damage=table.damage)

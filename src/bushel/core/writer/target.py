@@ -7,7 +7,8 @@ from pathlib import Path
 from bushel.containers import container_by_suffix, container_for, containers, get_container
 from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.core.dataset.discovery import find
-from bushel.core.dataset.shards import OpenShard, open_shards
+from bushel.core.dataset.open import open_shards
+from bushel.core.dataset.shards import OpenShard
 from bushel.errors import FormatError, StateError
 from bushel.spec import format_spec
 from bushel.storage import AnyPath

@@ -1,0 +1,96 @@
+"""Index a dataset: `bushel.index`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bushel.containers.base import ReadOptions
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.discovery import expand_paths, find, find_incomplete, load_state, marker_path
+from bushel.core.dataset.listed import RebuildIndex, write_manifest
+from bushel.core.dataset.open import checked_spec, each_shard
+from bushel.core.dataset.parts import above_parts
+from bushel.core.dataset.shards import labels_beside
+from bushel.core.dataset.tables import Indexing
+from bushel.core.progress import OnProgress
+
+if TYPE_CHECKING:
+    from bushel.core.index.value_scan import Scanned
+
+__all__ = ["index"]
+
+
+def index(
+    source: Any,
+    *,
+    container: str | None = None,
+    spec: Mapping[str, str] | None = None,
+    checksums: bool = True,
+    segments: bool = False,
+    frames: bool = False,
+    seek: bool = False,
+    force: bool = False,
+    workers: int | None = None,
+    pickle: bool = False,
+    engine: Any = None,
+    progress: OnProgress | None = None,
+) -> Dataset:
+    """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
+
+    Shards with a fresh index are skipped, unless checksums are asked for and they have none. Checksums on record are
+    compared with the data of a shard that changed; data that differ are refused without `force`.
+
+    Args:
+        source: As for `open`.
+        container: As for `open`.
+        spec: As for `open`. It is stored in the index.
+        checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
+        segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
+            ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
+        frames: Store where the packets of video clips are, so that only those of the requested frames are read
+            (docs/video.md). A packet takes 17 bytes. Reads all clips once, without decoding them; needs PyAV. Writers
+            do it anyway if PyAV is installed.
+        seek: Store seek tables of plain JPEGs, with which crops decode faster (docs/seek-tables.md). They take at
+            most 1 % of the images' bytes. Reads and decodes all images once.
+        force: Index every shard again, and accept bytes that differ from the checksums on record.
+        workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
+        pickle: As for `open`.
+        engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
+        progress: Called with the number of finished shards.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        CorruptError: Bytes differ from the checksums on record; the error names the first samples.
+        FormatError: A shard is damaged, or lacks values whose checksums are on record.
+        SpecError: `frames` is set, there are clips, and PyAV is not installed.
+        OSError: The index cannot be written.
+    """
+    paths = expand_paths(source)
+    found = find(paths, container)
+    incomplete = find_incomplete(paths, found.shards)
+    asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
+    wanted = Indexing(
+        ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
+        scans=[scan for scan, yes in asked.items() if yes],
+        labels=labels_beside(found.container, found.shards),
+        force=force,
+    )
+    shards = each_shard(
+        found.shards,
+        RebuildIndex(found.container, wanted),
+        workers=workers,
+        progress=progress,
+        engine=engine,
+    )
+    root = above_parts(found.shards) or found.shards[0].root
+    state = None if incomplete is None else load_state(root, "")
+    if state is None or state.complete:
+        write_manifest(shards)
+    else:
+        write_manifest(shards, marker_path(root, ""), expected=state.expected)
+    dataset = Dataset(shards)
+    dataset._reader.incomplete = incomplete
+    return dataset
