@@ -18,6 +18,7 @@ __all__ = [
     "Append",
     "Debug",
     "EngineName",
+    "EngineOfRepair",
     "EngineOfShards",
     "Generation",
     "Json",
@@ -101,6 +102,9 @@ EngineName = Annotated[
     str | None, Option("--engine", help="Where parts are written: local, ray, dask, an address, or slurm.")
 ]
 EngineOfShards = Annotated[str | None, Option("--engine", help="Where shards are read: local, ray, dask, an address.")]
+EngineOfRepair = Annotated[
+    str | None, Option("--engine", help="Where shards are read and parts are written: local, ray, dask, an address.")
+]
 Retries = Annotated[int, Option("--retries", min=0, help="How often a part is tried again if its worker died.")]
 Speculate = Annotated[
     float, Option("--speculate", min=0, help="Start parts again that take this many times longer than usual; 0: never.")

@@ -8,7 +8,21 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, Kind, OnePath, Quiet, Resume, ShardBytes, ShardSamples, Target
+from bushel.cli.options import (
+    Debug,
+    EngineOfRepair,
+    Json,
+    Kind,
+    OnePath,
+    Parts,
+    Quiet,
+    Resume,
+    Retries,
+    ShardBytes,
+    ShardSamples,
+    Speculate,
+    Target,
+)
 
 __all__ = ["command"]
 
@@ -23,6 +37,10 @@ def command(
     resume: Resume = False,
     max_problems: Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")] = 1000,
     workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
+    parts: Parts = None,
+    engine: EngineOfRepair = None,
+    retries: Retries = 3,
+    speculate: Speculate = 3.0,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -36,6 +54,7 @@ def command(
     Examples:
       bushel repair train/ fixed/
       bushel repair broken.tar fixed.tar --decode
+      bushel repair s3://bucket/train/ s3://bucket/fixed/ --engine ray
     """
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar, resumable
@@ -51,6 +70,10 @@ def command(
             mode="resume" if resume else "create",
             max_problems=max_problems,
             workers=workers,
+            parts=parts,
+            engine=engine,
+            retries=retries,
+            speculate=speculate,
             progress=progress,
         )
     if as_json:

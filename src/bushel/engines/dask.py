@@ -37,16 +37,24 @@ class DaskEngine:
     def __init__(
         self, client: Any = None, *, max_in_flight: int | None = None, resources: dict[str, float] | None = None
     ) -> None:
-        self._cluster: Any = None
+        self._given = client
         self._owned = not isinstance(client, distributed.Client)
-        if client is None:
-            self._cluster = distributed.LocalCluster(
-                n_workers=cpu_count(), threads_per_worker=1, processes=True, dashboard_address=None
-            )
-        self._client: Any = distributed.Client(self._cluster or client) if self._owned else client
+        self._cluster: Any = None
+        self._open_client: Any = None if self._owned else client
         self._most, self._resources = max_in_flight, resources
         self._job: Any = None
         self._attempts: dict[Any, Attempt] = {}
+
+    @property
+    def _client(self) -> Any:
+        """The client, which is made on first use."""
+        if self._open_client is None:
+            if self._given is None:
+                self._cluster = distributed.LocalCluster(
+                    n_workers=cpu_count(), threads_per_worker=1, processes=True, dashboard_address=None
+                )
+            self._open_client = distributed.Client(self._cluster or self._given)
+        return self._open_client
 
     @property
     def slots(self) -> int:
@@ -87,8 +95,9 @@ class DaskEngine:
         if attempts:
             self._client.cancel(list(attempts), force=True)
         self._job = None
-        if self._owned:
-            self._client.close()
+        if self._owned and self._open_client is not None:
+            self._open_client.close()
+            self._open_client = None
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = None

@@ -57,7 +57,7 @@ class LocalEngine:
         """Kill the processes that work, and end the others."""
         for attempt in list(self._busy):
             self._end(attempt)
-        idle, self._idle = self._idle, []
+        idle, self._idle, self._job = self._idle, [], None
         for worker in idle:
             worker.close()
         for worker in idle:

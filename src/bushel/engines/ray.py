@@ -53,9 +53,7 @@ class RayEngine:
         resources: Mapping[str, float] | None = None,
         max_in_flight: int | None = None,
     ) -> None:
-        self._started = not ray.is_initialized()
-        if self._started:
-            ray.init(address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+        self._address, self._started = address, False
         options: dict[str, Any] = {"num_cpus": num_cpus, "max_retries": 0, "resources": dict(resources or {})}
         if memory is not None:
             options["memory"] = memory
@@ -68,6 +66,7 @@ class RayEngine:
     @property
     def slots(self) -> int:
         """Number of tasks that the cluster can run at a time, which changes when nodes come and go."""
+        self._connect()
         now = time.monotonic()
         if self._most is not None:
             return self._most
@@ -78,6 +77,7 @@ class RayEngine:
 
     def submit(self, task: Task, attempt: Attempt) -> None:
         """Start an attempt. The task is sent to a node once."""
+        self._connect()
         if self._task is None:
             self._task = ray.put(task)
         self._attempts[self._run.remote([self._task], attempt.number)] = attempt
@@ -106,6 +106,12 @@ class RayEngine:
         self._task = None
         if self._started:
             ray.shutdown()
+            self._started = False
+
+    def _connect(self) -> None:
+        if not ray.is_initialized():
+            self._started = True
+            ray.init(self._address, log_to_driver=False, include_dashboard=False, configure_logging=False)
 
     def _finished(self, reference: Any) -> Finished:
         attempt = self._attempts.pop(reference)

@@ -5,42 +5,29 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from bushel.codecs import get_codec
 from bushel.containers import container_by_suffix
-from bushel.containers.base import ReadOptions
-from bushel.containers.checksums import with_checksums
-from bushel.containers.recover_shard import recover_shard
-from bushel.containers.recovery import Bools
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.shards import OpenShard, labels_beside
-from bushel.core.dataset.tables import bind, stamps_of
-from bushel.core.index.class_names import Labels, labels_of_fields
-from bushel.core.index.matching import checked, compare_values
-from bushel.core.index.sidecar import load_index
-from bushel.core.index.table import FileStamp, Keys, ShardIndex
+from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.table import I64, Keys
+from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress
+from bushel.core.tasks.mapping import map_on_engine
 from bushel.core.writer.target import holds_dataset
-from bushel.errors import BushelError, CorruptError, FormatError
+from bushel.errors import FormatError
 from bushel.ingest import convert
-from bushel.integrity.check_shard import ReportsFaults
-from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem
-from bushel.sources.stored import stored_unchanged
-from bushel.spec import KEY, Spec, parse_spec
-from bushel.storage import as_path, open_file
+from bushel.integrity.whole_samples import Inspected, InspectPlace
+from bushel.storage import as_path
 
 __all__ = ["RepairResult", "repair"]
-
-_CHUNK = 64
-"""Number of samples that are checked in one read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +73,10 @@ def repair(
     mode: Literal["create", "resume"] = "create",
     max_problems: int = 1000,
     workers: int | None = None,
+    parts: int | None = None,
+    engine: Any = None,
+    retries: int = 3,
+    speculate: float = 3.0,
     progress: OnProgress | None = None,
 ) -> RepairResult:
     """Write the intact samples of a damaged dataset to a new one. The source is not changed.
@@ -104,12 +95,17 @@ def repair(
         shard_bytes: As for `bushel.Writer`.
         mode: As for `bushel.Writer`: `resume` continues an interrupted repair with the same arguments.
         max_problems: Number of problems to list; further ones are counted.
-        workers: Number of threads; by default the number of CPUs.
+        workers: Number of threads; by default the number of CPUs. With `engine`, threads of each part; by default 1.
+        parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By default one dataset,
+            or, with `engine`, as many parts as there are shards. The same call joins the run.
+        engine: Where shards are read and parts are written: see `bushel.pack`. By default in threads of this process.
+        retries: See `bushel.pack`.
+        speculate: See `bushel.pack`.
         progress: Called with the number of samples written so far.
 
     Raises:
         FileNotFoundError: The path does not exist.
-        FileExistsError: `target` already holds a dataset, complete or unfinished.
+        FileExistsError: `target` already holds a dataset, complete or unfinished, that is not of this run in parts.
         ValueError: `target` has the suffix of another container.
         FormatError: The source is not a dataset, has no intact sample, or has shards of several containers.
     """
@@ -123,211 +119,96 @@ def repair(
     if named is not None and not kinds <= {named.name}:
         message = f"{target} is the name of a {named.name} file, but {source} is {', '.join(kinds)}"
         raise ValueError(f"{message}: repair it first, then convert it")
-    if mode == "create" and as_path(target).exists() and holds_dataset(places[0].container, as_path(target)):
+    in_parts = parts is not None or engine is not None
+    if (
+        mode == "create"
+        and not in_parts
+        and as_path(target).exists()
+        and holds_dataset(places[0].container, as_path(target))
+    ):
         raise FileExistsError(
             f"{target} already holds a dataset, but a repair writes a new one: use another path (mode='resume' "
             "continues an interrupted repair)"
         )
+    inspect = InspectPlace(decode, max_problems)
+    if engine is None:
+        inspected: Iterable[Inspected] = parallel_map(inspect, places, workers=workers or cpu_count())
+    else:
+        inspected = map_on_engine(inspect, places, engine)
     shards: list[OpenShard] = []
-    masks: list[Bools] = []
-    listed = 0
-    for place in places:
-        parts, missing = _open(place, found)
-        labels = _labels(place)
-        for opened, _ in parts:
-            opened.labels = labels_of_fields(labels, [field.name for field in opened.fields])
-        shards += [opened for opened, _ in parts]
-        masks += [whole for _, whole in parts]
-        listed += missing + (parts[0][0].samples if parts else 0)
-    dataset = Dataset(shards, verify=True)
-    located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *masks]))
-    whole = list(_whole_samples(dataset, located.tolist(), decode, found))
-    if not whole:
+    whole: list[I64] = []
+    known = samples = 0
+    for each in inspected:
+        found.add_shard(each.findings, samples)
+        shards += each.shards
+        whole.append(each.whole + samples)
+        known, samples = known + each.known, samples + each.samples
+    positions = np.concatenate([np.zeros(0, np.int64), *whole])
+    if not len(positions):
         problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
         raise FormatError(f"no sample is intact: {problems}", file=str(source))
     if named is None and shard_samples is None and shard_bytes is None and len(shards) > 1:
         shard_samples = max(opened.samples for opened in shards)
+    keyed = any(opened.keyed for opened in shards)
+    if keyed:
+        shards = _with_unique_keys(shards, positions, places[0].container.name, found)
+    dataset = Dataset(shards, verify=True)
     done = convert(
-        dataset[whole],
+        dataset[positions],
         target,
         container=places[0].container.name,
-        keys=_unique_names(places[0].container.name, found) if any(opened.keyed for opened in shards) else None,
+        keys=keyed or None,
+        parts=parts,
         shard_samples=shard_samples,
         shard_bytes=shard_bytes,
         generation=_generation(places),
         mode=mode,
         workers=workers,
+        engine=engine,
+        retries=retries,
+        speculate=speculate,
         progress=progress,
     )
     dataset.close()
     return RepairResult(
         done.container,
         done.kept + done.samples,
-        listed - len(whole),
+        known - len(positions),
         all(opened.checksums for opened in shards),
         tuple(problem for problem, _ in found.problems),
         found.more,
     )
 
 
-def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int]:
-    """Return the shard with its best available table, and the number of samples known to be missing from it.
+def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, found: Findings) -> list[OpenShard]:
+    """Return the shards with tables in which the samples to write have valid keys, and no key twice.
 
-    The table comes with bool[samples]: whether the extents of a sample are known. If the index does not locate all
-    samples, there is a second table, for those that are found elsewhere in the damaged files.
+    Args:
+        shards: The shards, some of which may have no keys.
+        whole: int64[n], ascending positions of the samples to write.
+        container: Name of the container.
+        found: Gets the keys that are changed.
     """
-    name, shard = place.container.name, place.shard
-    built, faults = _table_from_files(place)
-    kept, fresh = _stored_table(place)
-    proven = kept is not None and (fresh or built is None or not any(differences(kept, built)))
-    for fault in faults:
-        if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
-            found.add_error(fault)
-    if proven and kept is not None:
-        opened = OpenShard.of(name, shard, kept, stored=False)
-        everything = np.ones(kept.samples, np.bool_)
-        if built is not None or kept.keys is None:
-            return [(opened, everything)], 0
-        return _with_moved_samples(place, opened, kept, kept.keys), 0
-    repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
-    if built is not None and not faults and not repeated:
-        built = _with_known_checksums(place, kept, built)
-        return [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))], 0
-    recovered = recover_shard(name, shard, None if kept is None else _spec(kept), found.add_error)
-    if recovered is None:
-        return [], 0
-    index = _with_known_checksums(place, kept, recovered.index)
-    return [(OpenShard.of(name, shard, index, stored=False), recovered.whole)], recovered.lost
-
-
-def _with_known_checksums(place: Place, known: ShardIndex | None, index: ShardIndex) -> ShardIndex:
-    """Return the table of a changed shard with the checksums on record of its values, unless no value has its own."""
-    if known is None:
-        return index
-    shard = place.shard
-    try:
-        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
-        now = with_checksums(index, files, join=place.container.join)
-        compared = compare_values(checked(known, str(shard.sidecar)), now)
-    except (FormatError, OSError):  # the values that cannot be read are found when they are read
-        return index
-    return compared.expected() if compared.equal else index
-
-
-def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys: Keys) -> list[tuple[OpenShard, Bools]]:
-    """Return the table of the index, and one for samples that moved in the file and still match their checksums."""
-    name, shard = place.container.name, place.shard
-    everything = np.ones(kept.samples, np.bool_)
-    own = list(_whole_samples(Dataset([opened], verify=True), list(range(kept.samples)), False, Findings(0)))
-    if len(own) == kept.samples:
-        return [(opened, everything)]
-    recovered = recover_shard(name, shard, _spec(kept), lambda _: None)
-    if recovered is None or recovered.index.keys is None:
-        return [(opened, everything)]
-    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
-    index = with_checksums(recovered.index, files, join=place.container.join)
-    missing = np.setdiff1d(np.arange(kept.samples), own)
-    wanted = {keys[sample]: _checksums(kept, sample) for sample in missing.tolist()}
-    names = recovered.index.keys.take(np.arange(index.samples, dtype=np.int64))
-    moved = np.array(
-        [key in wanted and _checksums(index, row) == wanted[key] for row, key in enumerate(names)], np.bool_
-    )
-    moved &= recovered.whole
-    if not moved.any():
-        return [(opened, everything)]
-    again = {names[row] for row in np.flatnonzero(moved).tolist()}
-    everything[[sample for sample in missing.tolist() if keys[sample] in again]] = False
-    return [(opened, everything), (OpenShard.of(name, shard, index, stored=False), moved)]
-
-
-def _checksums(index: ShardIndex, sample: int) -> dict[str, list[tuple[int, int]]]:
-    """Return size and CRC-32 of the values of a sample."""
-    found = {}
-    for name, column in index.columns.items():
-        rows = column.rows_of(np.array([sample], np.int64))[0]
-        crc32 = column.crc32 if column.crc32 is not None else np.zeros(column.rows, np.uint32)
-        found[name] = list(zip(column.length[rows].tolist(), crc32[rows].tolist(), strict=True))
-    return found
-
-
-def _labels(place: Place) -> Labels:
-    """Return the names of classes in the index of a shard, whether it fits or not; else those of the dataset."""
-    labels: Labels = {}
-    with suppress(FormatError, OSError):  # the index is missing or damaged
-        labels = load_index(place.shard.sidecar).labels
-    return labels or labels_beside(place.container.name, [place.shard])
-
-
-def _spec(index: ShardIndex) -> Spec:
-    return {name: column.field for name, column in index.columns.items()}
-
-
-def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError]]:
-    """Return the table made from the files, and the errors in them."""
-    try:
-        stamps_of(place.shard)  # names a missing file
-        built = place.container.index(place.shard, ReadOptions())
-    except FormatError as error:
-        return None, [error]
-    return built, place.container.faults(place.shard) if isinstance(place.container, ReportsFaults) else []
-
-
-def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
-    """Return the table of the sidecar if it has checksums, and whether the files are unchanged since it was made."""
-    try:
-        index = load_index(place.shard.sidecar, check=True)
-        index.check(str(place.shard.sidecar))
-    except (FileNotFoundError, FormatError):
-        return None, False
-    if any(column.crc32 is None for column in index.columns.values()):
-        return None, False
-    stamps: tuple[FileStamp, ...] = ()
-    with suppress(FormatError):  # a file is missing; the extents in the others are still known
-        stamps = stamps_of(place.shard)
-    fresh = bool(stamps) and bind(index.files, stamps, place.shard) is not None
-    return replace(index, files=stamps or index.files), fresh
-
-
-def _whole_samples(dataset: Dataset, located: list[int], decode: bool, found: Findings) -> Iterator[int]:
-    """Yield the located samples whose fields can all be read, match their checksums and, on request, be decoded."""
-    for first in range(0, len(located), _CHUNK):
-        positions = located[first : first + _CHUNK]
-        try:
-            _read(dataset, positions, decode)
-        except (BushelError, OSError):
-            yield from (position for position in positions if _is_whole(dataset, position, decode, found))
+    name = _unique_names(container, found)
+    changed: list[OpenShard] = []
+    first = 0
+    for opened in shards:
+        own = whole[np.searchsorted(whole, first) : np.searchsorted(whole, first + opened.samples)]
+        old = opened.index.keys
+        rows = np.arange(opened.samples, dtype=np.int64)
+        before = [str(row + first) for row in rows.tolist()] if old is None else old.take(rows)
+        after = list(before)
+        for row in (own - first).tolist():
+            after[row] = name(before[row])
+        if old is None or after != before:
+            index = replace(opened.index, keys=Keys.of(after))
+            renamed = OpenShard.of(opened.container, opened.shard, index, stored=False, damage=opened.damage)
+            renamed.labels = opened.labels
+            changed.append(renamed)
         else:
-            yield from positions
-
-
-def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
-    """Read samples. Values that are not stored as they are must be valid in any case: writing encodes them again."""
-    dataset.read(positions, decode=decode)
-    fields = parse_spec(dataset.spec)
-    encoded = [name for name, field in fields.items() if not stored_unchanged(field.codec)]
-    if encoded:
-        for sample in dataset.read(positions, encoded, decode=True):
-            for name in sample.keys() - {KEY}:
-                encode = get_codec(fields[name].codec).encode
-                for value in sample[name] if fields[name].sequence else (sample[name],):
-                    encode(value)
-
-
-def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) -> bool:
-    try:
-        _read(dataset, [position], decode)
-    except CorruptError as error:
-        message = error.message
-        if error.found is not None and error.expected is not None:
-            message = f"should have the CRC-32 {error.expected:08x}, found {error.found:08x}"
-        found.add(Problem(error.file, error.offset, error.key, error.field, "checksum", message))
-    except FormatError as error:
-        found.add_error(error)
-    except (BushelError, OSError) as error:
-        found.add(Problem(None, None, dataset.keys[position], None, "decode", str(error)))
-    else:
-        return True
-    return False
+            changed.append(opened)
+        first += opened.samples
+    return changed
 
 
 def _unique_names(container: str, found: Findings) -> Callable[[str], str]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bushel.engines import Attempt, Engine, Finished, LostWorkerError
+from bushel.engines import Attempt, Engine, Finished, LostWorkerError, Task
 from bushel.testing.expect import expect, expect_equal
 
 __all__ = ["check_engine"]
@@ -36,6 +36,9 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
         found = _run(engine, _Task(folder), range(_TASKS))
         expect_equal({n: end.result for n, end in found.items()}, {n: n * n for n in range(_TASKS)}, "the results")
         expect(all(end.error is None for end in found.values()), "a task without an error has one")
+        engine.close()
+        found = _run(engine, _Cube(), range(3))
+        expect_equal({n: end.result for n, end in found.items()}, {n: n**3 for n in range(3)}, "another task's results")
     with _closing(make()) as engine:
         (folder / "refuse-1").touch()
         found = _run(engine, _Task(folder), range(3))
@@ -65,13 +68,13 @@ def _check_hung(make: Callable[[], Engine], folder: Path) -> None:
         engine.submit(task, first)
         _until(lambda: not (folder / "hang-0").exists(), "the first attempt did not start")
         engine.submit(task, second)
-        found: list[Finished] = []
-        _until(lambda: bool(_take(engine, found)), "the second attempt did not finish")
-        expect_equal([(end.attempt, end.result) for end in found], [(second, 0)], "what has finished")
+        ended: list[Finished] = []
+        _until(lambda: bool(_take(engine, ended)), "the second attempt did not finish")
+        expect_equal([(end.attempt, end.result) for end in ended], [(second, 0)], "what has finished")
         engine.submit(task, Attempt(3, 0))
-        found.clear()
+        ended.clear()
         _until(
-            lambda: any(end.result == 9 for end in _take(engine, found, first)),
+            lambda: any(end.result == 9 for end in _take(engine, ended, first)),
             "a task after an unwanted attempt did not finish",
         )
     engine.close()  # may be called twice
@@ -97,7 +100,15 @@ class _Task:
         return number * number
 
 
-def _run(engine: Engine, task: _Task, numbers: range) -> dict[int, Finished]:
+@dataclass(frozen=True)
+class _Cube:
+    """Returns the cube of the number."""
+
+    def __call__(self, number: int) -> int:
+        return number**3
+
+
+def _run(engine: Engine, task: Task, numbers: range) -> dict[int, Finished]:
     waiting = [Attempt(number, 0) for number in numbers]
     running: set[Attempt] = set()
     found: dict[int, Finished] = {}

@@ -66,7 +66,7 @@ class Engine(Protocol):
         ...
 
     def submit(self, task: Task, attempt: Attempt) -> None:
-        """Start an attempt. All attempts of an engine have the same task.
+        """Start an attempt. Until the engine is closed, all of its attempts have the same task.
 
         Raises:
             TypeError: The task cannot be pickled.
@@ -83,7 +83,10 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """End all attempts that run, hung ones too, and free what this engine has started. May be called twice."""
+        """End all attempts that run, hung ones too, and free what this engine has started.
+
+        May be called twice. Attempts of another task can be submitted after it.
+        """
         ...
 
 

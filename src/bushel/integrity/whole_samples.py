@@ -1,0 +1,247 @@
+"""Find the intact samples of one shard that may be damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bushel.codecs import get_codec
+from bushel.containers.base import ReadOptions
+from bushel.containers.checksums import with_checksums
+from bushel.containers.recover_shard import recover_shard
+from bushel.containers.recovery import Bools
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.shards import OpenShard, labels_beside
+from bushel.core.dataset.tables import bind, stamps_of
+from bushel.core.index.class_names import Labels, labels_of_fields
+from bushel.core.index.matching import checked, compare_values
+from bushel.core.index.sidecar import load_index
+from bushel.core.index.table import I64, FileStamp, Keys, ShardIndex
+from bushel.errors import BushelError, CorruptError, FormatError
+from bushel.integrity.check_shard import ReportsFaults
+from bushel.integrity.compare import differences
+from bushel.integrity.discover import Place
+from bushel.integrity.problems import Findings, Problem
+from bushel.sources.stored import stored_unchanged
+from bushel.spec import KEY, Spec, parse_spec
+from bushel.storage import open_file
+
+__all__ = ["Inspected", "InspectPlace"]
+
+_CHUNK = 64
+"""Number of samples that are checked in one read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What is left of a shard.
+
+    Attributes:
+        shards: The shard with its best available table; a second table has samples that lie elsewhere in its files.
+        whole: int64[n], ascending positions of the intact samples, counted over these tables.
+        known: Number of samples that are known to have existed.
+        findings: What is damaged.
+    """
+
+    shards: tuple[OpenShard, ...]
+    whole: I64
+    known: int
+    findings: Findings
+
+    @property
+    def samples(self) -> int:
+        """Number of samples in the tables."""
+        return sum(opened.samples for opened in self.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class InspectPlace:
+    """Reads a shard and finds its intact samples. It can be pickled.
+
+    Attributes:
+        decode: Whether a sample with a value that cannot be decoded is damaged, too.
+        room: Number of problems to list; further ones are counted.
+    """
+
+    decode: bool
+    room: int
+
+    def __call__(self, place: Place) -> Inspected:
+        """Inspect a shard."""
+        found = Findings(self.room)
+        parts, missing = _open(place, found)
+        labels = _labels(place)
+        for opened, _ in parts:
+            opened.labels = labels_of_fields(labels, [each.name for each in opened.fields])
+        shards = tuple(opened for opened, _ in parts)
+        located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(mask for _, mask in parts)]))
+        known = missing + (parts[0][0].samples if parts else 0)
+        with Dataset(list(shards), verify=True) as dataset:
+            whole = np.fromiter(_whole_samples(dataset, located.tolist(), self.decode, found), np.int64)
+        return Inspected(shards, whole, known, found)
+
+
+def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int]:
+    """Return the shard with its best available table, and the number of samples known to be missing from it.
+
+    The table comes with bool[samples]: whether the extents of a sample are known. If the index does not locate all
+    samples, there is a second table, for those that are found elsewhere in the damaged files.
+    """
+    name, shard = place.container.name, place.shard
+    built, faults = _table_from_files(place)
+    kept, fresh = _stored_table(place)
+    proven = kept is not None and (fresh or built is None or not any(differences(kept, built)))
+    for fault in faults:
+        if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
+            found.add_error(fault)
+    if proven and kept is not None:
+        # a table that fits its sidecar need not travel to other processes, which map it themselves
+        opened = OpenShard.of(name, shard, kept, stored=fresh)
+        everything = np.ones(kept.samples, np.bool_)
+        if built is not None or kept.keys is None:
+            return [(opened, everything)], 0
+        return _with_moved_samples(place, opened, kept, kept.keys), 0
+    repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
+    if built is not None and not faults and not repeated:
+        built = _with_known_checksums(place, kept, built)
+        return [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))], 0
+    recovered = recover_shard(name, shard, None if kept is None else _spec(kept), found.add_error)
+    if recovered is None:
+        return [], 0
+    index = _with_known_checksums(place, kept, recovered.index)
+    return [(OpenShard.of(name, shard, index, stored=False), recovered.whole)], recovered.lost
+
+
+def _with_known_checksums(place: Place, known: ShardIndex | None, index: ShardIndex) -> ShardIndex:
+    """Return the table of a changed shard with the checksums on record of its values, unless no value has its own."""
+    if known is None:
+        return index
+    shard = place.shard
+    try:
+        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+        now = with_checksums(index, files, join=place.container.join)
+        compared = compare_values(checked(known, str(shard.sidecar)), now)
+    except (FormatError, OSError):  # the values that cannot be read are found when they are read
+        return index
+    return compared.expected() if compared.equal else index
+
+
+def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys: Keys) -> list[tuple[OpenShard, Bools]]:
+    """Return the table of the index, and one for samples that moved in the file and still match their checksums."""
+    name, shard = place.container.name, place.shard
+    everything = np.ones(kept.samples, np.bool_)
+    own = list(_whole_samples(Dataset([opened], verify=True), list(range(kept.samples)), False, Findings(0)))
+    if len(own) == kept.samples:
+        return [(opened, everything)]
+    recovered = recover_shard(name, shard, _spec(kept), lambda _: None)
+    if recovered is None or recovered.index.keys is None:
+        return [(opened, everything)]
+    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    index = with_checksums(recovered.index, files, join=place.container.join)
+    missing = np.setdiff1d(np.arange(kept.samples), own)
+    wanted = {keys[sample]: _checksums(kept, sample) for sample in missing.tolist()}
+    names = recovered.index.keys.take(np.arange(index.samples, dtype=np.int64))
+    moved = np.array(
+        [key in wanted and _checksums(index, row) == wanted[key] for row, key in enumerate(names)], np.bool_
+    )
+    moved &= recovered.whole
+    if not moved.any():
+        return [(opened, everything)]
+    again = {names[row] for row in np.flatnonzero(moved).tolist()}
+    everything[[sample for sample in missing.tolist() if keys[sample] in again]] = False
+    return [(opened, everything), (OpenShard.of(name, shard, index, stored=False), moved)]
+
+
+def _checksums(index: ShardIndex, sample: int) -> dict[str, list[tuple[int, int]]]:
+    """Return size and CRC-32 of the values of a sample."""
+    found = {}
+    for name, column in index.columns.items():
+        rows = column.rows_of(np.array([sample], np.int64))[0]
+        crc32 = column.crc32 if column.crc32 is not None else np.zeros(column.rows, np.uint32)
+        found[name] = list(zip(column.length[rows].tolist(), crc32[rows].tolist(), strict=True))
+    return found
+
+
+def _labels(place: Place) -> Labels:
+    """Return the names of classes in the index of a shard, whether it fits or not; else those of the dataset."""
+    labels: Labels = {}
+    with suppress(FormatError, OSError):  # the index is missing or damaged
+        labels = load_index(place.shard.sidecar).labels
+    return labels or labels_beside(place.container.name, [place.shard])
+
+
+def _spec(index: ShardIndex) -> Spec:
+    return {name: column.field for name, column in index.columns.items()}
+
+
+def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError]]:
+    """Return the table made from the files, and the errors in them."""
+    try:
+        stamps_of(place.shard)  # names a missing file
+        built = place.container.index(place.shard, ReadOptions())
+    except FormatError as error:
+        return None, [error]
+    return built, place.container.faults(place.shard) if isinstance(place.container, ReportsFaults) else []
+
+
+def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
+    """Return the table of the sidecar if it has checksums, and whether the files are unchanged since it was made."""
+    try:
+        index = load_index(place.shard.sidecar, check=True)
+        index.check(str(place.shard.sidecar))
+    except (FileNotFoundError, FormatError):
+        return None, False
+    if any(column.crc32 is None for column in index.columns.values()):
+        return None, False
+    stamps: tuple[FileStamp, ...] = ()
+    with suppress(FormatError):  # a file is missing; the extents in the others are still known
+        stamps = stamps_of(place.shard)
+    fresh = bool(stamps) and bind(index.files, stamps, place.shard) is not None
+    return replace(index, files=stamps or index.files), fresh
+
+
+def _whole_samples(dataset: Dataset, located: list[int], decode: bool, found: Findings) -> Iterator[int]:
+    """Yield the located samples whose fields can all be read, match their checksums and, on request, be decoded."""
+    for first in range(0, len(located), _CHUNK):
+        positions = located[first : first + _CHUNK]
+        try:
+            _read(dataset, positions, decode)
+        except (BushelError, OSError):
+            yield from (position for position in positions if _is_whole(dataset, position, decode, found))
+        else:
+            yield from positions
+
+
+def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
+    """Read samples. Values that are not stored as they are must be valid in any case: writing encodes them again."""
+    dataset.read(positions, decode=decode)
+    fields = parse_spec(dataset.spec)
+    encoded = [name for name, field in fields.items() if not stored_unchanged(field.codec)]
+    if encoded:
+        for sample in dataset.read(positions, encoded, decode=True):
+            for name in sample.keys() - {KEY}:
+                encode = get_codec(fields[name].codec).encode
+                for value in sample[name] if fields[name].sequence else (sample[name],):
+                    encode(value)
+
+
+def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) -> bool:
+    # the key of a sample without one is its position in the whole dataset, which this shard does not know
+    number = None if dataset.info.keyed else position
+    try:
+        _read(dataset, [position], decode)
+    except CorruptError as error:
+        message = error.message
+        if error.found is not None and error.expected is not None:
+            message = f"should have the CRC-32 {error.expected:08x}, found {error.found:08x}"
+        found.add(Problem(error.file, error.offset, error.key, error.field, "checksum", message), number)
+    except FormatError as error:
+        found.add_error(error)
+    except (BushelError, OSError) as error:
+        found.add(Problem(None, None, dataset.keys[position], None, "decode", str(error)), number)
+    else:
+        return True
+    return False
