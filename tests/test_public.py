@@ -40,6 +40,7 @@ NAMES = [
     "__version__",
     "concat",
     "convert",
+    "from_hf",
     "index",
     "jpeg",
     "mix",
@@ -48,6 +49,7 @@ NAMES = [
     "pack",
     "register_codec",
     "repair",
+    "to_hf",
     "transforms",
     "verify",
 ]

@@ -26,7 +26,7 @@ FLOORS = (
     ("core.writer", "loader", "sources"),
     ("ingest",),
     ("integrity",),
-    ("engines",),
+    ("engines", "integrations"),
     (PUBLIC_NAMES,),
     ("compat", "testing"),
     ("cli",),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from bushel.ingest import ConvertResult, PackResult, convert, pack
+    from bushel.integrations.huggingface import from_hf, to_hf
     from bushel.integrity import Problem, RepairResult, VerifyResult, repair, verify
     from bushel.loader import BadSample, Loader, LoaderStats, Mixture, StreamLoader, mix
 
@@ -67,6 +68,7 @@ __all__ = [
     "__version__",
     "concat",
     "convert",
+    "from_hf",
     "index",
     "jpeg",
     "mix",
@@ -75,6 +77,7 @@ __all__ = [
     "pack",
     "register_codec",
     "repair",
+    "to_hf",
     "transforms",
     "verify",
 ]
@@ -108,6 +111,7 @@ _HOME = {
     "Writer": "core.writer.writer",
     "concat": "core.dataset.concat",
     "convert": "ingest",
+    "from_hf": "integrations.huggingface",
     "index": "core.dataset.indexing",
     "mix": "loader",
     "open": "core.dataset.open",
@@ -115,10 +119,11 @@ _HOME = {
     "pack": "ingest",
     "register_codec": "codecs",
     "repair": "integrity",
+    "to_hf": "integrations.huggingface",
     "verify": "integrity",
 }
 
-_MODULES = ("engines", "jpeg", "loader", "sources", "testing", "transforms")
+_MODULES = ("engines", "integrations", "jpeg", "loader", "sources", "testing", "transforms")
 
 
 def __getattr__(name: str) -> Any:

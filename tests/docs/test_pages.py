@@ -138,3 +138,16 @@ def test_scale_out(tmp_path: Path) -> None:
         run_commands(commands.splitlines())
     assert [len(bushel.open(name)) for name in ("train/", "gulped/", "out1/")] == [6, 6, 6]
     assert run_page(page, {}) == 1
+
+
+def test_integrations() -> None:
+    for package in ("datasets", "torch", "torchdata.nodes", "pyarrow", "duckdb"):
+        pytest.importorskip(package)
+    from tests.integrations.samples import write
+
+    write(Path("train"))
+    page = "docs/integrations.md"
+    *shown, last = blocks(page, "python")
+    assert "ray" in last  # tests/integrations/test_ray_data.py
+    names: dict[str, Any] = {}
+    assert sum(run(page, block, names) for block in shown) == 9

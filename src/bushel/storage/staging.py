@@ -328,7 +328,7 @@ def workplace(root: AnyPath) -> Path | None:
     """
     if isinstance(root, Path):
         return root
-    if not is_object(root) or not root.listable:
+    if not is_object(root) or not root.writable:
         return None
     digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest

@@ -26,7 +26,7 @@ def _matches(url: str) -> list[ObjectPath]:
         return [path]
     parts = path.key.split("/")
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
-    folder = ObjectPath(path.root, "/".join(parts[:fixed]))
+    folder = path.at("/".join(parts[:fixed]))
     matches = list(folder.glob("/".join(parts[fixed:])))
     if not matches:
         raise FileNotFoundError(f"no object matches {url}")

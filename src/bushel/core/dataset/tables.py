@@ -438,6 +438,8 @@ def _stored_after_data(known: Sequence[FileStamp], shard: Shard) -> bool:
     sidecar = shard.sidecar
     if not is_object(sidecar) or any(entry.mtime_ns >= FROM_TAG for entry in known):
         return False
+    if sidecar.immutable:  # files of one commit have no times of their own
+        return True
     data = [path.stat().modified for path in map(shard.path, range(len(known))) if is_object(path)]
     return bool(sidecar.stat().modified >= max(data))
 

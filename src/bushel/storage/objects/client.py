@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "SCHEMES", "library", "patience", "s3_settings", "silence", "store_of"]
 
-SCHEMES = ("s3", "gs", "az", "https", "http")
+SCHEMES = ("s3", "gs", "az", "hf", "https", "http")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds before a failed request is made again. Each pause is twice the one before."""
 
 _COMPILED = "obstore._obstore"
-_SETTINGS = ("AWS_", "GOOGLE_", "AZURE_", "BUSHEL_NETWORK_")
+_SETTINGS = ("AWS_", "GOOGLE_", "AZURE_", "HF_", "BUSHEL_NETWORK_")
 _lock = threading.Lock()
 _inherited = False
 """Whether this process was forked by one that had loaded obstore, and has not loaded its own copy yet."""
@@ -147,6 +147,13 @@ def _make(process: int, root: str, settings: tuple[tuple[str, str], ...], retrie
         if _is_plain(endpoint) or environment.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true"):
             options["allow_http"] = True
         return store.AzureStore(place, client_options=options, retry_config=retry)
+    if scheme == "hf":
+        from bushel.storage.objects.hub_api import authorization, files_url
+
+        url = files_url(root)
+        options["allow_http"] = _is_plain(url)
+        options["default_headers"] = authorization()
+        return store.HTTPStore(url, client_options=options, retry_config=retry)
     if scheme in ("http", "https"):
         if scheme == "http":
             options["allow_http"] = True

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
 from bushel.core.parallel import for_each, parallel_map
@@ -58,6 +58,10 @@ class ObjectPath(StorePath):
             ValueError: The URL has no bucket or host.
         """
         scheme, _, rest = url.partition("://")
+        if scheme == "hf":
+            from bushel.storage.objects.hub import HubPath
+
+            return HubPath.parse(url)
         place, _, key = rest.partition("/")
         if scheme not in SCHEMES:
             raise UnsupportedError(
@@ -86,9 +90,13 @@ class ObjectPath(StorePath):
                 key = key.replace(sign, f"%{ord(sign):02X}")
         return f"{self.root}/{key}" if key else self.root
 
-    def __truediv__(self, name: str) -> ObjectPath:
+    def __truediv__(self, name: str) -> Self:
         parts = [*self.key.split("/"), *name.split("/")]
-        return ObjectPath(self.root, "/".join(part for part in parts if part not in ("", ".")))
+        return self.at("/".join(part for part in parts if part not in ("", ".")))
+
+    def at(self, key: str) -> Self:
+        """Return the path of another key in the same bucket."""
+        return type(self)(self.root, key)
 
     @property
     def store(self) -> ObjectStore:
@@ -106,9 +114,9 @@ class ObjectPath(StorePath):
         return self.key.rpartition("/")[2]
 
     @property
-    def parent(self) -> ObjectPath:
+    def parent(self) -> Self:
         """The folder that contains it; the root is its own parent."""
-        return ObjectPath(self.root, self.key.rpartition("/")[0])
+        return self.at(self.key.rpartition("/")[0])
 
     @property
     def suffix(self) -> str:
@@ -121,13 +129,23 @@ class ObjectPath(StorePath):
         """The name without its suffix."""
         return self.name.removesuffix(self.suffix) if self.suffix else self.name
 
-    def with_name(self, name: str) -> ObjectPath:
+    def with_name(self, name: str) -> Self:
         """Return the path of another name in the same folder."""
         return self.parent / name
 
-    def with_suffix(self, suffix: str) -> ObjectPath:
+    def with_suffix(self, suffix: str) -> Self:
         """Return the path with another suffix."""
         return self.parent / (self.stem + suffix)
+
+    @property
+    def immutable(self) -> bool:
+        """Whether the object can never be replaced, so that its ETag need not be compared."""
+        return False
+
+    @property
+    def writable(self) -> bool:
+        """Whether objects can be written; false for plain HTTP servers and the Hugging Face Hub."""
+        return self.listable and not self.immutable
 
     @property
     def listable(self) -> bool:
@@ -170,7 +188,7 @@ class ObjectPath(StorePath):
         """Return whether the object or the folder exists."""
         return self.is_file() or self.is_dir()
 
-    def iterdir(self) -> Iterator[ObjectPath]:
+    def iterdir(self) -> Iterator[Self]:
         """Yield the objects and folders in this folder.
 
         Raises:
@@ -181,7 +199,7 @@ class ObjectPath(StorePath):
         found = self._entries()
         for key in [*found["common_prefixes"], *(each["path"] for each in found["objects"])]:
             if key.strip("/") != self.key:  # some tools make an empty object for a folder
-                yield ObjectPath(self.root, key.strip("/"))
+                yield self.at(key.strip("/"))
 
     def _entries(self) -> ListResult[Sequence[ObjectMeta]]:
         found: ListResult[Sequence[ObjectMeta]] = persistently(
@@ -189,7 +207,7 @@ class ObjectPath(StorePath):
         )
         return found
 
-    def glob(self, pattern: str) -> Iterator[ObjectPath]:
+    def glob(self, pattern: str) -> Iterator[Self]:
         """Yield the objects and folders that match a pattern, sorted. `*` and `?` do not match a slash.
 
         Raises:
@@ -197,7 +215,7 @@ class ObjectPath(StorePath):
             OSError: The store refuses, or cannot be reached.
         """
         part, _, rest = pattern.partition("/")
-        matches: Iterable[ObjectPath] = [self / part]
+        matches: Iterable[Self] = [self / part]
         if any(sign in part for sign in "*?["):
             hidden = part.startswith(".")
             matches = sorted(
@@ -210,6 +228,10 @@ class ObjectPath(StorePath):
                 yield from path.glob(rest)
             else:
                 yield path
+
+    def known_names(self) -> list[str] | None:
+        """Return the names of all objects below it, relative to it, in order; None if a listing must be made."""
+        return None
 
     def _need_listing(self) -> None:
         if not self.listable:
@@ -275,10 +297,12 @@ def list_objects(root: ObjectPath) -> list[str]:
         OSError: The store refuses, or cannot be reached.
     """
     root._need_listing()
+    if (known := root.known_names()) is not None:
+        return known
     above, prefix = root, ""
     while True:  # into a folder that contains nothing but a folder
         found = above._entries()
-        folders = [ObjectPath(root.root, key.strip("/")) for key in found["common_prefixes"]]
+        folders = [root.at(key.strip("/")) for key in found["common_prefixes"]]
         if found["objects"] or len(folders) != 1:
             break
         [above] = folders
@@ -307,6 +331,9 @@ def walk_objects(root: ObjectPath) -> Iterator[str]:
     """
     if not root.listable:
         raise UnsupportedError(f"{root}: an HTTP server cannot list its files: give a list or table of URLs")
+    if (known := root.known_names()) is not None:
+        yield from known
+        return
     prefix = f"{root.key}/" if root.key else ""
     with translated(str(root)):
         for page in library().list(root.store, prefix or None, chunk_size=_PAGE):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectStat", "RemoteFile", "open_handle", "stat_of"]
+__all__ = ["ObjectStat", "RemoteFile", "open_handle", "stamp_of_tag", "stat_of"]
 
 _CHUNK = 1 << 24
 """Bytes that a handle fetches at a time, in two requests."""
@@ -51,12 +51,13 @@ def stat_of(meta: ObjectMeta) -> ObjectStat:
     tag, modified = meta["e_tag"], int(meta["last_modified"].timestamp())
     stamp = modified * 10**9
     if tag:
-        stamp = _stamp_of(tag)
+        stamp = stamp_of_tag(tag)
     return ObjectStat(meta["size"], stamp, modified, tag or None)
 
 
 @lru_cache(maxsize=1024)
-def _stamp_of(tag: str) -> int:
+def stamp_of_tag(tag: str) -> int:
+    """Return the number that stands for an ETag in `ObjectStat.st_mtime_ns`."""
     digest = hashlib.sha256(tag.removeprefix("W/").encode()).digest()
     return FROM_TAG | int.from_bytes(digest[:8], "little") >> 2
 
@@ -72,6 +73,11 @@ class Location(Protocol):
     @property
     def key(self) -> str:
         """The key."""
+        ...
+
+    @property
+    def immutable(self) -> bool:
+        """Whether the object can never be replaced."""
         ...
 
     def stat(self) -> ObjectStat:
@@ -169,7 +175,7 @@ class RemoteFile:
         found = stat_of(meta)
         if found.st_size != self.size:
             raise self._replaced(f"it has {found.st_size} bytes, and had {self.size}")
-        if self.mtime_ns and found.st_mtime_ns != self.mtime_ns:
+        if self.mtime_ns and not self.location.immutable and found.st_mtime_ns != self.mtime_ns:
             raise self._replaced("it has another ETag" if found.tag else "it was written again")
 
     def _replaced(self, how: str) -> FormatError:

@@ -31,6 +31,7 @@ _KEYS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a role of this machine; or AWS_SKIP_SIGNATURE=true"
     " for public data",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, a role of this machine; or GOOGLE_SKIP_SIGNATURE=true for public data",
+    "hf": "HF_TOKEN or `hf auth login`; the dataset may be private, gated or misspelt",
     "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, a role of this"
     " machine; or AZURE_SKIP_SIGNATURE=true for public data",
 }

@@ -1,0 +1,101 @@
+"""Paths on the Hugging Face Hub: `hf://datasets/ORG/NAME@REVISION/path`.
+
+The revision is replaced by its commit when the path is made, so everything that is opened from it stays the same
+version, in every process that gets a copy. Files are read by HTTP ranges, as those of any object store.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import threading
+from collections.abc import Iterator
+from typing import Self
+from urllib.parse import unquote
+
+from bushel.errors import UnsupportedError
+from bushel.storage.objects.hub_api import commit_of, known_listing, listing_of
+from bushel.storage.objects.location import ObjectPath
+from bushel.storage.objects.remotefile import ObjectStat, stamp_of_tag
+
+__all__ = ["HubPath"]
+
+_URL = re.compile(
+    r"hf://datasets/(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>refs/(convert|pr)/[^/]+|[^/]+))?(/(?P<key>.*))?"
+)
+_COMMIT = re.compile("[0-9a-f]{40}")
+
+
+class HubPath(ObjectPath):
+    """The path of a file or folder of a dataset on the Hub, in one commit.
+
+    Attributes:
+        root: `hf://datasets/ORG/NAME@COMMIT`.
+        key: The path in the repository.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, url: str) -> HubPath:
+        """Return the path of a URL. A branch or tag (`main` by default) takes one request per process.
+
+        In the name of a revision, `%2F` is a slash.
+
+        Raises:
+            UnsupportedError: It is not the URL of a dataset.
+            FileNotFoundError: The dataset or the revision does not exist.
+            OSError: The Hub refuses, or cannot be reached.
+        """
+        match = _URL.fullmatch(url)
+        if match is None:
+            raise UnsupportedError(
+                f"{url}: expected hf://datasets/ORG/NAME/path or hf://datasets/ORG/NAME@REVISION/path"
+            )
+        revision = unquote(match["revision"] or "main")
+        commit = revision if _COMMIT.fullmatch(revision) else commit_of(match["repo"], revision)
+        key = "/".join(part for part in (match["key"] or "").split("/") if part)
+        return cls(f"hf://datasets/{match['repo']}@{commit}", key)
+
+    @property
+    def immutable(self) -> bool:
+        """Whether the file can never be replaced: always, in a commit."""
+        return True
+
+    def stat(self) -> ObjectStat:
+        """Return size and stamp of the file, from the listing.
+
+        Raises:
+            FileNotFoundError: The commit has no such file.
+            OSError: The Hub refuses, or cannot be reached.
+        """
+        entry = listing_of(self.root, self.key).files.get(self.key)
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, "the commit has no such file", str(self))
+        return ObjectStat(entry.size, stamp_of_tag(entry.digest), 0, entry.digest)
+
+    def is_dir(self) -> bool:
+        """Return whether there are files below it."""
+        return bool(self._below())
+
+    def iterdir(self) -> Iterator[Self]:
+        """Yield the files and folders in this folder, from the listing."""
+        for name in dict.fromkeys(name.partition("/")[0] for name in self._below()):
+            yield self / name
+
+    def known_names(self) -> list[str]:
+        """Return the names of all files below it, relative to it, in order."""
+        return self._below()
+
+    def _read_once(self, give_up: threading.Event | None = None) -> bytes:
+        if known_listing(self.root, self.key) is not None:
+            self.stat()  # a file that the listing lacks is not asked for
+        return super()._read_once(give_up)
+
+    def _below(self) -> list[str]:
+        prefix = f"{self.key}/" if self.key else ""
+        try:
+            files = listing_of(self.root, self.key).files
+        except FileNotFoundError:
+            return []
+        return [path.removeprefix(prefix) for path in files if path.startswith(prefix)]

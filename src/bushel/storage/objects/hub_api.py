@@ -1,0 +1,273 @@
+"""Requests to the Hugging Face Hub: the commit of a revision, and the files of a commit.
+
+A root is `hf://datasets/ORG/NAME@COMMIT`. Files of a commit never change, so they are listed once per process, and once
+per machine if there is a block cache: the listing is kept in its folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import ssl
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote, urljoin, urlsplit
+
+from bushel.storage.objects.client import silence
+from bushel.storage.objects.retries import TruncatedError, persistently
+
+__all__ = ["Entry", "Listing", "authorization", "commit_of", "files_url", "known_listing", "listing_of"]
+
+_ROOT = re.compile(r"hf://datasets/(?P<repo>[^/@]+/[^/@]+)@(?P<commit>[0-9a-f]{40})")
+_NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
+_TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+_MOST = 1 << 28
+"""Largest answer in bytes: a page of a listing is some 300 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of a commit.
+
+    Attributes:
+        size: Size in bytes.
+        digest: A hash of the content: the SHA-256 of a large file, the git hash of a small one.
+    """
+
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files below a folder of a commit.
+
+    Attributes:
+        folder: The folder; empty for all files.
+        files: Paths in the repository to entries, sorted.
+    """
+
+    folder: str
+    files: Mapping[str, Entry]
+
+    def covers(self, key: str) -> bool:
+        """Return whether it says what is at a path."""
+        return not self.folder or key == self.folder or key.startswith(f"{self.folder}/")
+
+
+def endpoint() -> str:
+    """Return the URL of the Hub: `HF_ENDPOINT`, by default https://huggingface.co."""
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+
+
+def authorization() -> dict[str, str]:
+    """Return the header with the token of the environment (`HF_TOKEN`) or of `hf auth login`, if there is one."""
+    token = os.environ.get("HF_TOKEN", "").strip()
+    if not token:
+        home = os.environ.get("HF_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "huggingface")
+        path = Path(os.environ.get("HF_TOKEN_PATH") or os.path.join(home, "token"))
+        try:
+            token = path.read_text("utf-8").strip()
+        except (FileNotFoundError, PermissionError, NotADirectoryError):
+            return {}
+    return {"authorization": f"Bearer {token}"} if token else {}
+
+
+def files_url(root: str) -> str:
+    """Return the URL below which the files of a commit are."""
+    match = _ROOT.fullmatch(root)
+    if match is None:
+        raise ValueError(f"{root}: expected hf://datasets/ORG/NAME@COMMIT")
+    return f"{endpoint()}/datasets/{match['repo']}/resolve/{match['commit']}"
+
+
+def commit_of(repo: str, revision: str) -> str:
+    """Return the commit that a branch, tag or reference is now, which this process then keeps.
+
+    Args:
+        repo: `ORG/NAME`.
+        revision: Its name.
+
+    Raises:
+        FileNotFoundError: The dataset or the revision does not exist.
+        PermissionError: The Hub refuses the token, or the dataset is private and there is none.
+        ConnectionError: The Hub cannot be reached.
+    """
+    return _commit_of(endpoint(), repo, revision)
+
+
+@lru_cache(maxsize=256)
+def _commit_of(hub: str, repo: str, revision: str) -> str:
+    url = f"{hub}/api/datasets/{repo}/revision/{quote(revision, safe='')}"
+    answer, _ = _get(url, f"hf://datasets/{repo}@{revision}")
+    commit = answer.get("sha") if isinstance(answer, dict) else None
+    if not isinstance(commit, str) or not re.fullmatch("[0-9a-f]{40}", commit):
+        raise ConnectionError(f"hf://datasets/{repo}@{revision}: the answer of {hub} names no commit")
+    return commit
+
+
+_listings: dict[tuple[str, str], list[Listing]] = {}
+_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def listing_of(root: str, key: str) -> Listing:
+    """Return a listing that says what is at a path: of the folder at the path, or of the folder that contains it.
+
+    Raises:
+        FileNotFoundError: The dataset does not exist, or has neither the path nor the folder that contains it.
+        PermissionError, ConnectionError: As `commit_of`.
+    """
+    with _lock:  # threads that need the same listing wait for one of them
+        found = known_listing(root, key)
+        if found is None:
+            found = _fetch(root, key)
+            _listings.setdefault((endpoint(), root), []).append(found)
+        return found
+
+
+def known_listing(root: str, key: str) -> Listing | None:
+    """Return a listing that this process has already and that says what is at a path, or None."""
+    known = _listings.get((endpoint(), root), ())
+    return next((each for each in known if each.covers(key)), None)
+
+
+def _fetch(root: str, key: str) -> Listing:
+    folder = key
+    while True:
+        try:
+            return Listing(folder, _kept(root, folder))
+        except FileNotFoundError:
+            if not folder:
+                raise
+            folder = folder.rpartition("/")[0]  # it may be a file, or a pattern
+
+
+def _kept(root: str, folder: str) -> dict[str, Entry]:
+    """List a folder, or read the listing that another process of this machine has left in the folder of the cache."""
+    cache = os.environ.get("BUSHEL_CACHE_DIR")
+    if not cache:
+        return _list(root, folder)
+    name = hashlib.sha256(f"{endpoint()}\n{root}\n{folder}".encode()).hexdigest()[:40]
+    place = Path(cache) / "hub" / f"{name}.json"
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _exclusive(place.with_suffix(".lock")):
+        if (kept := _load(place)) is not None:
+            return kept
+        found = _list(root, folder)
+        partial = place.with_name(f"{place.name}.{os.urandom(8).hex()}.partial")
+        try:
+            partial.write_text(json.dumps({path: [each.size, each.digest] for path, each in found.items()}), "utf-8")
+            os.replace(partial, place)
+        finally:
+            partial.unlink(missing_ok=True)
+    return found
+
+
+def _load(place: Path) -> dict[str, Entry] | None:
+    try:
+        stored = json.loads(place.read_text("utf-8"))
+        return {str(path): Entry(int(size), str(digest)) for path, (size, digest) in stored.items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):  # a damaged one is made again
+        return None
+
+
+@contextmanager
+def _exclusive(path: Path) -> Iterator[None]:
+    with open(path, "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _list(root: str, folder: str) -> dict[str, Entry]:
+    match = _ROOT.fullmatch(root)
+    if match is None:
+        raise ValueError(f"{root}: expected hf://datasets/ORG/NAME@COMMIT")
+    shown = f"{root}/{folder}" if folder else root
+    below = f"/{quote(folder)}" if folder else ""
+    url: str | None = f"{endpoint()}/api/datasets/{match['repo']}/tree/{match['commit']}{below}?recursive=true"
+    files: dict[str, Entry] = {}
+    while url is not None:
+        page, following = _get(url, shown)
+        if not isinstance(page, list):
+            raise ConnectionError(f"{shown}: the Hub's answer is not a listing")
+        for each in page:
+            if each["type"] == "file":
+                large = each.get("lfs") or {}
+                files[each["path"]] = Entry(int(large.get("size", each["size"])), str(large.get("oid", each["oid"])))
+        url = None if following is None else urljoin(url, following)
+    return dict(sorted(files.items()))
+
+
+class _Transient(TruncatedError):
+    """A failure after which the same request may succeed."""
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; the token is not sent to another server."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if following is not None and urlsplit(newurl)[:2] != urlsplit(req.full_url)[:2]:
+            following.remove_header("Authorization")
+        return following
+
+
+def _get(url: str, shown: str) -> tuple[Any, str | None]:
+    """Return the JSON that a URL answers, and the URL of the next page or None. `shown` is what errors name."""
+    context = ssl.create_default_context()
+    if certificate := os.environ.get("BUSHEL_NETWORK_CA"):
+        context.load_verify_locations(certificate)
+    opener = urllib.request.build_opener(_Redirects, urllib.request.HTTPSHandler(context=context))
+    headers = {"User-Agent": "bushel", "Accept": "application/json"}
+    if token := authorization().get("authorization"):
+        headers["Authorization"] = token
+
+    def once() -> tuple[Any, str | None] | None:
+        try:
+            with opener.open(urllib.request.Request(url, headers=headers), timeout=silence()) as answer:
+                data = answer.read(_MOST)
+                match = _NEXT.search(answer.headers.get("Link", ""))
+                return json.loads(data), None if match is None else match[1]
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code in _TRY_AGAIN:
+                    raise _Transient(f"status code: {error.code}") from error
+                if error.code == 404:
+                    return None
+                if error.code in (401, 403):
+                    advice = "it may be private, gated or misspelt; the token comes from HF_TOKEN or `hf auth login`"
+                    raise PermissionError(errno.EACCES, f"the Hub refuses access: {advice}", shown) from error
+                raise ConnectionError(f"{shown}: the Hub answers with status code {error.code}") from error
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, ssl.SSLCertVerificationError):
+                advice = "set BUSHEL_NETWORK_CA to a file with a certificate to trust"
+                raise ConnectionError(f"{shown}: the Hub's certificate is not trusted; {advice}") from error
+            raise _Transient(str(error.reason)) from error
+        except (OSError, ValueError) as error:  # silence, a broken connection, or half an answer
+            raise _Transient(str(error)) from error
+
+    if (found := persistently(shown, once)) is None:
+        raise FileNotFoundError(errno.ENOENT, "the Hub has no such dataset, revision or folder", shown)
+    return found

@@ -1,0 +1,114 @@
+"""Hugging Face datasets, both ways, with the real package."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.integrations.samples import NAMES, write
+from tests.sources.folders import jpeg
+
+import bushel
+
+datasets = pytest.importorskip("datasets")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    datasets.disable_progress_bars()
+
+
+def test_to_hf_keeps_bytes_names_and_keys(tmp_path: Path) -> None:
+    ds = write(tmp_path / "train")
+    found = bushel.to_hf(ds)
+    assert found.column_names == ["__key__", "image", "label", "caption", "meta", "box", "tags"]
+    assert found.features["label"].names == list(NAMES["label"])
+    assert found["__key__"][:] == [f"k{number}" for number in range(10)]
+    assert (found[4]["label"], found[4]["caption"], found[4]["meta"]) == (1, "photo 4", '{"number": 4}')
+    assert (found[4]["box"], found[4]["tags"]) == ([4.0] * 4, ["a"])
+    assert isinstance(found[4]["image"], Image.Image)
+    stored = found.cast_column("image", datasets.Image(decode=False))
+    assert [row["image"]["bytes"] for row in stored] == [jpeg(number) for number in range(10)]
+
+
+def test_the_second_call_reads_the_cache(tmp_path: Path) -> None:
+    ds = write(tmp_path / "train")
+    first = bushel.to_hf(ds)
+    assert [file["filename"] for file in bushel.to_hf(ds).cache_files] == [
+        each["filename"] for each in first.cache_files
+    ]
+    assert len(bushel.to_hf(ds[2:5])) == 3
+
+
+def test_a_stream_can_be_split_between_ranks_and_resumed(tmp_path: Path) -> None:
+    ds = write(tmp_path / "train", 130).fields(["label"])
+    stream = bushel.to_hf(ds, streaming=True)
+    assert stream.num_shards == 2
+    keys = [row["__key__"] for row in stream]
+    assert keys == list(ds.keys)
+    parts = [[row["__key__"] for row in stream.shard(2, rank)] for rank in range(2)]
+    assert sorted(sum(parts, [])) == sorted(keys)
+    rows = iter(stream)
+    seen = [next(rows)["__key__"] for _ in range(70)]
+    state = stream.state_dict()
+    other = bushel.to_hf(ds, streaming=True)
+    other.load_state_dict(state)
+    assert seen + [row["__key__"] for row in other] == keys
+
+
+@pytest.mark.parametrize("container", ["bag", "tar"])
+def test_there_and_back(tmp_path: Path, container: str) -> None:
+    ds = write(tmp_path / "train")
+    done = bushel.pack(bushel.from_hf(bushel.to_hf(ds)), tmp_path / "again", container=container)
+    assert done.samples == 10
+    again = bushel.open(tmp_path / "again")
+    assert again.labels["label"] == NAMES["label"]
+    assert list(again.keys) == list(ds.keys)
+    assert bytes(again.read([7], ["image"], decode=False)[0]["image"]) == jpeg(7)
+    assert again[7]["caption"] == "photo 7"
+
+
+def test_from_images_in_files_and_missing_values(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.jpg").write_bytes(jpeg(number))
+    paths = [str(tmp_path / f"{number}.jpg") for number in range(4)]
+    rows = {"image": paths, "text": [None, "b", "c", "d"], "vector": [[1.0, 2.0]] * 4}
+    source = bushel.from_hf(datasets.Dataset.from_dict(rows).cast_column("image", datasets.Image()))
+    assert source.spec == {"image": "jpg", "text": "utf8", "vector": "float[]"}
+    bushel.pack(source, tmp_path / "out", container="tar")
+    packed = bushel.open(tmp_path / "out")
+    assert [sample.get("text") for sample in packed] == [None, "b", "c", "d"]
+    assert bytes(packed.read([2], decode=False)[0]["image"]) == jpeg(2)
+
+
+def test_a_streaming_dataset_is_packed_in_order(tmp_path: Path) -> None:
+    ds = write(tmp_path / "train").fields(["image", "caption"])
+    stream = bushel.to_hf(ds, streaming=True).map(lambda row: {**row, "caption": row["caption"].upper()})
+    bushel.pack(bushel.from_hf(stream), tmp_path / "out", container="tar")
+    assert bushel.open(tmp_path / "out")["k3"]["caption"] == "PHOTO 3"
+
+
+def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "x", {"thing": "msgpack"}, container="bag") as writer:
+        writer.append({"thing": {"a": [1]}})
+    with pytest.raises(bushel.SpecError, match="field 'thing' has the type 'msgpack'"):
+        bushel.to_hf(bushel.open(tmp_path / "x"))
+    rows = datasets.Dataset.from_dict({"a": [1]})
+    with pytest.raises(TypeError, match="choose a split: train, test"):
+        bushel.from_hf(datasets.DatasetDict({"train": rows, "test": rows}))
+    with pytest.raises(bushel.SpecError, match="column 'a' has no values"):
+        bushel.from_hf(datasets.Dataset.from_dict({"a": [None, None]}))
+
+
+def test_decoded_images_are_equal(tmp_path: Path) -> None:
+    ds = write(tmp_path / "train", 2)
+    for row, sample in zip(bushel.to_hf(ds, streaming=True), ds, strict=True):
+        assert np.array_equal(
+            np.array(row["image"].convert("RGB")), np.array(Image.open(io.BytesIO(jpeg(int(row["__key__"][1:])))))
+        )
+        assert sample["image"].shape == np.array(row["image"]).shape

@@ -1,0 +1,80 @@
+"""torch's DataLoader and torchdata's nodes over a loader, with the real packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integrations.samples import write
+
+import bushel
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def keys(batches: Any) -> list[str]:
+    return [key for batch in batches for key in batch["__key__"]]
+
+
+def options(ds: bushel.Dataset) -> dict[str, Any]:
+    return {"dataset": ds.fields(["label"]), "batch_size": 4, "shuffle": True, "seed": 1, "workers": 1}
+
+
+def test_a_data_loader_gives_the_same_batches(tmp_path: Path) -> None:
+    from bushel.integrations.torch_data import BatchDataset
+
+    ds = write(tmp_path / "train", 20)
+    expected = bushel.Loader(**options(ds))
+    loader = torch.utils.data.DataLoader(BatchDataset(**options(ds)), batch_size=None)
+    for _ in range(2):
+        batches = list(loader)
+        assert keys(batches) == keys(expected)
+        assert all(batch["label"].dtype == torch.int64 for batch in batches)
+
+
+def test_workers_of_a_data_loader_share_an_epoch(tmp_path: Path) -> None:
+    from bushel.integrations.torch_data import BatchDataset
+
+    ds = write(tmp_path / "train", 20)
+    dataset = BatchDataset(**options(ds))
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
+    first = keys(loader)
+    dataset.set_epoch(1)
+    second = keys(loader)
+    assert sorted(first) == sorted(second) == sorted(ds.keys)
+    assert first != second
+
+
+def test_a_state_resumes_at_the_next_batch(tmp_path: Path) -> None:
+    from bushel.integrations.torch_data import BatchDataset
+
+    ds = write(tmp_path / "train", 20)
+    whole = keys(bushel.Loader(**options(ds)))
+    dataset = BatchDataset(**options(ds))
+    batches = iter(dataset)
+    seen = keys([next(batches), next(batches)])
+    other = BatchDataset(**options(ds))
+    other.load_state_dict(dataset.state_dict())
+    assert seen + keys(other) == whole
+    with pytest.raises(bushel.StateError, match="expected the dict"):
+        other.load_state_dict({"wrong": 1})
+
+
+def test_a_node_and_its_state(tmp_path: Path) -> None:
+    nodes = pytest.importorskip("torchdata.nodes")
+    from bushel.integrations.torchdata_nodes import LoaderNode
+
+    ds = write(tmp_path / "train", 20)
+    expected = bushel.Loader(**options(ds))
+    loader = nodes.Loader(nodes.Prefetcher(LoaderNode(bushel.Loader(**options(ds))), prefetch_factor=1))
+    for _ in range(2):
+        assert keys(loader) == keys(expected)
+    whole = keys(bushel.Loader(**options(ds)))
+    loader = nodes.Loader(LoaderNode(bushel.Loader(**options(ds))))
+    batches = iter(loader)
+    seen = keys([next(batches), next(batches)])
+    resumed = nodes.Loader(LoaderNode(bushel.Loader(**options(ds))))
+    resumed.load_state_dict(loader.state_dict())
+    assert seen + keys(resumed) == whole
