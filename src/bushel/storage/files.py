@@ -64,6 +64,10 @@ def _from_url(url: str) -> AnyPath:
     from bushel.storage.objects.client import SCHEMES
 
     scheme = url.split("://", 1)[0]
+    if scheme == "hf":
+        from bushel.storage.objects.hub import HubPath
+
+        return HubPath.parse(url)
     if scheme in SCHEMES:
         from bushel.storage.objects.location import ObjectPath
 

@@ -9,7 +9,7 @@ from typing import IO
 
 from bushel.containers.base import Shard
 from bushel.core.index.sidecar import FOLDER, load_manifest
-from bushel.storage import expand_braces
+from bushel.storage import as_path, expand_braces, is_object
 from bushel.storage.objects.location import ObjectPath
 
 __all__ = ["ListedPath", "expand_url", "listed_in_manifest"]
@@ -21,7 +21,9 @@ def expand_url(pattern: str) -> list[ObjectPath]:
 
 
 def _matches(url: str) -> list[ObjectPath]:
-    path = ObjectPath.parse(url)
+    path = as_path(url)
+    if not is_object(path):
+        raise TypeError(f"{url} is not the URL of an object")
     if not glob.has_magic(path.key):
         return [path]
     parts = path.key.split("/")

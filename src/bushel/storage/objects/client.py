@@ -148,7 +148,7 @@ def _make(process: int, root: str, settings: tuple[tuple[str, str], ...], retrie
             options["allow_http"] = True
         return store.AzureStore(place, client_options=options, retry_config=retry)
     if scheme == "hf":
-        from bushel.storage.objects.hub_api import authorization, files_url
+        from bushel.storage.objects.hub_settings import authorization, files_url
 
         url = files_url(root)
         options["allow_http"] = _is_plain(url)

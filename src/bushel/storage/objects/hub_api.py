@@ -26,11 +26,11 @@ from typing import IO, Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from bushel.storage.objects.client import silence
+from bushel.storage.objects.hub_settings import authorization, endpoint, parts_of
 from bushel.storage.objects.retries import TruncatedError, persistently
 
-__all__ = ["Entry", "Listing", "authorization", "commit_of", "files_url", "known_listing", "listing_of"]
+__all__ = ["Entry", "Listing", "commit_of", "known_listing", "listing_of"]
 
-_ROOT = re.compile(r"hf://datasets/(?P<repo>[^/@]+/[^/@]+)@(?P<commit>[0-9a-f]{40})")
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOST = 1 << 28
@@ -65,32 +65,6 @@ class Listing:
     def covers(self, key: str) -> bool:
         """Return whether it says what is at a path."""
         return not self.folder or key == self.folder or key.startswith(f"{self.folder}/")
-
-
-def endpoint() -> str:
-    """Return the URL of the Hub: `HF_ENDPOINT`, by default https://huggingface.co."""
-    return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-
-
-def authorization() -> dict[str, str]:
-    """Return the header with the token of the environment (`HF_TOKEN`) or of `hf auth login`, if there is one."""
-    token = os.environ.get("HF_TOKEN", "").strip()
-    if not token:
-        home = os.environ.get("HF_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "huggingface")
-        path = Path(os.environ.get("HF_TOKEN_PATH") or os.path.join(home, "token"))
-        try:
-            token = path.read_text("utf-8").strip()
-        except (FileNotFoundError, PermissionError, NotADirectoryError):
-            return {}
-    return {"authorization": f"Bearer {token}"} if token else {}
-
-
-def files_url(root: str) -> str:
-    """Return the URL below which the files of a commit are."""
-    match = _ROOT.fullmatch(root)
-    if match is None:
-        raise ValueError(f"{root}: expected hf://datasets/ORG/NAME@COMMIT")
-    return f"{endpoint()}/datasets/{match['repo']}/resolve/{match['commit']}"
 
 
 def commit_of(repo: str, revision: str) -> str:
@@ -199,12 +173,10 @@ def _exclusive(path: Path) -> Iterator[None]:
 
 
 def _list(root: str, folder: str) -> dict[str, Entry]:
-    match = _ROOT.fullmatch(root)
-    if match is None:
-        raise ValueError(f"{root}: expected hf://datasets/ORG/NAME@COMMIT")
+    repo, commit = parts_of(root)
     shown = f"{root}/{folder}" if folder else root
     below = f"/{quote(folder)}" if folder else ""
-    url: str | None = f"{endpoint()}/api/datasets/{match['repo']}/tree/{match['commit']}{below}?recursive=true"
+    url: str | None = f"{endpoint()}/api/datasets/{repo}/tree/{commit}{below}?recursive=true"
     files: dict[str, Entry] = {}
     while url is not None:
         page, following = _get(url, shown)

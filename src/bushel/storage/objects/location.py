@@ -58,10 +58,6 @@ class ObjectPath(StorePath):
             ValueError: The URL has no bucket or host.
         """
         scheme, _, rest = url.partition("://")
-        if scheme == "hf":
-            from bushel.storage.objects.hub import HubPath
-
-            return HubPath.parse(url)
         place, _, key = rest.partition("/")
         if scheme not in SCHEMES:
             raise UnsupportedError(
