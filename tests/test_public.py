@@ -36,6 +36,7 @@ NAMES = [
     "TooManyErrors",
     "UnsupportedError",
     "VerifyResult",
+    "Viewer",
     "Writer",
     "__version__",
     "concat",
@@ -52,6 +53,7 @@ NAMES = [
     "to_hf",
     "transforms",
     "verify",
+    "view",
 ]
 
 HEAVY = {"PIL", "av", "click", "rich", "msgpack", "msgspec", "safetensors", "numpy", "bushel.kernels"}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bushel.integrations.huggingface import from_hf, to_hf
     from bushel.integrity import Problem, RepairResult, VerifyResult, repair, verify
     from bushel.loader import BadSample, Loader, LoaderStats, Mixture, StreamLoader, mix
+    from bushel.viewer import Viewer, view
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ __all__ = [
     "TooManyErrors",
     "UnsupportedError",
     "VerifyResult",
+    "Viewer",
     "Writer",
     "__version__",
     "concat",
@@ -80,6 +82,7 @@ __all__ = [
     "to_hf",
     "transforms",
     "verify",
+    "view",
 ]
 
 _HOME = {
@@ -108,6 +111,7 @@ _HOME = {
     "TooManyErrors": "errors",
     "UnsupportedError": "errors",
     "VerifyResult": "integrity",
+    "Viewer": "viewer",
     "Writer": "core.writer.writer",
     "concat": "core.dataset.concat",
     "convert": "ingest",
@@ -121,6 +125,7 @@ _HOME = {
     "repair": "integrity",
     "to_hf": "integrations.huggingface",
     "verify": "integrity",
+    "view": "viewer",
 }
 
 _MODULES = ("engines", "integrations", "jpeg", "loader", "sources", "testing", "transforms")

@@ -35,6 +35,7 @@ _COMMANDS = {
     "verify": "Check a dataset: structure, index, checksums, keys.",
     "repair": "Write the intact samples of a damaged dataset to a new one.",
     "bench": "Measure how fast a dataset loads, and what limits it.",
+    "view": "Look at datasets in a browser: samples, fields, where their bytes are.",
     "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
     "ls": "List the keys of a dataset, in order.",
     "cat": "Print samples as lines of JSON.",

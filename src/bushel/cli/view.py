@@ -1,0 +1,78 @@
+"""`bushel view`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from bushel.cli.command import Argument, Option
+from bushel.cli.options import Debug, Kind, Pickle
+
+__all__ = ["command"]
+
+_MOST = 8
+"""Largest number of datasets in one viewer."""
+
+
+def command(
+    paths: Annotated[
+        str,
+        Argument(
+            help="A dataset: a file, a folder, a glob or a brace pattern; local, or a URL: s3://, gs://, az://, "
+            "https://. Several PATHS are several datasets, to compare.",
+            metavar="PATH...",
+            several=True,
+        ),
+    ],
+    port: Annotated[int | None, Option("--port", "-p", min=1, max=65535, help="Port. [default: any free one]")] = None,
+    host: Annotated[
+        str | None,
+        Option("--host", help="Address to listen on, so that other machines can look. [default: this machine only]"),
+    ] = None,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    container: Kind = None,
+    pickle: Pickle = False,
+    debug: Debug = False,
+) -> None:
+    """Look at datasets in a browser.
+
+    The command prints a URL and runs until Ctrl-C. It reads only: nothing in the datasets changes. The URL contains a
+    random token, without which nobody gets an answer; treat it like a password.
+
+    On a server without a browser, forward the port (ssh -L 8600:127.0.0.1:8600 SERVER) and open the printed URL at
+    home.
+
+    Examples:
+      bushel view train/
+      bushel view before/ after/
+      bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
+    """
+    import sys
+
+    from bushel.cli.output import print_text, say
+    from bushel.viewer.serve import Viewer, make_shelf, require_extra
+
+    require_extra()
+    sources = list(paths) if isinstance(paths, list) else [paths]
+    if len(sources) > _MOST:
+        raise ValueError(
+            f"{len(sources)} paths would be {len(sources)} datasets: to see one dataset of many files, quote a pattern "
+            "such as 'train-*.tar', so that the shell does not expand it"
+        )
+    shelf = make_shelf(sources, container=container, pickle=pickle)
+    with Viewer(shelf, host=host or "127.0.0.1", port=port or 0) as viewer:
+        viewer.ready()
+        for shown in shelf.datasets:
+            say(f"{shown.name}: {shown.dataset!r}"[:500], quiet=False)
+        print_text(viewer.url)
+        if host is not None:
+            say("other machines can open this URL; the token in it is all that protects the data", quiet=False)
+        say("Ctrl-C ends the viewer", quiet=False)
+        sys.stdout.flush()
+        if browser:
+            import webbrowser
+
+            webbrowser.open(viewer.url)
+        try:
+            viewer.wait()
+        except KeyboardInterrupt:
+            say("\nbushel: viewer ended", quiet=False)

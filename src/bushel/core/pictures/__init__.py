@@ -1,0 +1,1 @@
+"""Small pictures of values, for people to look at: thumbnails, heat maps, strips."""

@@ -1,0 +1,230 @@
+"""Arrays of any shape and dtype as pixels: images, heat maps, curves."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ArrayFacts", "array_facts", "array_pixels", "colours", "displayable", "encode_png", "is_picture"]
+
+Pixels = npt.NDArray[np.uint8]
+
+_CHECK = 8
+"""Side of the squares behind transparent pixels."""
+_MOST = 512
+"""Largest number of elements along an axis that is shown; of longer axes, every k-th element is."""
+_CURVE = (96, 192)
+"""Height and width of a curve in pixels."""
+_NOT_A_NUMBER = (214, 64, 120)
+
+# Viridis (Smith and van der Walt, CC0) at sixteen equal steps.
+_ANCHORS = np.array(
+    [
+        (68, 1, 84),
+        (72, 26, 108),
+        (71, 47, 125),
+        (65, 68, 135),
+        (57, 86, 140),
+        (49, 104, 142),
+        (42, 120, 142),
+        (35, 136, 142),
+        (31, 152, 139),
+        (34, 168, 132),
+        (53, 183, 121),
+        (84, 197, 104),
+        (122, 209, 81),
+        (165, 219, 54),
+        (210, 226, 27),
+        (253, 231, 37),
+    ],
+    np.float64,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFacts:
+    """An array in a few numbers.
+
+    Attributes:
+        shape: Its shape.
+        dtype: Its dtype.
+        nbytes: Its size in bytes.
+        least: Least finite element; None if there is none, or the elements are not numbers.
+        greatest: Greatest finite element.
+        mean: Mean of the finite elements.
+        deviation: Standard deviation of the finite elements.
+        not_finite: Number of elements that are NaN or infinite.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    least: float | int | None = None
+    greatest: float | int | None = None
+    mean: float | None = None
+    deviation: float | None = None
+    not_finite: int = 0
+
+
+def array_facts(array: npt.NDArray[Any]) -> ArrayFacts:
+    """Return shape, dtype and statistics of an array."""
+    known = (array.shape, str(array.dtype), array.nbytes)
+    if array.dtype.kind not in "biuf" or not array.size:
+        return ArrayFacts(*known)
+    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+    lost = array.size - finite.size
+    if not finite.size:
+        return ArrayFacts(*known, not_finite=lost)
+    least, greatest = finite.min().item(), finite.max().item()
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = float(finite.mean(dtype=np.float64)), float(finite.std(dtype=np.float64))
+    return ArrayFacts(*known, least, greatest, mean, deviation, lost)
+
+
+def is_picture(array: npt.NDArray[Any]) -> bool:
+    """Return whether an array has the shape and dtype of an image: HxWx3, HxWx4, or HxW of uint8."""
+    if array.dtype.kind not in "uf" or 0 in array.shape:
+        return False
+    return (array.ndim == 3 and array.shape[2] in (3, 4)) or (array.ndim == 2 and array.dtype == np.uint8)
+
+
+def displayable(array: npt.NDArray[Any]) -> Pixels:
+    """Return an image as HxWx3, uint8.
+
+    Deeper images and floats are scaled: floats in 0 to 1 by 255, other ranges from their least to their greatest
+    value. Transparent pixels are shown on a chequered ground.
+
+    Args:
+        array: HxW or HxWxC with 1 to 4 channels, of numbers.
+    """
+    pixels = array[:, :, None] if array.ndim == 2 else array
+    if pixels.dtype == np.bool_:
+        pixels = pixels.astype(np.uint8) * 255
+    if pixels.dtype != np.uint8:
+        pixels = _levels(pixels)
+    alpha = pixels[:, :, -1:] if pixels.shape[2] in (2, 4) else None
+    colour = pixels if alpha is None else pixels[:, :, :-1]
+    colour = np.repeat(colour, 3, axis=2) if colour.shape[2] == 1 else colour
+    if alpha is None or alpha.min() == 255:
+        return np.ascontiguousarray(colour)
+    height, width = colour.shape[:2]
+    squares = (np.arange(height)[:, None] // _CHECK + np.arange(width) // _CHECK) % 2
+    ground = np.where(squares, 204, 240).astype(np.float32)[:, :, None]
+    share = alpha.astype(np.float32) / 255
+    blended: Pixels = (colour * share + ground * (1 - share)).round().astype(np.uint8)
+    return blended
+
+
+def _levels(values: npt.NDArray[Any]) -> Pixels:
+    numbers = values.astype(np.float64)
+    finite = np.isfinite(numbers)
+    numbers[~finite] = 0
+    least, greatest = (numbers[finite].min(), numbers[finite].max()) if finite.any() else (0.0, 0.0)
+    if values.dtype.kind == "f" and least >= 0 and greatest <= 1:
+        least, greatest = 0.0, 1.0
+    span = greatest - least
+    levels: Pixels = ((numbers - least) * (255 / span if span > 0 else 0)).round().astype(np.uint8)
+    return levels
+
+
+def colours(values: npt.NDArray[Any]) -> Pixels:
+    """Return a heat map: each number as a colour between dark (least) and light (greatest); NaN is pink.
+
+    Args:
+        values: HxW, numbers.
+
+    Returns:
+        HxWx3.
+    """
+    numbers = values.astype(np.float64)
+    finite = np.isfinite(numbers)
+    least, greatest = (numbers[finite].min(), numbers[finite].max()) if finite.any() else (0.0, 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = greatest - least
+        share = (numbers - least) / span if 0 < span < np.inf else np.full(numbers.shape, 0.5)
+    place = np.where(finite, share, 0).clip(0, 1) * (len(_ANCHORS) - 1)
+    steps = np.arange(len(_ANCHORS))
+    out = np.stack([np.interp(place, steps, _ANCHORS[:, channel]) for channel in range(3)], axis=-1)
+    out[~finite] = _NOT_A_NUMBER
+    map_: Pixels = out.round().astype(np.uint8)
+    return map_
+
+
+def array_pixels(array: npt.NDArray[Any], side: int) -> tuple[Pixels, str] | None:
+    """Draw an array.
+
+    Args:
+        array: Any array.
+        side: Width and height, in pixels, to which small heat maps are enlarged.
+
+    Returns:
+        HxWx3 and what it shows: `image`, `heat map`, `curve`, or these of one element along the first axes, such as
+        `heat map of [0, 3]`. None if there is nothing to draw: no elements, a single one, or elements that are not
+        numbers.
+    """
+    if array.dtype.kind not in "biuf" or array.size < 2:
+        return None
+    chosen: list[int] = []
+    while array.ndim > 2 and not is_picture(array):
+        if array.ndim == 3 and array.shape[0] in (3, 4) and min(array.shape[1:]) >= 8 and array.dtype.kind in "uf":
+            array = np.moveaxis(array, 0, 2)  # channels first
+            break
+        chosen.append(0)
+        array = array[0]
+    part = f" of [{', '.join(map(str, chosen))}]" if chosen else ""
+    if is_picture(array):
+        return displayable(_thinned(array)), f"image{part}"
+    if array.ndim < 2:
+        return (_curve(np.atleast_1d(array)), f"curve{part}") if array.size > 1 else None
+    if array.size < 2:
+        return None
+    map_ = colours(_thinned(array))
+    factor = max(1, side // max(map_.shape[:2]))
+    return map_.repeat(factor, axis=0).repeat(factor, axis=1), f"heat map{part}"
+
+
+def _thinned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    rows, columns = (max(1, -(-length // _MOST)) for length in array.shape[:2])
+    return array[::rows, ::columns]
+
+
+def _curve(values: npt.NDArray[Any]) -> Pixels:
+    """Draw a line: in each column of pixels, the range of the elements there."""
+    height, width = _CURVE
+    numbers = values.astype(np.float64)
+    finite = np.isfinite(numbers)
+    out = np.full((height, width, 3), 250, np.uint8)
+    if not finite.any():
+        return out
+    least, greatest = numbers[finite].min(), numbers[finite].max()
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = greatest - least
+        share = (numbers - least) / span if 0 < span < np.inf else np.full(len(numbers), 0.5)
+    rows = ((1 - np.where(finite, share, 0).clip(0, 1)) * (height - 9) + 4).round().astype(np.int64)
+    previous: int | None = None
+    for column in range(width):
+        first = column * len(rows) // width
+        last = max(first + 1, (column + 1) * len(rows) // width)
+        inside = rows[first:last][finite[first:last]]
+        if not len(inside):
+            previous = None
+            continue
+        top, bottom = int(inside.min()), int(inside.max())
+        if previous is not None:
+            top, bottom = min(top, previous), max(bottom, previous)
+        out[top : bottom + 2, column] = _ANCHORS[5]
+        previous = int(inside[-1])
+    return out
+
+
+def encode_png(pixels: Pixels) -> bytes:
+    """Encode an image HxWx3 as PNG."""
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(pixels)).save(stream, "PNG", compress_level=3)
+    return stream.getvalue()

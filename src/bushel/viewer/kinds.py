@@ -1,0 +1,75 @@
+"""Kinds of values, as the viewer shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from bushel.codecs import holds_clip, holds_image, is_registered
+
+__all__ = ["Kind", "ShownField", "kind_of", "shown_fields"]
+
+Kind = Literal["image", "clip", "audio", "array", "text", "tree", "number", "bytes", "other"]
+"""How a value is shown. `bytes` are shown by their content; `other` are values of codecs that a user registered."""
+
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("array", "npy", "npz", "tenbin"), "array"),
+    **dict.fromkeys(("json", "msgpack", "tree"), "tree"),
+    **dict.fromkeys(
+        ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"),
+        "number",
+    ),
+    **dict.fromkeys(("wav", "flac", "mp3", "ogg"), "audio"),
+    "utf8": "text",
+    "bytes": "bytes",
+    "pickle": "bytes",  # which is never unpickled here
+}
+_VISUAL: tuple[Kind, ...] = ("image", "clip", "array", "audio")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownField:
+    """A field of a dataset.
+
+    Attributes:
+        name: Its name.
+        type: Its type, such as `jpg` or `jpg[]`.
+        kind: How its values are shown.
+        sequence: Whether it is a sequence.
+    """
+
+    name: str
+    type: str
+    kind: Kind
+    sequence: bool
+
+    @property
+    def visual(self) -> bool:
+        """Whether its values are shown as pictures."""
+        return self.kind in _VISUAL
+
+    @property
+    def short(self) -> bool:
+        """Whether a value fits into a line."""
+        return self.kind in ("number", "text", "tree") and not self.sequence
+
+
+def kind_of(codec: str) -> Kind:
+    """Return how values of a codec are shown, from its name, such as `jpg(90)` or `gzip(utf8)`."""
+    base, _, arguments = codec.partition("(")
+    if is_registered(base):
+        return "other"
+    if base == "gzip":
+        inner = kind_of(arguments.removesuffix(")"))
+        return inner if inner in ("text", "tree", "number", "array") else "bytes"
+    if holds_image(codec):
+        return "image"
+    return "clip" if holds_clip(codec) else _KINDS.get(base, "bytes")
+
+
+def shown_fields(spec: Mapping[str, str]) -> tuple[ShownField, ...]:
+    """Return the fields of a spec."""
+    return tuple(
+        ShownField(name, type_, kind_of(type_.removesuffix("[]")), type_.endswith("[]")) for name, type_ in spec.items()
+    )

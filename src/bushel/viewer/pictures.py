@@ -1,0 +1,128 @@
+"""Pictures of the values of a sample, for tiles and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import get_codec
+from bushel.codecs.base import describe
+from bushel.codecs.image import image_reading
+from bushel.core.pictures.pixels import array_pixels
+from bushel.core.pictures.thumbnail import Picture, encoded, image_thumbnail, mosaic, shrunk, thumbnail_pixels
+from bushel.errors import CodecError
+from bushel.viewer.byte_ranges import media_type
+from bushel.viewer.extents import Stored, stored_values
+from bushel.viewer.kinds import Kind
+from bushel.viewer.shelf import Shelf, Shown
+
+__all__ = ["SIDES", "arrays_in", "picture_of", "side_for"]
+
+SIDES = (96, 160, 256, 384, 512)
+"""Sides of thumbnails in pixels. A few sizes only, so that the cache is useful."""
+
+_ON_TILE = 4
+"""Number of elements of a sequence on its tile."""
+
+
+def side_for(wanted: int) -> int:
+    """Return the smallest side that is at least `wanted`, else the largest."""
+    return next((side for side in SIDES if side >= wanted), SIDES[-1])
+
+
+def picture_of(shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None) -> Picture:
+    """Return the thumbnail of a value. It is made once and kept.
+
+    Args:
+        shelf: Keeps the thumbnails.
+        shown: The dataset.
+        position: Position of the sample.
+        name: The field.
+        side: Largest width and height in pixels, one of `SIDES`.
+        element: An element of a sequence, or a frame of a clip. By default, a tile of several.
+
+    Raises:
+        KeyError: The sample lacks the field.
+        CodecError: The value cannot be decoded, or has no picture.
+        BushelError: It cannot be read.
+    """
+    key = (shown.number, position, name, side, element)
+    return shelf.pictures.get(key, lambda: _picture(shown, position, name, side, element))
+
+
+def _picture(shown: Shown, position: int, name: str, side: int, element: int | None) -> Picture:
+    field = shown.field(name)
+    values = stored_values(shown.dataset, position, name)
+    if values is None:
+        raise KeyError(f"this sample lacks the field {name!r}")
+    if field.kind == "clip":
+        return encoded(_clip_frame(shown, position, name, side, element))
+    if field.sequence:
+        if element is not None:
+            values = values[element : element + 1] if element >= 0 else []
+        if not values:
+            raise CodecError("this sequence has no such element" if element is not None else "an empty sequence")
+        if len(values) > 1:
+            chosen = [values[number] for number in _spread(len(values), _ON_TILE)]
+            half = max(side // 2, 1)
+            return encoded(mosaic([_pixels(field.kind, value, 2 * half) for value in chosen], half, 2))
+    [value] = values
+    data = value.read()
+    if field.kind == "image":
+        return image_thumbnail(data, side, _upright(value.extent.codec))
+    return encoded(_pixels_of_bytes(field.kind, value, data, side))
+
+
+def _spread(count: int, wanted: int) -> list[int]:
+    """Return up to `wanted` numbers below `count`, at equal distances, with the first."""
+    return sorted({count * number // wanted for number in range(min(count, wanted))})
+
+
+def _upright(codec: str) -> Any:
+    from dataclasses import replace
+
+    return replace(image_reading(codec), orient=True)
+
+
+def _pixels(kind: Kind, value: Stored, side: int) -> npt.NDArray[np.uint8]:
+    data = value.read()
+    if kind == "image":
+        return thumbnail_pixels(data, side, _upright(value.extent.codec))
+    return _pixels_of_bytes(kind, value, data, side)
+
+
+def _pixels_of_bytes(kind: Kind, value: Stored, data: bytes, side: int) -> npt.NDArray[np.uint8]:
+    if (media_type(data[:16]) or "").startswith("image/"):
+        return thumbnail_pixels(data, side)
+    if kind in ("array", "other"):
+        for array in arrays_in(get_codec(value.extent.codec).decode(data)).values():
+            if (drawn := array_pixels(array, side)) is not None:
+                return shrunk(drawn[0], side)
+    raise CodecError(f"a value of codec {value.extent.codec!r} has no picture")
+
+
+def _clip_frame(shown: Shown, position: int, name: str, side: int, element: int | None) -> npt.NDArray[np.uint8]:
+    frames = shown.dataset[position, {name: [element or 0]}][name]
+    return shrunk(np.asarray(frames)[0], side)
+
+
+def arrays_in(value: Any) -> Mapping[str, npt.NDArray[Any]]:
+    """Return the arrays of a decoded value by name: an array itself has an empty name.
+
+    Raises:
+        CodecError: It has none.
+    """
+    if isinstance(value, np.ndarray):
+        return {"": value}
+    if isinstance(value, Mapping):
+        found = {str(name): each for name, each in value.items() if isinstance(each, np.ndarray)}
+    elif isinstance(value, list | tuple):
+        found = {str(number): each for number, each in enumerate(value) if isinstance(each, np.ndarray)}
+    else:
+        found = {}
+    if not found:
+        raise CodecError(f"expected arrays, found {describe(value)}")
+    return found

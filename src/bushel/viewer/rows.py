@@ -1,0 +1,113 @@
+"""Rows of the grid: for each sample its key, its pictures and its short values, as JSON values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs.base import describe
+from bushel.core.dataset.dataset import Dataset
+from bushel.errors import BushelError
+from bushel.spec import KEY
+from bushel.viewer.kinds import ShownField
+from bushel.viewer.shelf import Shown, plain_text
+
+__all__ = ["MOST_ROWS", "line_of", "rows_of"]
+
+MOST_ROWS = 500
+"""Largest number of rows of one request."""
+
+_SHORT = 4096
+"""Size in bytes up to which values are read for the grid."""
+_LINE = 240
+"""Number of characters of a value in the grid."""
+
+
+def line_of(shown: Shown, name: str, value: Any) -> str:
+    """Return a value as a line of text: of a class, number and name."""
+    names = shown.labels.get(name, ())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        known = 0 <= value < len(names) and value == int(value)
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        return f"{text} {names[int(value)]}" if known else text
+    if isinstance(value, str):
+        text = value
+    elif hasattr(value, "tolist") and getattr(value, "size", 99) <= 8:
+        return line_of(shown, name, value.tolist())
+    else:
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=describe)
+        except (TypeError, ValueError, RecursionError):
+            text = describe(value)
+    text = " ".join(plain_text(text[: 2 * _LINE]).split())
+    return text if len(text) <= _LINE else text[: _LINE - 1] + "…"
+
+
+def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Return rows of the grid.
+
+    Only the short values are read. If one cannot be read, its row has an `error`, and the others are as usual.
+
+    Args:
+        shown: The dataset.
+        positions: Positions of the samples.
+        fields: Fields to show as pictures; by default the main field.
+
+    Returns:
+        For each sample: `position`, `key`, `cells` (field, kind and whether there is something to show), `values`
+        (name and line of text), and `error` if something cannot be read.
+    """
+    dataset = shown.dataset
+    if not positions:
+        return []
+    chosen = [shown.field(name) for name in fields] if fields else [shown.main] if shown.main else []
+    there = {each.name: dataset.lengths(positions, each.name).tolist() for each in shown.fields}
+    rows: list[dict[str, Any]] = [
+        {
+            "position": position,
+            "key": plain_text(key),
+            "cells": [
+                {"field": each.name, "kind": _seen_as(each), "there": there[each.name][number] >= each.sequence}
+                for each in chosen
+            ],
+            "values": [],
+            "error": None,
+        }
+        for number, (position, key) in enumerate(zip(positions, _keys(dataset, positions), strict=True))
+    ]
+    short = [each.name for each in shown.fields if each.short]
+    by_fields: dict[tuple[str, ...], list[int]] = {}
+    for number in range(len(positions)):
+        wanted = tuple(name for name in short if 0 <= there[name][number] <= _SHORT)
+        by_fields.setdefault(wanted, []).append(number)
+    for names, numbers in by_fields.items():
+        if names:
+            _add_values(shown, rows, [positions[number] for number in numbers], numbers, names)
+    return rows
+
+
+def _keys(dataset: Dataset, positions: Sequence[int]) -> list[str]:
+    return dataset._reader.keys(dataset._absolute(np.array(positions, np.int64)))
+
+
+def _seen_as(field: ShownField) -> str:
+    return "picture" if field.visual or field.kind == "bytes" else field.kind
+
+
+def _add_values(
+    shown: Shown, rows: list[dict[str, Any]], positions: Sequence[int], numbers: Sequence[int], names: Sequence[str]
+) -> None:
+    try:
+        samples = shown.dataset.read(positions, list(names))
+    except (BushelError, OSError, ValueError) as error:
+        if len(positions) == 1:
+            rows[numbers[0]]["error"] = plain_text(str(error))
+            return
+        for position, number in zip(positions, numbers, strict=True):  # find out which one it is
+            _add_values(shown, rows, [position], [number], names)
+        return
+    for number, sample in zip(numbers, samples, strict=True):
+        rows[number]["values"] = [[name, line_of(shown, name, value)] for name, value in sample.items() if name != KEY]

@@ -1,0 +1,283 @@
+"""The page of one sample: every field, where its bytes are, and whether they have their checksum."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bushel.codecs import get_codec
+from bushel.codecs.base import describe
+from bushel.core.dataset.info import readable_size
+from bushel.core.pictures.pixels import ArrayFacts, array_facts, array_pixels
+from bushel.errors import BushelError
+from bushel.transforms.fused import image_size
+from bushel.viewer.byte_ranges import media_type
+from bushel.viewer.extents import Stored, stored_values
+from bushel.viewer.kinds import ShownField
+from bushel.viewer.pictures import arrays_in
+from bushel.viewer.rows import line_of
+from bushel.viewer.shelf import Shown, plain_text
+
+__all__ = ["Branch", "FieldView", "Leaf", "Place", "as_json", "hex_lines", "sample_fields", "tree_of"]
+
+_TEXT = 100_000
+"""Number of characters of a text on the page."""
+_HEX = 2048
+_NODES, _DEPTH = 2000, 12
+_ELEMENTS = 120
+"""Number of elements of a sequence on the page."""
+_CHECKED = 64 << 20
+"""Size in bytes up to which values are read to compare them with their checksum."""
+_DECODED = 32 << 20
+"""Size in bytes up to which values other than images are decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is stored, and what became of its checksum.
+
+    Attributes:
+        file: Path of the file; None if the bytes are in the index.
+        offset: Offset in bytes.
+        length: Stored bytes.
+        crc32: CRC-32 on record as eight hex digits, or None.
+        codec: Codec of the stored bytes.
+        pieces: Whether the record is stored in pieces.
+        checked: `matches`, `differs`, `unknown` (no checksum on record) or `skipped` (too large to read now).
+    """
+
+    file: str | None
+    offset: int
+    length: int
+    crc32: str | None
+    codec: str
+    pieces: bool
+    checked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value in a tree, as text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A list or a mapping in a tree."""
+
+    name: str
+    summary: str
+    children: tuple[Leaf | Branch, ...]
+
+
+@dataclass(slots=True)
+class FieldView:
+    """A field on the page.
+
+    Attributes:
+        field: The field.
+        there: Whether the sample has it.
+        size: Bytes of all its values.
+        places: Where the values are.
+        shape: How it is shown: `image`, `images`, `video`, `audio`, `array`, `text`, `tree`, `line` or `hex`.
+        content: What is shown, as the template expects it for that shape.
+        note: More about the value in a few words.
+        error: What is wrong with it.
+        more: Number of elements that are not shown.
+    """
+
+    field: ShownField
+    there: bool = False
+    size: int = 0
+    places: Sequence[Place] = ()
+    shape: str = ""
+    content: Any = None
+    note: str = ""
+    error: str = ""
+    more: int = 0
+
+    @property
+    def states(self) -> Sequence[str]:
+        """What became of the checksums of its places, worst first."""
+        found = {place.checked for place in self.places}
+        return [state for state in ("differs", "unknown", "skipped", "matches") if state in found]
+
+
+def sample_fields(shown: Shown, position: int) -> list[FieldView]:
+    """Return all fields of a sample. An error in one of them is shown in its place.
+
+    Raises:
+        IndexError: The position is out of range.
+    """
+    shown.dataset._at(position)
+    return [_field(shown, position, field) for field in shown.fields]
+
+
+def _field(shown: Shown, position: int, field: ShownField) -> FieldView:
+    view = FieldView(field)
+    try:
+        values = stored_values(shown.dataset, position, field.name)
+        if values is None:
+            return view
+        view.there, view.size = True, sum(value.size for value in values)
+        view.more = max(0, len(values) - _ELEMENTS)
+        read = [(value, value.read() if value.size <= _CHECKED else None) for value in values[:_ELEMENTS]]
+        view.places = [_place(value, data) for value, data in read]
+        if field.sequence:
+            _show_sequence(shown, view, read)
+        else:
+            [(value, data)] = read
+            _show(shown, view, value, data)
+    except (BushelError, OSError, ValueError, LookupError, MemoryError, RecursionError) as error:
+        view.error = plain_text(str(error) or type(error).__name__)
+    return view
+
+
+def _place(value: Stored, data: bytes | None) -> Place:
+    extent = value.extent
+    states = {True: "matches", False: "differs", None: "unknown"}
+    checked = "skipped" if data is None else states[value.check(data)]
+    known = None if extent.crc32 is None else f"{extent.crc32:08x}"
+    file = None if extent.file is None else plain_text(extent.file)
+    return Place(file, extent.offset, extent.length, known, extent.codec, extent.pieces, checked)
+
+
+def _show_sequence(shown: Shown, view: FieldView, read: Sequence[tuple[Stored, bytes | None]]) -> None:
+    number = len(read) + view.more
+    view.note = f"{number:,} element{'' if number == 1 else 's'}"
+    if view.field.kind in ("image", "array") and read:
+        view.shape, view.content = "images", range(len(read))
+        return
+    lines = []
+    for value, data in read:
+        if data is None or value.size > _DECODED:
+            lines.append(f"{readable_size(value.size)}")
+        elif view.field.kind == "bytes":
+            lines.append(data[:32].hex(" ") + (" …" if len(data) > 32 else ""))
+        else:
+            lines.append(line_of(shown, view.field.name, get_codec(value.extent.codec).decode(data)))
+    view.shape, view.content = "lines", lines
+
+
+def _show(shown: Shown, view: FieldView, value: Stored, data: bytes | None) -> None:
+    kind = view.field.kind
+    head = data[:16] if data is not None else value.read(0, 16)
+    found = media_type(head)
+    if kind in ("clip", "audio") or (kind == "bytes" and (found or "").startswith(("video/", "audio/"))):
+        view.shape = "audio" if kind == "audio" or (found or "").startswith("audio/") else "video"
+        view.note = found or "unknown format"
+        return
+    if kind == "image" or (kind == "bytes" and (found or "").startswith("image/")):
+        view.shape, view.note = "image", found or ""
+        if data is not None:
+            width, height = image_size(data)
+            view.content, view.note = (width, height), f"{width} × {height} pixels, {found or 'image'}"
+        # a browser does not show TIFF and PNM files: a picture of them is made here
+        view.shape = "image" if found else "drawn"
+        return
+    if data is None or value.size > _DECODED or kind == "bytes":
+        view.shape, view.content = "hex", hex_lines(value.read(0, _HEX))
+        view.more = max(0, value.size - _HEX)
+        return
+    decoded = get_codec(value.extent.codec).decode(data)
+    if isinstance(decoded, str):
+        view.shape, view.content = "text", plain_text(decoded[:_TEXT])
+        view.note = f"{len(decoded):,} characters"
+        view.more = max(0, len(decoded) - _TEXT)
+    elif isinstance(decoded, bytes | bytearray | memoryview):
+        view.shape, view.content = "hex", hex_lines(bytes(decoded[:_HEX]))
+    elif kind == "array" or isinstance(decoded, np.ndarray):
+        view.shape, view.content = "arrays", _array_views(decoded)
+    elif isinstance(decoded, Mapping | list | tuple):
+        view.shape, view.content = "tree", tree_of("", decoded)
+    else:
+        view.shape, view.content = "line", line_of(shown, view.field.name, decoded)
+
+
+def _array_views(decoded: Any) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "facts": array_facts(array), "drawn": _drawn(array), "values": _few(array)}
+        for name, array in arrays_in(decoded).items()
+    ]
+
+
+def _drawn(array: Any) -> str:
+    drawn = array_pixels(array, 16)
+    return "" if drawn is None else drawn[1]
+
+
+def _few(array: Any) -> str:
+    return np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, precision=5)[:4000]
+
+
+def tree_of(name: str, value: Any) -> Leaf | Branch:
+    """Return nested lists and mappings as a tree. It is cut at a number of nodes and at a depth."""
+    left = [_NODES]
+
+    def node(name: str, value: Any, depth: int) -> Leaf | Branch:
+        left[0] -= 1
+        if isinstance(value, Mapping | list | tuple) and depth < _DEPTH:
+            pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+            unit = "key" if isinstance(value, Mapping) else "element"
+            children: list[Leaf | Branch] = []
+            for key, each in pairs:
+                if left[0] <= 0:
+                    children.append(Leaf("…", "not shown"))
+                    break
+                children.append(node(plain_text(str(key)), each, depth + 1))
+            return Branch(name, f"{len(value):,} {unit}{'' if len(value) == 1 else 's'}", tuple(children))
+        if isinstance(value, str):
+            return Leaf(name, plain_text(value[:1000]) + ("…" if len(value) > 1000 else ""))
+        if value is None or isinstance(value, bool):
+            return Leaf(name, {None: "null", True: "true", False: "false"}[value])
+        return Leaf(name, str(value) if isinstance(value, int | float) else describe(value))
+
+    return node(name, value, 0)
+
+
+_SEEN = set(string.ascii_letters + string.digits + string.punctuation + " ")
+
+
+def hex_lines(data: bytes, start: int = 0) -> list[tuple[str, str, str]]:
+    """Return bytes as lines of 16: offset, hex digits, and characters."""
+    lines = []
+    for first in range(0, len(data), 16):
+        part = data[first : first + 16]
+        text = "".join(chr(byte) if chr(byte) in _SEEN else "·" for byte in part)
+        digits = part[:8].hex(" ") + ("  " + part[8:].hex(" ") if len(part) > 8 else "")
+        lines.append((f"{start + first:08x}", digits, text))
+    return lines
+
+
+def as_json(shown: Shown, position: int) -> dict[str, Any]:
+    """Return a sample as JSON values: where every field is, and its value if it is text, a number or a tree."""
+    fields = {}
+    for view in sample_fields(shown, position):
+        told: dict[str, Any] = {"type": view.field.type, "there": view.there, "bytes": view.size}
+        if view.places:
+            places = [asdict(place) for place in view.places]
+            told["stored"] = places if view.field.sequence else places[0]
+        if view.error:
+            told["error"] = view.error
+        elif view.shape in ("text", "line", "lines"):
+            told["value"] = list(view.content) if view.shape == "lines" else view.content
+        elif view.shape == "tree":
+            told["value"] = _plain(view.content)
+        elif view.shape == "arrays":
+            told["arrays"] = {each["name"]: _facts(each["facts"]) for each in view.content}
+        fields[view.field.name] = told
+    return {"position": position, "key": plain_text(shown.key(position)), "fields": fields}
+
+
+def _plain(node: Leaf | Branch) -> Any:
+    return node.text if isinstance(node, Leaf) else {child.name: _plain(child) for child in node.children}
+
+
+def _facts(facts: ArrayFacts) -> dict[str, Any]:
+    return asdict(facts)

@@ -1,0 +1,203 @@
+"""Starting and stopping the viewer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.open import open as open_dataset
+from bushel.errors import UnsupportedError
+from bushel.viewer.guard import Door, new_token
+from bushel.viewer.shelf import Shelf, Shown, plain_text
+
+__all__ = ["Viewer", "make_shelf", "require_extra", "view"]
+
+_MISSING = "the viewer needs Starlette, uvicorn and Jinja2, of which {} is not installed: pip install 'bushel[view]'"
+_LOOPBACK = "127.0.0.1"
+
+
+def require_extra() -> Any:
+    """Return the module `uvicorn`.
+
+    Raises:
+        UnsupportedError: A package of the extra `view` is not installed.
+    """
+    try:
+        import jinja2  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise UnsupportedError(_MISSING.format(error.name)) from error
+    return uvicorn
+
+
+def make_shelf(sources: Sequence[Any], *, transforms: Mapping[str, Any] | None = None, **options: Any) -> Shelf:
+    """Open datasets for the viewer.
+
+    Args:
+        sources: For each dataset, a `Dataset` or what `bushel.open` takes.
+        transforms: Transforms that the training page offers, by name.
+        options: Arguments of `bushel.open`.
+
+    Raises:
+        BushelError: As `bushel.open`.
+        OSError: As `bushel.open`.
+    """
+    shown = []
+    for number, source in enumerate(sources):
+        if isinstance(source, Dataset):
+            dataset, whole = source, [str(shard.path(0)) for shard in source.shards[:1000]]
+            name = _name_of(whole[0]) if whole else "dataset"
+            shown.append(Shown(number, name, whole, dataset))
+        else:
+            shown.append(Shown(number, _name_of(source), source, open_dataset(source, **options)))
+    return Shelf(tuple(shown), dict(transforms or {}))
+
+
+def _name_of(source: Any) -> str:
+    first = source[0] if isinstance(source, list | tuple) and source else source
+    name = plain_text(str(first)).rstrip("/").rpartition("/")[2] or "dataset"
+    return f"{name} …" if isinstance(source, list | tuple) and len(source) > 1 else name
+
+
+class Viewer:
+    """A viewer that runs in a thread of this process until it is closed, or the process ends.
+
+    Args:
+        shelf: The datasets.
+        host: Address to listen on. Other machines reach the viewer only if it is not a loopback address.
+        port: Port; 0 for any free one.
+        framed: Whether pages may be shown in a frame of a page on this machine, such as a notebook.
+
+    Attributes:
+        url: The URL with the token.
+        port: The port.
+
+    Raises:
+        OSError: The address cannot be used.
+        UnsupportedError: The extra `view` is not installed.
+    """
+
+    def __init__(self, shelf: Shelf, *, host: str = _LOOPBACK, port: int = 0, framed: bool = False) -> None:
+        uvicorn = require_extra()
+        from bushel.viewer.app import make_app
+
+        self._socket = _listen(host, port)
+        self.port = int(self._socket.getsockname()[1])
+        token = new_token()
+        everywhere = host in ("0.0.0.0", "::", "")
+        hosts = (socket.gethostname(), socket.getfqdn()) if everywhere else (host,)
+        cookie = f"bushel_{self.port}_{secrets.token_hex(2)}"
+        door = Door(token, hosts, any_address=everywhere, cookie=cookie, framed=framed)
+        name = f"[{host}]" if ":" in host else host
+        self._base = f"http://{_LOOPBACK if everywhere else name}:{self.port}"
+        self._token = token
+        self.url = f"{self._base}/?token={token}"
+        self._pid = os.getpid()
+        self._server = _server(uvicorn, make_app(shelf, door))
+        self._thread = threading.Thread(target=self._serve, name="bushel-view", daemon=True)
+        self._thread.start()
+
+    @property
+    def frame_url(self) -> str:
+        """The URL for a frame, whose page may have another host name: cookies would not be sent there."""
+        return f"{self._base}/-/{self._token}/d/0"
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+    def wait(self) -> None:
+        """Wait until the viewer ends, or for Ctrl-C."""
+        while self._thread.is_alive():
+            self._thread.join(0.5)
+
+    def close(self) -> None:
+        """Stop the viewer. Requests that are being answered are given a second."""
+        if os.getpid() != self._pid:
+            return
+        self._server.should_exit = True
+        self._thread.join(3)
+        if self._thread.is_alive():
+            self._server.force_exit = True
+            self._thread.join(3)
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def ready(self, seconds: float = 10.0) -> bool:
+        """Wait until the viewer answers, and return whether it does."""
+        end = time.monotonic() + seconds
+        while not self._server.started and self._thread.is_alive() and time.monotonic() < end:
+            time.sleep(0.01)
+        return bool(self._server.started)
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<bushel.Viewer: {self.url}>"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe src="{self.frame_url}" width="100%" height="640" title="Bushel viewer"></iframe>'
+
+
+def _server(uvicorn: Any, app: Any) -> Any:
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=30,
+        ws="none",
+    )
+    return uvicorn.Server(config)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a bound socket, so that the port is known before the server runs."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        raise OSError(error.errno, f"{host}:{port}: {error.strerror}") from error
+    return found
+
+
+def view(*sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = None) -> Viewer:
+    """Look at datasets in a browser, on this machine only.
+
+    In a notebook, the result is shown as a frame. Elsewhere, print it and open its `url`. The viewer runs in a thread
+    of this process and reads only; `close()` ends it.
+
+    Args:
+        sources: One or more datasets: a `Dataset`, a view of one such as `ds[:100]`, or what `bushel.open` takes.
+        port: Port on the loopback address; 0 for any free one.
+        transforms: Lists of transforms by name, whose effect the training page shows.
+
+    Returns:
+        The running viewer.
+
+    Raises:
+        UnsupportedError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
+        TypeError: No dataset is given.
+    """
+    if not sources:
+        raise TypeError("view() needs a dataset or a path")
+    require_extra()
+    viewer = Viewer(make_shelf(sources, transforms=transforms), port=port, framed=True)
+    viewer.ready()
+    return viewer

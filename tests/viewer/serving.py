@@ -1,0 +1,63 @@
+"""A viewer of small datasets, and a client that has its cookie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bushel
+
+SPEC = {
+    "image": "png",
+    "frames": "jpg[]",
+    "vector": "array",
+    "caption": "utf8",
+    "meta": "json",
+    "label": "int",
+    "raw": "bytes",
+    "words": "utf8[]",
+}
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
+
+
+def sample(number: int) -> dict[str, Any]:
+    """Return the values of a sample."""
+    y, x = np.mgrid[:24, :36]
+    return {
+        "image": np.stack([x * 7, y * 10, np.full_like(x, number)], axis=-1).astype(np.uint8),
+        "frames": [np.full((16, 24, 3), 20 * frame, np.uint8) for frame in range(number % 4)],
+        "vector": np.arange(number + 2, dtype=np.float32),
+        "caption": f"number {number}: <b>bold</b>",
+        "meta": {"n": number, "list": [1, None, True]},
+        "label": number % 3,
+        "raw": SVG if number % 2 else bytes(range(256)) * 40,
+        "words": ["one", str(number)],
+    }
+
+
+def write(path: Path, samples: int = 12, container: str = "bag") -> Path:
+    """Write a dataset with a value of every kind."""
+    with bushel.Writer(path, SPEC, container=container) as writer:
+        for number in range(samples):
+            writer.append(sample(number), key=f"set/{number:03d}")
+    return path
+
+
+@contextmanager
+def client_of(*sources: Any, **options: Any) -> Iterator[Any]:
+    """Yield a client of a viewer of these datasets, which has passed the door."""
+    pytest.importorskip("httpx")
+    pytest.importorskip("jinja2")
+    testclient = pytest.importorskip("starlette.testclient")
+    from bushel.viewer.app import make_app
+    from bushel.viewer.guard import Door
+    from bushel.viewer.serve import make_shelf
+
+    app = make_app(make_shelf(sources, **options), Door("secret", cookie="c"))
+    with testclient.TestClient(app, base_url="http://127.0.0.1:8000", cookies={"c": "secret"}) as client:
+        yield client

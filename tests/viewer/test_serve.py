@@ -1,0 +1,94 @@
+"""The viewer as a process, as a thread, and without its extra."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from http.cookiejar import CookieJar
+from pathlib import Path
+
+import pytest
+from tests.viewer.serving import write
+
+import bushel
+
+HERE = [sys.executable, "-m", "bushel", "view"]
+
+
+def opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(CookieJar()))
+
+
+def test_the_command_prints_a_url_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    folder = write(tmp_path / "data", 3)
+    with subprocess.Popen([*HERE, str(folder), "--no-browser"], stdout=-1, stderr=-1, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert url.startswith("http://127.0.0.1:")
+            browser = opener()
+            with browser.open(url, timeout=10) as answer:
+                assert b"3 samples" in answer.read()
+            with browser.open(url.partition("/?")[0] + "/api/0/rows", timeout=10) as answer:
+                assert b"set/002" in answer.read()
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                opener().open(url.partition("?")[0], timeout=10)
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=15)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert "viewer ended" in told
+    assert "Traceback" not in told
+
+
+def test_a_viewer_in_this_process(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    dataset = bushel.open(write(tmp_path / "data", 4))
+    with bushel.view(dataset[1:]) as viewer:
+        assert f'src="{viewer.frame_url}"' in viewer._repr_html_()
+        with opener().open(viewer.frame_url, timeout=10) as answer:
+            text = answer.read().decode()
+        assert "3 samples" not in text  # of the dataset, whose facts the page shows
+        assert f'href="{viewer.frame_url.partition("/d/")[0].partition(str(viewer.port))[2]}/static/view.css' in text
+    with pytest.raises(urllib.error.URLError):
+        opener().open(viewer.url, timeout=2)
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    folder = write(tmp_path / "data", 1)
+    with (
+        bushel.view(folder) as viewer,
+        pytest.raises(OSError, match=f"127.0.0.1:{viewer.port}: Address already in use"),
+    ):
+        bushel.view(folder, port=viewer.port)
+
+
+def test_without_the_extra_the_error_names_it(tmp_path: Path) -> None:
+    block = "import sys; sys.modules['starlette'] = None; sys.modules['jinja2'] = None\n"
+    run = block + f"from bushel.cli import main; sys.argv = ['bushel', 'view', {str(tmp_path)!r}]; main()"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "pip install 'bushel[view]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_view_needs_a_dataset() -> None:
+    with pytest.raises(TypeError, match="needs a dataset"):
+        bushel.view()
+
+
+def test_too_many_paths_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    done = subprocess.run([*HERE, *["x"] * 9], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "quote a pattern" in done.stderr
