@@ -133,8 +133,9 @@ class Campaign:
         self.job, self.plan, self.seed, self.base, self.shim = job, plan, seed, base, shim
         self.summary = Summary()
 
-    def run(self, kills: int, progress: Callable[[Summary], None]) -> Summary:
-        """Run trials until there were so many kills, or three failures."""
+    def run(self, kills: int, progress: Callable[[Summary], None], *, first: int = 0) -> Summary:
+        """Run trials, from the number `first` on, until there were so many kills, or three failures."""
+        self.summary.trials = first
         while self.summary.kills < kills and len(self.summary.failures) < 3:
             rng = random.Random(f"{self.seed}/{self.job.name}/{self.summary.trials}")
             options = self.job.choose(rng)
@@ -199,8 +200,15 @@ class Campaign:
                 disk = Disk(root)
             if jump:
                 _age(root, jump)
-            code = _in_child(lambda: check_state(root, before, whole, data_path(root, options)), said)
+
+            def check() -> None:
+                self.shim.log(root, log)  # a reader may store an index
+                check_state(root, before, whole, data_path(root, options))
+
+            code = _in_child(check, said)
             assert code == 0, f"{'; '.join(story)}: {said.read_text()}"
+            disk.replay(log)
+            log.unlink()
         _check_same(root, whole, story)
         lose_unsynced(root, disk, log, "all", rng)
         _check_same(root, whole, [*story, "and a power cut after the end"])
@@ -260,6 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.campaign", description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="number of kills or errors for each job (default: 200)")
     parser.add_argument("--errors", action="store_true", help="let system calls fail instead of killing")
+    parser.add_argument("--trial", type=int, help="one trial again, by its number")
     parser.add_argument("--seed", default="0", help="seed of everything random (default: 0)")
     parser.add_argument("--jobs", default=",".join(JOBS), help=f"jobs, with commas (default: {','.join(JOBS)})")
     parser.add_argument("--folder", type=Path, help="folder for the trials; those that fail are left there")
@@ -282,7 +291,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"\r{line}, {len(summary.failures)} failures ", end="", file=sys.stderr, flush=True)
 
         plan = "errors" if given.errors else "kills"
-        summary = Campaign(JOBS[name], plan, given.seed, base, shim).run(given.kills, progress)
+        kills, first = (given.kills, 0) if given.trial is None else (1, given.trial)
+        summary = Campaign(JOBS[name], plan, given.seed, base, shim).run(kills, progress, first=first)
         if not given.quiet:
             print(file=sys.stderr)
         losses = ", ".join(f"{loss} {count}" for loss, count in sorted(summary.losses.items()))

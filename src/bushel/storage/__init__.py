@@ -24,6 +24,7 @@ from bushel.storage.whole import (
     read_whole,
     remove,
     sync_folder,
+    sync_whole,
     walk_names,
     write_whole,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "read_whole",
     "remove",
     "sync_folder",
+    "sync_whole",
     "walk_names",
     "workplace",
     "write_whole",

@@ -27,6 +27,7 @@ __all__ = [
     "read_whole",
     "remove",
     "sync_folder",
+    "sync_whole",
     "walk_names",
     "write_whole",
 ]
@@ -112,6 +113,16 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
         if error.filename2 is not None:
             del error.filename2
         raise
+
+
+def sync_whole(path: AnyPath) -> None:
+    """Wait until a local file, its name, and the name of its folder are on disk. Other storages have no need of it."""
+    if not isinstance(path, Path):
+        return
+    with naming(path), open(path, "rb") as file:
+        os.fsync(file.fileno())
+    for folder in (path.parent, path.parent.parent):
+        sync_folder(folder)
 
 
 def create_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> bool:

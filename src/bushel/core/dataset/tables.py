@@ -26,7 +26,7 @@ from bushel.core.index.table import FileStamp, Shard, ShardIndex
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.kernels import ExtentError, crc32
 from bushel.spec import Spec
-from bushel.storage import AnyPath, Extents, File, is_local, is_object, open_file, read_many
+from bushel.storage import AnyPath, Extents, File, is_local, is_object, open_file, read_many, sync_whole
 from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
@@ -224,6 +224,8 @@ def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
     if table is None or index is not known or files != table.recorded:
         index = replace(index, files=files)
         save_index(index, shard.sidecar)
+    else:  # written by another process perhaps, which was killed before the name was on disk
+        sync_whole(shard.sidecar)
     return index
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -316,13 +316,12 @@ class FinishedShard:
         """
         opened, staging = self.staged, self.staging
         names, sidecar = opened.shard.files, _sidecar_name(opened.shard)
+        names = _order_to_publish(opened.shard, names)
         if staging.local:
             staging.commit(names, index=sidecar)
             return opened
-        stamps = tuple(
-            FileStamp(entry.name, *stat, entry.crc32)
-            for entry, stat in zip(opened.index.files, staging.upload(names), strict=True)
-        )
+        uploaded = dict(zip(names, staging.upload(names), strict=True))
+        stamps = tuple(FileStamp(entry.name, *uploaded[entry.name], entry.crc32) for entry in opened.index.files)
         index = dataclasses.replace(opened.index, files=stamps)
         save_index(index, staging.place / sidecar, sync=False)
         staging.upload([sidecar], replace=True)
@@ -398,8 +397,20 @@ def _complete(staging: Staging, kept: SavedShard, shard: Shard, container: Conta
         index = load_index(staging.place / sidecar)
         whole = Shard(shard.root, shard.name, tuple(names), shard.sidecars)
         return FinishedShard(OpenShard.of(container.name, whole, index, stored=True), staging).publish()
-    staging.commit(names, index=sidecar)
+    staging.commit(_order_to_publish(shard, names), index=sidecar)
     return OpenShard.of(container.name, shard, load_index(shard.sidecar), stored=True)
+
+
+def _order_to_publish(shard: Shard, names: Sequence[str]) -> list[str]:
+    """Return the files of a complete shard in the order in which they get their final names.
+
+    A shard with the name of one of its files is found by it, so a new one gets that file last: a recordio would be
+    read without its keys if it had its `.rec` before its `.idx`. Where samples were appended, that file comes first:
+    the old table of keys fits a longer file.
+    """
+    if shard.name not in names or len(names) == 1 or (shard.root / shard.name).exists():
+        return list(names)
+    return sorted(names, key=lambda name: name == shard.name)
 
 
 def _final_paths(shard: Shard) -> list[Path]:
