@@ -221,23 +221,24 @@ def publish(run: RunFolder, record: Record) -> None:
 
 
 def _publish_local(place: Path, final: Path) -> None:
-    """Rename the folder of a part, or each of the files that belong to one file, its index first."""
-    staged = place / final.name
+    """Rename the folder of a part, or each of the files that belong to one file: its index first, and itself last."""
+    staged, unfinished = place / final.name, place.exists()
     if staged.is_dir():
         if final.exists():
             _replace(place, final)
         else:
             with suppress(FileNotFoundError):  # another process has renamed it
                 os.rename(staged, final)
-        sync_folder(final.parent)
     elif staged.exists():
-        files = sorted((path for path in place.rglob("*") if path.is_file()), key=lambda path: FOLDER not in path.parts)
-        for path in files:
+        files = [path for path in place.rglob("*") if path.is_file()]
+        for path in sorted(files, key=lambda path: (FOLDER not in path.parts, path == staged)):
             target = final.parent / path.relative_to(place)
             make_folder(target.parent)
             with suppress(FileNotFoundError):
                 os.replace(path, target)
                 sync_folder(target.parent)
+    if unfinished:  # also if another process has renamed the files, which may not have got further
+        sync_folder(final.parent)
     remove_attempt(place, final.name)
 
 

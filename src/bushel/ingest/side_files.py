@@ -113,7 +113,7 @@ class ErrorLog:
         if self._published:
             return
         if self._file.exists():
-            write_whole(self.path, self._file.read_bytes())
+            write_whole(self.path, read_whole(self._file))
         else:
             remove(self.path)
         self._published = True

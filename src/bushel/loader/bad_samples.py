@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from bushel.errors import FormatError, TooManyErrors
+from bushel.storage import read_whole
 
 __all__ = [
     "BadSample",
@@ -142,7 +143,7 @@ def read_errors(path: str | os.PathLike[str]) -> list[str]:
         FormatError: A line is not a JSON object with a key.
     """
     keys, offset = [], 0
-    for line in Path(path).read_bytes().splitlines(keepends=True):
+    for line in read_whole(Path(path)).splitlines(keepends=True):
         try:
             keys.append(str(json.loads(line)["key"]))
         except (ValueError, TypeError, KeyError):

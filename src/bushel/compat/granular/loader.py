@@ -122,7 +122,7 @@ def pickled(task: Task) -> bytes:
         return pickle.dumps(task)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         try:
-            import cloudpickle  # type: ignore[import-not-found, unused-ignore]
+            import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
         except ImportError:
             raise WrongTypeError(
                 f"mp= cannot pickle the source or a function: {error}. Define it at the top of a module, or pip "

@@ -25,6 +25,7 @@ from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.core.index.builders import IndexBuilder
 from bushel.errors import SpecError, naming
+from bushel.storage import read_whole
 
 if TYPE_CHECKING:
     from bushel.storage import Staging
@@ -136,7 +137,7 @@ class FFRecordWriter:
     def _tree(self) -> FolderTree:
         """Return the files and the empty folders that are staged so far."""
         self._empty.flush()
-        empty = self._empty.path.read_bytes().split(b"\0")[:-1]
+        empty = read_whole(self._empty.path).split(b"\0")[:-1]
         return FolderTree(_keys(self._builder), (path.decode("utf-8", "surrogateescape") for path in empty))
 
     def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:

@@ -151,7 +151,7 @@ class _Gulp:
             copy_whole(shard.path(number), staging.place / name)
             positions[name] = index.files[number].size
         table = staging.place / shard.files[_TABLE]
-        text = table.read_bytes().rstrip()
+        text = read_whole(table).rstrip()
         positions[table.name] = len(text[:-1].rstrip()) if index.samples else 0
         return positions
 

@@ -119,7 +119,7 @@ class Journal:
 def read_head(folder: Path) -> dict[str, Any] | None:
     """Return the description of the shard in a staging folder, or None if there is no usable journal."""
     try:
-        with open(folder / _NAME, "rb") as file:
+        with naming(folder / _NAME), open(folder / _NAME, "rb") as file:
             length, checksum = _FRAME.unpack(file.read(_FRAME.size))
             body = file.read(length)
     except (FileNotFoundError, struct.error):

@@ -22,7 +22,7 @@ from pathlib import Path
 from bushel.containers import containers
 from bushel.core.index.sidecar import FOLDER
 from bushel.errors import FormatError, StateError
-from bushel.storage import make_folder, sync_folder, write_whole
+from bushel.storage import make_folder, read_whole, sync_folder, write_whole
 from bushel.storage.staging import Claim
 
 __all__ = ["Overwrite", "overwrite_folder", "recover_overwrite"]
@@ -178,7 +178,7 @@ def _swap(folder: Path, *, sync: bool) -> None:
     """Give the staged dataset its final name. May be repeated after a kill at any moment."""
     parent, staged = folder.parent.parent.parent, folder / folder.name
     target = parent / folder.name
-    marker = json.loads((folder / _MARKER).read_bytes())
+    marker = json.loads(read_whole(folder / _MARKER))
     try:
         stat = target.stat()
         swapped = (stat.st_dev, stat.st_ino) == (marker["device"], marker["inode"])

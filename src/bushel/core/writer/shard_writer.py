@@ -315,12 +315,12 @@ class FinishedShard:
             OSError: That failed. The files are still staged.
         """
         opened, staging = self.staged, self.staging
-        names, sidecar = opened.shard.files, _sidecar_name(opened.shard)
-        names = _order_to_publish(opened.shard, names)
+        sidecar = _sidecar_name(opened.shard)
+        ordered = _order_to_publish(opened.shard, opened.shard.files)
         if staging.local:
-            staging.commit(names, index=sidecar)
+            staging.commit(ordered, index=sidecar)
             return opened
-        uploaded = dict(zip(names, staging.upload(names), strict=True))
+        uploaded = dict(zip(ordered, staging.upload(ordered), strict=True))
         stamps = tuple(FileStamp(entry.name, *uploaded[entry.name], entry.crc32) for entry in opened.index.files)
         index = dataclasses.replace(opened.index, files=stamps)
         save_index(index, staging.place / sidecar, sync=False)
