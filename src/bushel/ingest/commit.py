@@ -56,9 +56,15 @@ class PartWriter(Protocol):
     """What is particular to packing or to converting. It can be pickled."""
 
     def write(
-        self, number: int, target: AnyPath, limit: ErrorLimit, log: ErrorList, progress: OnPart | None
+        self,
+        number: int,
+        target: AnyPath,
+        limit: ErrorLimit,
+        log: ErrorList,
+        progress: OnPart | None,
+        taken: frozenset[str],
     ) -> Written:
-        """Write a part to a path where nothing is. The bytes depend on the number only.
+        """Write a part to a path where nothing is. The bytes depend on the number, and on the keys that are taken.
 
         Args:
             number: Number of the part.
@@ -66,6 +72,7 @@ class PartWriter(Protocol):
             limit: The treatment of errors, with the errors of other parts.
             log: Gets the items that cannot be packed.
             progress: Called after every batch.
+            taken: Keys that earlier parts have. A sample with one of these cannot be packed.
 
         Raises:
             TooManyErrors: More items failed than are allowed.
@@ -83,6 +90,7 @@ class PartReport:
         errors: Number of items that could not be packed.
         won: Whether this call has committed the part.
         seconds: Time taken.
+        replaced: Samples, bytes and errors of the part as it was before, if it was written again.
     """
 
     samples: int
@@ -90,6 +98,7 @@ class PartReport:
     errors: int
     won: bool
     seconds: float
+    replaced: tuple[int, int, int] = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,37 +126,41 @@ class PartTask:
             TooManyErrors: More items failed than are allowed in the whole run.
         """
         started = time.monotonic()
-        if (record := self.run.load_record(number)) is not None:
-            return self._report(record, started, won=False)
+        taken = self.run.load_taken_keys(number)
+        again = taken is not None
+        before = self.run.load_record(number) if again else None
+        replaced = (0, 0, 0) if before is None else (before.samples, before.bytes, len(before.errors))
+        if (record := self.run.load_record(number, again=again)) is not None:
+            return self._report(record, started, replaced, won=False)
         name = f"{number:05d}-{secrets.token_hex(6)}"
         place = self.run.attempts / name
         try:
-            record = self._write(number, name, progress)
+            record = self._write(number, name, progress, taken)
         except BaseException as error:
             with noted_in(error):
                 remove_attempt(place, self.run.part(number).name)
             # who has finished the run meanwhile has removed the files of this attempt
-            other = self.run.load_record(number) if isinstance(error, Exception) else None
+            other = self.run.load_record(number, again=again) if isinstance(error, Exception) else None
             if other is None:
                 raise
-            return self._report(other, started, won=False)
+            return self._report(other, started, replaced, won=False)
         won = self.run.commit(record)  # if the answer is lost, the attempt stays for the one who finishes the run
         if not won:
             remove_attempt(place, self.run.part(number).name)
-            record = self.run.load_record(number) or record
-        return self._report(record, started, won=won)
+            record = self.run.load_record(number, again=again) or record
+        return self._report(record, started, replaced, won=won)
 
-    def _write(self, number: int, attempt: str, progress: OnPart | None) -> Record:
+    def _write(self, number: int, attempt: str, progress: OnPart | None, taken: frozenset[str] | None) -> Record:
         target = self.run.attempts / attempt / self.run.part(number).name
         log = ErrorList(error_log_path(self.run.target))
         limit = ErrorLimit(self.allowed, self.strict, self._other_errors(number), self._other_items)
         try:
-            written = self.writer.write(number, target, limit, log, progress)
+            written = self.writer.write(number, target, limit, log, progress, taken or frozenset())
             self._check_errors(number, len(log.lines))
         except TooManyErrors:
             publish_errors(self.run, log.lines)
             raise
-        return _record(number, attempt, target, written, log.lines)
+        return _record(number, attempt, target, written, log.lines, again=taken is not None)
 
     def _check_errors(self, number: int, own: int) -> None:
         """Check the errors of all parts again, as others have been committed while this one was written."""
@@ -166,9 +179,10 @@ class PartTask:
     def _other_items(self) -> int:
         return sum(self.starts[number + 1] - self.starts[number] for number in self.run.committed())
 
-    def _report(self, record: Record, started: float, *, won: bool) -> PartReport:
+    def _report(self, record: Record, started: float, replaced: tuple[int, int, int], *, won: bool) -> PartReport:
         publish(self.run, record)
-        return PartReport(record.samples, record.bytes, len(record.errors), won, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        return PartReport(record.samples, record.bytes, len(record.errors), won, seconds, replaced)
 
 
 def publish_errors(run: RunFolder, more: Sequence[str] = ()) -> None:
@@ -178,7 +192,7 @@ def publish_errors(run: RunFolder, more: Sequence[str] = ()) -> None:
     write_whole(error_log_path(run.target), error_lines(map(json.loads, lines)))
 
 
-def _record(number: int, attempt: str, target: AnyPath, written: Written, errors: list[str]) -> Record:
+def _record(number: int, attempt: str, target: AnyPath, written: Written, errors: list[str], *, again: bool) -> Record:
     found = find([target])
     shards: list[RecordedShard] = []
     spec: dict[str, str] = {}
@@ -192,7 +206,8 @@ def _record(number: int, attempt: str, target: AnyPath, written: Written, errors
         codecs.update({name: column.codec for name, column in index.columns.items()})
         labels.update({name: list(each) for name, each in index.labels.items()})
     samples = sum(each.entry.samples for each in shards)
-    return Record(number, attempt, samples, written.bytes, shards, spec, codecs, labels, errors, list(written.limits))
+    limits = list(written.limits)
+    return Record(number, attempt, samples, written.bytes, shards, spec, codecs, labels, errors, limits, again)
 
 
 # Files
@@ -210,14 +225,34 @@ def publish(run: RunFolder, record: Record) -> None:
         _publish_local(place, final)
     else:
         _publish_objects(place, final, record, single=run.single)
+    if record.again:
+        _replace_first(run, record)
     for shard in record.shards:
         for file, _, _ in shard.entry.files:
             path = (final.parent if run.single else final) / file
             if not path.exists():
+                if not record.again and run.load_record(record.part, again=True) is not None:
+                    return  # it was written again meanwhile
                 raise StateError(
                     f"part {record.part} of {run.target} was committed, but {path} is missing. Write to another path, "
                     "or start again with mode='overwrite'"
                 )
+
+
+def _replace_first(run: RunFolder, record: Record) -> None:
+    """Put the record of a part that was written again in the place of the first one, and remove shards that it lacks.
+
+    A local folder of a part was replaced as a whole.
+    """
+    first = run.load_record(record.part)
+    final = run.part(record.part)
+    if first is not None and not first.again and not run.single and not isinstance(final, Path):
+        kept = {shard.entry.name for shard in record.shards}
+        for shard in (each for each in first.shards if each.entry.name not in kept):
+            place = _shard(final, shard)
+            for path in (place.sidecar, *(place.path(number) for number in range(len(place.files)))):
+                remove(path)
+    run.replace_record(record)
 
 
 def _publish_local(place: Path, final: Path) -> None:

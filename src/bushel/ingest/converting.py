@@ -183,9 +183,15 @@ class ConvertJob:
     workers: int | None
 
     def write(
-        self, number: int, target: AnyPath, limit: ErrorLimit, log: ErrorList, progress: OnPart | None
+        self,
+        number: int,
+        target: AnyPath,
+        limit: ErrorLimit,
+        log: ErrorList,
+        progress: OnPart | None,
+        taken: frozenset[str],
     ) -> Written:
-        """Convert a part: see `PartWriter`."""
+        """Convert a part: see `PartWriter`. Keys that are taken end a conversion, so there are none."""
         folders = None if self.folders is None else (self.folders if number == 0 else ())
         result = convert_one(
             self.dataset[self.starts[number] : self.starts[number + 1]],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,18 +22,34 @@ from bushel.core.index.table import U64, Keys, Shard, ShardIndex
 from bushel.core.parallel import parallel_map
 from bushel.errors import SpecError, StateError, TooManyErrors
 from bushel.ingest.commit import publish
-from bushel.ingest.key_hashes import KeyHashes, places_of
+from bushel.ingest.key_hashes import KeyHashes, taken_keys
 from bushel.ingest.run_folder import Record, RunFolder, RunResult
 from bushel.ingest.run_plan import RunPlan, format_numbers
 from bushel.ingest.side_files import error_lines, error_log_path
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, make_folder, place_file, remove, sync_folder, walk_names
 
-__all__ = ["finish_run"]
+__all__ = ["TakenKeysError", "finish_run"]
 
 _LEAF = 64
 _THREADS = 8
 _SHOWN = 5
+_AGAIN = "must be written again without these: run the same `bushel pack` again"
+
+
+class TakenKeysError(StateError):
+    """Parts have keys that earlier parts have, and must be written again without these samples.
+
+    Args:
+        message: What to do.
+        parts: Numbers of the parts.
+        first: The error of the first such sample, as one machine meets it.
+    """
+
+    def __init__(self, message: str, parts: Sequence[int] = (), first: ValueError | None = None) -> None:
+        super().__init__(message)
+        self.parts = tuple(parts)
+        self.first = first or ValueError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +78,30 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> 
     Raises:
         StateError: Parts are missing.
         TooManyErrors: More items failed than are allowed.
-        SpecError: Samples of different parts have the same key.
+        TakenKeysError: Samples of several parts have the same key, and the later ones must be left out: the run is not
+            finished until these parts have been written again.
+        SpecError: So it is in a conversion, which leaves out nothing.
     """
     if (result := run.load_result()) is not None:
         return result
     if missing := run.missing(plan):
+        if run.with_taken_keys().intersection(run.committed()).issuperset(missing):
+            raise TakenKeysError(
+                f"parts {format_numbers(missing)} of {run.target} have keys of earlier parts and {_AGAIN}", missing
+            )
         raise StateError(
             f"{len(missing)} of {plan.parts} parts of {run.target} are missing: {format_numbers(missing)}. Run the "
             "same `bushel pack` or `bushel convert` again, which writes only those"
         )
+    for number in sorted(run.with_taken_keys()):
+        if (again := run.load_record(number, again=True)) is not None:
+            publish(run, again)
     place = run.folder if isinstance(run.folder, Path) else None  # the files that are made in it are then renamed
     try:
         with tempfile.TemporaryDirectory(prefix="finish-", dir=place) as scratch:
             result = _join(run, plan, allowed, Path(scratch))
+    except TakenKeysError:
+        raise
     except (OSError, StateError):
         if (result := run.load_result()) is not None:  # another process was faster, and has removed what this one used
             return result
@@ -108,12 +135,8 @@ def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path) -> 
         raise TooManyErrors(
             f"{errors} items of {run.target} cannot be packed, but max_errors allows {allowed}", errors=errors
         )
-    if len(hashes := keys.repeated()) and (repeated := places_of(hashes, _all_keys(run, plan))):
-        shown = "; ".join(f"{key!r} in {' and '.join(names)}" for key, names in list(repeated.items())[:_SHOWN])
-        raise SpecError(
-            f"{run.target} has {len(repeated)} keys more than once: {shown}. Give every sample a key of its own with "
-            "keys=, and start again with mode='overwrite'"
-        )
+    if len(hashes := keys.repeated()) and (taken := taken_keys(hashes, _all_keys(run, plan))):
+        _settle(run, plan, taken, errors, allowed)
     result = RunResult(samples, size, errors, list(limits))
     _publish(error_log_path(run.target), log)
     if not run.single:
@@ -122,6 +145,40 @@ def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path) -> 
         )
         _publish(marker_path(run.root, ""), _manifest_file(scratch, manifest, entries))
     return result
+
+
+def _settle(
+    run: RunFolder, plan: RunPlan, taken: Mapping[int, Mapping[str, int]], errors: int, allowed: int | None
+) -> None:
+    """Note the keys that parts must do without, as those of earlier parts are kept.
+
+    Raises:
+        TakenKeysError: These parts must be written again.
+        TooManyErrors: With these samples, more cannot be packed than are allowed.
+        SpecError: It is a conversion.
+    """
+    count = sum(map(len, taken.values()))
+    places = [(key, first, number) for number, own in taken.items() for key, first in own.items()]
+    shown = "; ".join(
+        f"{key!r} in {run.part(first).name} and {run.part(number).name}" for key, first, number in places[:_SHOWN]
+    )
+    what = f"{count} samples of {run.target} have the key of an earlier one: {shown}"
+    advice = "Give every sample a key of its own with keys=, and start again with mode='overwrite'"
+    if plan.kind != "pack":
+        raise SpecError(f"{what}. {advice}")
+    if allowed is not None and errors + count > allowed:
+        raise TooManyErrors(
+            f"{what}. With these, {errors + count} items cannot be packed, but max_errors allows {allowed}. {advice}; "
+            "or allow more errors in the same call, which leaves the later samples out",
+            errors=errors + count,
+        )
+    for number, own in taken.items():
+        run.note_taken_keys(number, list(own))
+    raise TakenKeysError(
+        f"{what}. Parts {format_numbers(sorted(taken))} {_AGAIN}",
+        sorted(taken),
+        ValueError(f"key {places[0][0]!r} is in the dataset already"),
+    )
 
 
 def _read_leaf(run: RunFolder, parts: Sequence[int], keys: KeyHashes) -> tuple[_Leaf, bytes, bytes]:
@@ -168,11 +225,11 @@ def _indexes(run: RunFolder, record: Record) -> Iterator[tuple[Shard, ShardIndex
         yield shard, load_index(shard.sidecar)
 
 
-def _all_keys(run: RunFolder, plan: RunPlan) -> Iterator[tuple[str, Keys]]:
+def _all_keys(run: RunFolder, plan: RunPlan) -> Iterator[tuple[int, Keys]]:
     for record in _records(run, range(plan.parts)):
         for _, index in _indexes(run, record):
             if index.keys is not None:
-                yield run.part(record.part).name, index.keys
+                yield record.part, index.keys
 
 
 def _manifest_file(scratch: Path, manifest: Manifest, entries: Path) -> Path:

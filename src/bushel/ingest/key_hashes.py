@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel.core.index.table import U64, Keys
 
-__all__ = ["KeyHashes", "places_of"]
+__all__ = ["KeyHashes", "taken_keys"]
 
 _BITS = 6
 
@@ -47,16 +47,18 @@ class KeyHashes:
         return np.concatenate(found)
 
 
-def places_of(hashes: U64, shards: Iterable[tuple[str, Keys]]) -> dict[str, list[str]]:
-    """Return the keys with these hashes that several shards have, and the names of these shards.
+def taken_keys(hashes: U64, shards: Iterable[tuple[int, Keys]]) -> dict[int, dict[str, int]]:
+    """Return the keys of each part that an earlier part has, with the number of the first part that has them.
 
     Args:
-        hashes: The hashes, ascending.
-        shards: Names of the shards, and their keys.
+        hashes: Hashes of keys that several parts may have, ascending.
+        shards: The keys of each shard, with the number of its part, in order.
     """
-    found: dict[str, list[str]] = {}
-    for name, keys in shards:
+    first: dict[str, int] = {}
+    taken: dict[int, dict[str, int]] = {}
+    for number, keys in shards:
         rows = keys.order[np.isin(keys.hashes, hashes)]
         for key in keys.take(np.sort(rows)) if len(rows) else ():
-            found.setdefault(key, []).append(name)
-    return {key: names for key, names in found.items() if len(names) > 1}
+            if first.setdefault(key, number) != number:
+                taken.setdefault(number, {})[key] = first[key]
+    return taken

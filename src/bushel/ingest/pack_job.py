@@ -58,7 +58,13 @@ class PackJob:
     encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]] | None = None
 
     def write(
-        self, number: int, target: AnyPath, limit: ErrorLimit, log: ErrorList, progress: OnPart | None
+        self,
+        number: int,
+        target: AnyPath,
+        limit: ErrorLimit,
+        log: ErrorList,
+        progress: OnPart | None,
+        taken: frozenset[str],
     ) -> Written:
         """Pack a part: see `PartWriter`."""
         items = OrderRange(self.order, self.starts[number], self.starts[number + 1])
@@ -76,7 +82,8 @@ class PackJob:
                 workers=self.processes or self.workers or cpu_count(),
                 batch_bytes=self.batch_bytes,
                 progress=progress or _ignore,
-                columns=column_reader(self.encoder),
+                columns=None if taken else column_reader(self.encoder),
+                taken=taken,
             )
             writer = stack.enter_context(
                 PackWriter(

@@ -109,6 +109,7 @@ class WorkerConfig:
         batch_bytes: Bytes of samples that are encoded as one batch.
         progress: Called with the numbers of items, samples, errors and bytes after every batch.
         columns: Reads the source as columns, which need no threads; None if samples are encoded one by one.
+        taken: Keys that samples may not have, because earlier parts have them.
     """
 
     encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
@@ -117,6 +118,7 @@ class WorkerConfig:
     batch_bytes: int
     progress: Callable[[int, int, int, int], None]
     columns: ColumnReader | None = None
+    taken: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ def write_part(
                 if isinstance(result, WrittenSamples):
                     done, written, size = done + result.samples, written + result.samples, size + result.size
                     continue
-                bad = result if isinstance(result, BadItem) else _append(writer, result, config.origin)
+                bad = result if isinstance(result, BadItem) else _append(writer, result, config)
                 done += 1
                 if bad is None:
                     written += 1
@@ -252,12 +254,18 @@ def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: Er
     return start, errors
 
 
-def _append(writer: PackWriter, sample: EncodedSample, origin: Callable[[int], str | None]) -> BadItem | None:
-    try:
-        writer.append(sample.values, key=sample.key)
-    except (SpecError, CodecError, ValueError, TypeError) as error:
-        return BadItem(sample.position, sample.key, origin(sample.position), error)
-    return None
+def _append(writer: PackWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
+    failure: Exception
+    if sample.key in config.taken:
+        failure = ValueError(f"key {sample.key!r} is in the dataset already")
+    else:
+        try:
+            writer.append(sample.values, key=sample.key)
+        except (SpecError, CodecError, ValueError, TypeError) as error:
+            failure = error
+        else:
+            return None
+    return BadItem(sample.position, sample.key, config.origin(sample.position), failure)
 
 
 def _item_name(bad: BadItem) -> str:

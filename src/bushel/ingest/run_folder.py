@@ -5,6 +5,7 @@ They are in `TARGET/.bushel/run`, or in `.bushel/NAME.run` beside a target that 
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,6 +53,7 @@ class Record(msgspec.Struct, frozen=True):
         labels: Field to the names of its classes.
         errors: Items that could not be packed: lines of the error log, as JSON in ASCII.
         limits: Properties of the samples that the container does not keep, in words.
+        again: Whether the part was written a second time, without keys that earlier parts have.
     """
 
     part: int
@@ -64,6 +66,7 @@ class Record(msgspec.Struct, frozen=True):
     labels: dict[str, list[str]]
     errors: list[str]
     limits: list[str]
+    again: bool = False
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -208,24 +211,32 @@ class RunFolder:
 
     def committed(self) -> set[int]:
         """Return the numbers of the parts that have a record."""
-        return {int(name.partition(".")[0]) for name in self._names("parts") if name.endswith(".json")}
+        return self._numbers("parts")
 
     def missing(self, plan: RunPlan) -> list[int]:
-        """Return the numbers of the parts that have no record, ascending."""
-        there = self.committed()
+        """Return the numbers of the parts that have no record, or must be written again, ascending."""
+        there = self.committed() - (self.with_taken_keys() - self._numbers("again"))
         return [number for number in range(plan.parts) if number not in there]
 
     def commit(self, record: Record) -> bool:
         """Create the record of a part. Return False if another attempt has created it."""
-        return create_whole(self._record(record.part), msgspec.json.encode(record))
+        return create_whole(self._record(record.part, again=record.again), msgspec.json.encode(record))
 
-    def load_record(self, number: int) -> Record | None:
+    def replace_record(self, record: Record) -> None:
+        """Put the record of a part that was written again, and committed, in the place of the first one."""
+        write_whole(self._record(record.part), msgspec.json.encode(record))
+
+    def load_record(self, number: int, *, again: bool = False) -> Record | None:
         """Return the record of a part, or None if no attempt has won yet.
+
+        Args:
+            number: Number of the part.
+            again: Whether to return the one of the part as it was written again.
 
         Raises:
             FormatError: It is damaged.
         """
-        path = self._record(number)
+        path = self._record(number, again=again)
         try:
             return _RECORD.decode(read_whole(path))
         except FileNotFoundError:
@@ -237,10 +248,37 @@ class RunFolder:
         """Remove the record of a part, so that the part is written again."""
         for name in [name for name in self._names("errors") if name.startswith(f"{number:05d}-")]:
             remove(self.folder / "errors" / name)
+        remove(self._record(number, again=True))
         remove(self._record(number))
 
-    def _record(self, number: int) -> AnyPath:
-        return self.folder / "parts" / f"{number:05d}.json"
+    def _record(self, number: int, *, again: bool = False) -> AnyPath:
+        return self.folder / ("again" if again else "parts") / f"{number:05d}.json"
+
+    # Keys that earlier parts have
+
+    def with_taken_keys(self) -> set[int]:
+        """Return the numbers of the parts in which keys of earlier parts were found."""
+        return self._numbers("taken")
+
+    def note_taken_keys(self, number: int, keys: Sequence[str]) -> None:
+        """Note that earlier parts have these keys of a part. It is missing until it was written again without them."""
+        create_whole(self.folder / "taken" / f"{number:05d}.json", json.dumps(sorted(keys)).encode())
+
+    def load_taken_keys(self, number: int) -> frozenset[str] | None:
+        """Return the keys of a part that earlier parts have, or None if none were found.
+
+        Raises:
+            FormatError: The file that lists them is damaged.
+        """
+        path = self.folder / "taken" / f"{number:05d}.json"
+        try:
+            return frozenset(json.loads(read_whole(path)))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise FormatError(f"not a list of keys: {error}", file=str(path)) from error
+
+    # Errors
 
     def note_errors(self, record: Record) -> None:
         """Make the number of errors of a part known to the parts that follow."""
@@ -249,8 +287,12 @@ class RunFolder:
 
     def errors(self) -> dict[int, int]:
         """Return the numbers of errors of the parts that have any."""
-        found = (name.split("-") for name in self._names("errors") if not name.endswith(".partial"))
-        return {int(number): int(count) for number, count in found}
+        found: dict[int, int] = {}
+        for name in self._names("errors"):
+            number, _, count = name.partition("-")
+            if not name.endswith(".partial"):
+                found[int(number)] = max(found.get(int(number), 0), int(count))  # more, if it was written again
+        return found
 
     # The end of the run
 
@@ -279,6 +321,10 @@ class RunFolder:
         except (OSError, ValueError):
             return {}
         return status if isinstance(status, dict) else {}
+
+    def _numbers(self, kind: str) -> set[int]:
+        """Return the numbers of the parts that have a file in a folder of the run."""
+        return {int(name.partition(".")[0]) for name in self._names(kind) if name.endswith(".json")}
 
     def _names(self, kind: str) -> Iterator[str]:
         """Yield the names of the files in a folder of the run."""

@@ -19,15 +19,19 @@ from bushel.core.tasks.drive import TaskOptions, drive
 from bushel.core.tasks.engine import connect
 from bushel.core.writer.dataset_writer import Mode
 from bushel.core.writer.target import holds_dataset
-from bushel.errors import UnsupportedError
+from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, PartWriter, publish_errors
-from bushel.ingest.finish import finish_run
-from bushel.ingest.run_folder import RunFolder
+from bushel.ingest.finish import TakenKeysError, finish_run
+from bushel.ingest.run_folder import RunFolder, RunResult
 from bushel.ingest.run_meter import RunMeter
 from bushel.ingest.run_plan import RunPlan, refuse_difference
 from bushel.storage import is_object, remove, walk_names
 
 __all__ = ["RunOptions", "RunTotals", "join_run", "run_parts"]
+
+
+_ROUNDS = 3
+"""How often parts are joined, if others are found to be written again. One time more suffices, unless drivers race."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +177,8 @@ def run_parts(
         return _totals_of_part(run, options.part, report)
     missing = [] if run.load_result() else run.missing(plan)
     meter = RunMeter(run, plan, missing, progress)
-    if options.engine is None:
-        for number in missing:
-            meter.add(number, task(number, meter.within(number)))
-    elif missing:
-        with meter.status():
-            drive(task, missing, connect(options.engine), options.tasks, finished=meter.add, looking=meter.look)
-    result = finish_run(run, plan, allowed=options.allowed)
+    _write_parts(task, missing, options, meter)
+    result = _finish(task, plan, options, meter)
     meter.finish()
     return RunTotals(
         tuple(str(run.part(number)) for number in range(plan.parts)),
@@ -189,6 +188,38 @@ def run_parts(
         result.errors,
         tuple(result.limits),
     )
+
+
+def _finish(task: PartTask, plan: RunPlan, options: RunOptions, meter: RunMeter) -> RunResult:
+    """Finish the run. Parts that have keys of earlier parts are written again before."""
+    run = task.run
+    rounds = 0
+    while True:
+        rounds += 1
+        last = rounds == _ROUNDS
+        known = run.with_taken_keys()
+        try:
+            return finish_run(run, plan, allowed=options.allowed)
+        except TakenKeysError as error:
+            if options.strict:
+                raise error.first from error
+            if last:
+                raise
+            for number in error.parts:
+                meter.take_back(number)
+            _write_parts(task, error.parts, options, meter)
+        except (OSError, FormatError, StateError):
+            if last or run.with_taken_keys() == known:
+                raise  # else another driver has replaced parts while they were read here
+
+
+def _write_parts(task: PartTask, numbers: Sequence[int], options: RunOptions, meter: RunMeter) -> None:
+    if options.engine is None:
+        for number in numbers:
+            meter.add(number, task(number, meter.within(number)))
+    elif numbers:
+        with meter.status():
+            drive(task, numbers, connect(options.engine), options.tasks, finished=meter.add, looking=meter.look)
 
 
 def _totals_of_part(run: RunFolder, number: int, report: PartReport) -> RunTotals:
