@@ -111,6 +111,16 @@ def test_index() -> None:
     assert listed == {*(f"shard-00000{number}.tar.safetensors" for number in range(3)), "manifest.json"}
 
 
+def test_columns() -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
+    written("train")
+    bushel.index("train", columns="label,image.width,image.height")
+    names: dict[str, Any] = {}
+    assert run_page("docs/columns.md", names) == 2
+    assert len(names["labels"]) == 9
+
+
 def test_tiled_jpeg(tmp_path: Path) -> None:
     page = "docs/tiled-jpeg.md"
     Path("photo.jpg").write_bytes(jpeg(1, 400, 500))

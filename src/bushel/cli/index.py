@@ -31,6 +31,10 @@ def command(
         bool,
         Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster."),
     ] = False,
+    columns: Annotated[
+        str | None,
+        Option("--columns", help="Record columns, such as label,image.width; auto for those that writers record."),
+    ] = None,
     force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False,
     workers: Workers = None,
     engine: EngineOfShards = None,
@@ -47,6 +51,7 @@ def command(
     Example:
       bushel index train/
       bushel index --seek train/
+      bushel index --columns label,image.width train/
     """
     import time
 
@@ -63,6 +68,7 @@ def command(
             segments=segments,
             frames=frames,
             seek=seek,
+            columns=columns or (),
             force=force,
             workers=workers,
             engine=engine,
@@ -79,6 +85,7 @@ def command(
                 "samples": info.samples,
                 "bytes": info.bytes,
                 "checksums": info.checksums,
+                "columns": list(dataset.columns),
                 "seconds": seconds,
             }
         )

@@ -25,9 +25,9 @@ from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["FACTORIES", "ImageReading", "Seekable", "as_pixels", "decode_image", "image_reading"]
+__all__ = ["FACTORIES", "READ_FORMATS", "ImageReading", "Seekable", "as_pixels", "decode_image", "image_reading"]
 
-_READ = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
 _JPEG_PIXELS = 65535 * 65535
 _SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
@@ -156,7 +156,7 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(io.BytesIO(data), formats=_READ) as image:
+        with Image.open(io.BytesIO(data), formats=READ_FORMATS) as image:
             _check_pixels(codec, image.width * image.height, Image.MAX_IMAGE_PIXELS)
             image.load()
             if reading.orient:
@@ -166,7 +166,7 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
         raise
     # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
     except Exception as error:
-        raise codec_error(codec, f"a complete image ({', '.join(_READ)})", _found(data, error)) from error
+        raise codec_error(codec, f"a complete image ({', '.join(READ_FORMATS)})", _found(data, error)) from error
 
 
 def _found(data: Buffer, error: Exception) -> str:

@@ -372,6 +372,42 @@ def decode_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArr
         ValueError: Offsets descend or are outside ``data``.
     """
 
+def number_texts(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
+    """Number the distinct texts of many, in the order in which they first appear.
+
+    Args:
+        data: uint8, the bytes of all texts.
+        offsets: int64[texts + 1]: text i is ``data[offsets[i]:offsets[i + 1]]``.
+        most: The most distinct texts to number.
+
+    Returns:
+        ``numbers`` (uint32[texts]) and ``rows`` (int64[distinct], the first text of each number); None if there are
+        more than ``most``.
+
+    Raises:
+        ValueError: Offsets descend or are outside ``data``.
+    """
+
+def image_headers(file: MappedFile, offset: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Read the headers of many images of a file. Only the pages with the headers are touched.
+
+    Args:
+        file: The file.
+        offset: int64[rows], bytes.
+        length: int64[rows], bytes; -1 for a missing image.
+
+    Returns:
+        int32[rows, 5]: the format (0 unknown, 1 JPEG, 2 PNG), the width and height as stored, the channels of the
+        decoded image (1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha), and the Exif orientation, 1 to 8. All of a
+        missing image are 0. The format is unknown of a damaged image, of a PNG with a palette or with Exif data, of
+        other formats, and if the file system cannot map the file.
+
+    Raises:
+        ExtentError: An extent is not inside the file, or the file has shrunk.
+    """
+
 class TarMembers:
     """The members of a tar archive, in the order of the archive: the result of a scan."""
 

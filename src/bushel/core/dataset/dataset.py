@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel.containers import Shard, ShardIndex
 from bushel.core.dataset.info import Info, info_of, readable_size, totals_of
@@ -80,6 +81,56 @@ class Dataset(Samples):
             digest.update(self._positions.tobytes())
         return digest.hexdigest()[:32]
 
+    # Columns
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns in the index (docs/columns.md), whatever fields this view has.
+
+        `column` also knows the number of stored bytes of every field, `image.bytes`, and the lengths of sequences.
+        """
+        from bushel.core.dataset.columns import column_names
+
+        return column_names(self._reader.shards)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return the value of each sample in a column of the index. No data file is touched.
+
+        Args:
+            name: `label` for the value of a field; `image.width`, `tokens.length`, `meta.camera.iso` and others for
+                what is known of a value, or is in it (docs/columns.md).
+
+        Returns:
+            int64[n], float64[n], bool[n], or an object array of str. Of one shard it is mapped and read-only. It is a
+            `numpy.ma.MaskedArray` if samples lack the value; as an index, such an array does not choose them.
+
+        Raises:
+            KeyError: There is no such column; the message says what may be meant, or which command makes it.
+            FormatError: The index is damaged.
+        """
+        from bushel.core.dataset.columns import masked, part_of
+
+        values: npt.NDArray[Any] = masked(part_of(self._reader, self._positions, name))
+        return values
+
+    def where(self, condition: str) -> Self:
+        """Return a view of the samples for which a condition on columns is true.
+
+        Args:
+            condition: A condition in Python's syntax, such as `label == 3 and image.width > 256`: comparisons, `in`,
+                `is None`, arithmetic, `and`, `or`, `not`. Names are those of columns; `column("seg-map.width")` names
+                one that is not a Python name. Comparisons with missing values are not true.
+
+        Raises:
+            ValueError: The condition is malformed, or something in it is not allowed.
+            KeyError: There is no such column, as for `column`.
+        """
+        from bushel.core.dataset.columns import part_of
+        from bushel.core.dataset.where import choose
+
+        chosen = choose(condition, len(self), lambda name: part_of(self._reader, self._positions, name))
+        return self._view(self._absolute(np.flatnonzero(chosen).astype(np.int64)))
+
     # Views
 
     def fields(self, names: Iterable[str]) -> Dataset:
@@ -132,12 +183,17 @@ class Dataset(Samples):
 
         The table has a row per sample, in order. `__key__` is the key, or the position of a sample without one. Every
         field is a struct of `file` (path), `offset` and `length` in bytes, and `crc32` (null if unknown); it is null if
-        the sample lacks the field. A sequence field is a list of such structs. No data are read, and arrays are not
-        copied.
+        the sample lacks the field. A sequence field is a list of such structs. Then there are the columns of these
+        fields in the index (docs/columns.md), null where they are missing: `SELECT label, count(*)`. The struct of a
+        field with a column of the same name is called `label.extent`. No data are read, and arrays are not copied.
 
         Raises:
             ImportError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
         """
+        from bushel.core.dataset.columns import part_of
         from bushel.core.index.arrow import index_table
 
-        return index_table(self._reader.shards, list(self._fields), self._positions)
+        own = tuple(f"{name}." for name in self._fields)
+        names = [name for name in self.columns if f"{name}.".startswith(own)]
+        values = {name: part_of(self._reader, self._positions, name) for name in names}
+        return index_table(self._reader.shards, list(self._fields), self._positions, values)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bushel.containers.base import ReadOptions
+from bushel.containers.base import ReadOptions, Shard
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.discovery import expand_paths, find, find_incomplete, load_state, marker_path
 from bushel.core.dataset.listed import RebuildIndex, write_manifest
 from bushel.core.dataset.open import checked_spec, each_shard
 from bushel.core.dataset.parts import above_parts
-from bushel.core.dataset.shards import labels_beside
+from bushel.core.dataset.shards import labels_beside, manifest_path, union_of_fields
 from bushel.core.dataset.tables import Indexing
+from bushel.core.index.column_names import AUTO, column_of
+from bushel.core.index.column_scan import ColumnRequest
+from bushel.core.index.sidecar import load_manifest
 from bushel.core.progress import OnProgress
+from bushel.errors import FormatError
+from bushel.spec import Spec, parse_spec
 
 if TYPE_CHECKING:
     from bushel.core.index.value_scan import Scanned
@@ -30,6 +35,7 @@ def index(
     segments: bool = False,
     frames: bool = False,
     seek: bool = False,
+    columns: str | Iterable[str] = (),
     force: bool = False,
     workers: int | None = None,
     pickle: bool = False,
@@ -53,6 +59,9 @@ def index(
             do it anyway if PyAV is installed.
         seek: Store seek tables of plain JPEGs, with which crops decode faster (docs/seek-tables.md). They take at
             most 1 % of the images' bytes. Reads and decodes all images once.
+        columns: Columns to store beside those that are there (docs/columns.md): names such as `label`, `image.width`
+            and `meta.camera.iso`, a list or a text with commas. `auto` stands for those that writers record. Reads the
+            fields once.
         force: Index every shard again, and accept bytes that differ from the checksums on record.
         workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
@@ -65,16 +74,21 @@ def index(
     Raises:
         CorruptError: Bytes differ from the checksums on record; the error names the first samples.
         FormatError: A shard is damaged, or lacks values whose checksums are on record.
-        SpecError: `frames` is set, there are clips, and PyAV is not installed.
+        SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field cannot have a
+            column.
+        KeyError: A column is of no field.
         OSError: The index cannot be written.
     """
+    request = _request(columns)
     paths = expand_paths(source)
     found = find(paths, container)
+    _check_names(request, _listed_fields(found.shards))
     incomplete = find_incomplete(paths, found.shards)
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
     wanted = Indexing(
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
         scans=[scan for scan, yes in asked.items() if yes],
+        columns=request,
         labels=labels_beside(found.container, found.shards),
         force=force,
     )
@@ -93,4 +107,30 @@ def index(
         write_manifest(shards, marker_path(root, ""), expected=state.expected)
     dataset = Dataset(shards)
     dataset._reader.incomplete = incomplete
+    _check_names(request, union_of_fields(shards))
     return dataset
+
+
+def _request(columns: str | Iterable[str]) -> ColumnRequest | None:
+    """Return the columns that a user asks for; None if there are none."""
+    names = columns.split(",") if isinstance(columns, str) else list(columns)
+    names = [name.strip() for name in names if name.strip()]
+    if not names:
+        return None
+    return ColumnRequest(tuple(name for name in names if name != AUTO), usual=AUTO in names)
+
+
+def _listed_fields(shards: Sequence[Shard]) -> Spec | None:
+    """Return the fields in the manifest, so that a wrong name is refused before anything is read; None if unknown."""
+    path = manifest_path(shards)
+    try:
+        manifest = None if path is None else load_manifest(path)
+    except (FormatError, OSError):  # the manifest is written again
+        return None
+    return None if manifest is None else parse_spec(manifest.spec)
+
+
+def _check_names(request: ColumnRequest | None, fields: Spec | None) -> None:
+    if request is not None and fields is not None:
+        for name in request.names:
+            column_of(name, fields)

@@ -341,6 +341,8 @@ class Samples:
         if array.dtype == np.bool_:
             if array.shape != (len(self),):
                 raise IndexError(f"the boolean mask has shape {array.shape}, but the dataset has {len(self)} samples")
+            if isinstance(positions, np.ma.MaskedArray):  # made of a column in which values are missing
+                array = array & ~np.ma.getmaskarray(positions)
             return np.flatnonzero(array).astype(np.int64)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iuO"):
             raise TypeError(f"positions must be a one-dimensional list of integers, not {positions!r}")

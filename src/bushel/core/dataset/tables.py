@@ -31,6 +31,7 @@ from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
     from bushel.core.dataset.damaged import Damage
+    from bushel.core.index.column_scan import ColumnRequest
     from bushel.core.index.value_scan import Scanned
 
 __all__ = [
@@ -190,12 +191,14 @@ class Indexing:
     Attributes:
         options: What the user declares about the data, and whether checksums are wanted.
         scans: What to find by reading values, beside what the old table has, which is found again.
+        columns: Columns to add to those of the old table, which are found again.
         labels: Names of classes for shards that have none.
         force: Whether to index shards whose table fits, and to accept other checksums than those on record.
     """
 
     options: ReadOptions
     scans: Collection[Scanned] = ()
+    columns: ColumnRequest | None = None
     labels: Labels = field(default_factory=dict)
     force: bool = False
 
@@ -220,6 +223,7 @@ def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
     if wanted.labels and not index.labels:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.columns))
     index = _scanned(index, shard, wanted.scans, known)
+    index = _with_columns(index, shard, wanted.columns, known)
     files = stamped(index.files, shard)
     if table is None or index is not known or files != table.recorded:
         index = replace(index, files=files)
@@ -239,6 +243,19 @@ def _scanned(index: ShardIndex, shard: Shard, wanted: Collection[Scanned], known
         if scan.attribute in wanted or (scan.attribute in again and (scan is not FRAMES or has_pyav())):
             index = scan.add(index, shard.path)
     return index
+
+
+def _with_columns(
+    index: ShardIndex, shard: Shard, wanted: ColumnRequest | None, known: ShardIndex | None
+) -> ShardIndex:
+    again = () if known is None else tuple(known.values)
+    if wanted is None and not again:
+        return index
+    from bushel.core.index.column_scan import ColumnRequest, ValueFiles, add_columns
+
+    asked = wanted or ColumnRequest()
+    files = ValueFiles(shard.path, get_container(index.container).join)
+    return add_columns(index, replace(asked, names=(*dict.fromkeys((*again, *asked.names)),)), files)
 
 
 def _accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:

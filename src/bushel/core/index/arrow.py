@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,16 +11,22 @@ import numpy.typing as npt
 from bushel.core.index.table import INLINE, MISSING, Column, IndexedShard, Keys
 from bushel.spec import KEY
 
+if TYPE_CHECKING:
+    from bushel.core.index.values import Part
+
 __all__ = ["index_table"]
 
 
-def index_table(shards: Sequence[IndexedShard], names: Sequence[str], positions: Any) -> Any:
+def index_table(
+    shards: Sequence[IndexedShard], names: Sequence[str], positions: Any, values: Mapping[str, Part]
+) -> Any:
     """Return the index of some samples as a table, whose columns `Dataset.to_arrow` describes.
 
     Args:
         shards: All shards of the dataset.
         names: The fields that become columns.
         positions: range or int64[n], the positions of the samples in the whole dataset.
+        values: Name of a column to its values in these samples.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -35,13 +41,18 @@ def index_table(shards: Sequence[IndexedShard], names: Sequence[str], positions:
         columns = {KEY: _keys(pa, shard.index.keys, shard.samples, first)}
         for name in names:
             column = shard.index.columns.get(name)
-            columns[name] = pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
+            own = f"{name}.extent" if name in values else name
+            columns[own] = pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
         tables.append(pa.table(columns))
         first += shard.samples
     table = pa.concat_tables(tables, promote_options="permissive")
     if isinstance(positions, range) and positions.step == 1:
-        return table.slice(positions.start, len(positions))
-    return table.take(pa.array(np.asarray(positions, np.int64)))
+        table = table.slice(positions.start, len(positions))
+    else:
+        table = table.take(pa.array(np.asarray(positions, np.int64)))
+    for name, part in values.items():
+        table = table.append_column(name, _values(pa, part))
+    return table
 
 
 def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
@@ -55,6 +66,12 @@ def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
         taken = keys.take(np.arange(samples, dtype=np.int64))
         return pa.array([key.encode("utf-8", "replace").decode() for key in taken], pa.large_string())
     return array
+
+
+def _values(pa: Any, part: Part) -> Any:
+    """Return the values of a column. Numbers are not copied."""
+    array, missing = part
+    return pa.array(array.tolist() if array.dtype.kind == "O" else np.ascontiguousarray(array), mask=missing)
 
 
 def _column(pa: Any, shard: IndexedShard, column: Column) -> Any:

@@ -8,7 +8,7 @@ can be opened without touching them.
 Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
 `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.fragments` (int64[3, k]),
 `image.segment_starts`, `image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists those of
-clips.
+clips. Columns have `__column__.label.values` and others (docs/columns.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import numpy as np
@@ -29,6 +29,9 @@ from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32, map_array
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, create_whole, read_whole, write_whole
+
+if TYPE_CHECKING:
+    from bushel.core.index.values import Kind, Values
 
 __all__ = [
     "FOLDER",
@@ -58,8 +61,11 @@ _ZEROS = "00000000"
 
 _VERSION = 1
 _HINT = "delete it: the index will be built again"
-_DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "U32": np.uint32, "I64": np.int64, "U64": np.uint64}
+_DTYPES = {"BOOL": np.bool_, "U8": np.uint8, "U32": np.uint32, "I64": np.int64, "U64": np.uint64, "F64": np.float64}
 
+
+_COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets")
+"""The arrays of a column: the attributes of `Values`."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 """A count so small that the sum over all shards fits into int64."""
@@ -75,6 +81,11 @@ class _Field(msgspec.Struct):
     file: int
 
 
+class _Column(msgspec.Struct):
+    name: str
+    kind: str
+
+
 class _Header(msgspec.Struct):
     version: int
     container: str
@@ -84,6 +95,7 @@ class _Header(msgspec.Struct):
     stamps: list[int | None] = []
     labels: dict[str, _Names] = {}
     crc32: str = ""
+    columns: list[_Column] = []
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -189,6 +201,9 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
             arrays |= {f"{name}.{key}": getattr(frames, attribute) for key, (attribute, _) in ARRAYS.items()}
         if (seek := column.seek) is not None:
             arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
+    for name, values in index.values.items():
+        own = {part: getattr(values, part) for part in _COLUMN_ARRAYS}
+        arrays |= {f"__column__.{name}.{part}": array for part, array in own.items() if array is not None}
     header = _Header(
         _VERSION,
         index.container,
@@ -198,6 +213,7 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
         [stamp.crc32 for stamp in index.files],
         {name: list(names) for name, names in index.labels.items()},
         _ZEROS,
+        [_Column(name, values.kind) for name, values in index.values.items()],
     )
     data = bytearray(save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
     digits = data.index(_CRC32_IS) + len(_CRC32_IS)
@@ -248,7 +264,28 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
     if len(stamps) != len(header.files):
         raise FormatError(f"{len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT)
     files = tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
-    return ShardIndex(samples, files, columns, header.container, keys, inline, _labels(header.labels, path))
+    labels = _labels(header.labels, path)
+    values = {entry.name: _values(arrays, entry, samples, path) for entry in header.columns}
+    return ShardIndex(samples, files, columns, header.container, keys, inline, labels, values)
+
+
+def _values(arrays: dict[str, npt.NDArray[Any]], entry: _Column, samples: int, path: AnyPath) -> Values:
+    """Return a column. Only types and lengths are checked."""
+    from bushel.core.index.values import NUMBERS, Values
+
+    name = f"__column__.{entry.name}"
+    missing = _array(arrays, f"{name}.missing", np.bool_, samples, path) if f"{name}.missing" in arrays else None
+    if (dtype := NUMBERS.get(entry.kind)) is not None:
+        return Values(cast("Kind", entry.kind), _array(arrays, f"{name}.values", dtype, samples, path), missing)
+    if entry.kind != "text":
+        message = f"column {entry.name!r} is of the kind {entry.kind!r}, which this Bushel does not know"
+        raise FormatError(message, file=str(path), offset=8, hint=_HINT)
+    codes = _array(arrays, f"{name}.codes", np.uint32, samples, path) if f"{name}.codes" in arrays else None
+    offsets = _array(arrays, f"{name}.offsets", np.int64, samples + 1 if codes is None else None, path)
+    if not len(offsets):
+        raise FormatError(f"array '{name}.offsets' is empty", file=str(path), hint=_HINT)
+    text = _array(arrays, f"{name}.text", np.uint8, None, path)
+    return Values("text", missing=missing, codes=codes, text=text, offsets=offsets)
 
 
 def _column(arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, samples: int, path: AnyPath) -> Column:

@@ -24,6 +24,7 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 
 if TYPE_CHECKING:
+    from bushel.core.index.values import Values
     from bushel.storage import AnyPath
 
 __all__ = [
@@ -288,6 +289,7 @@ class ShardIndex:
         keys: The keys, or None if a sample's key is its position in the dataset.
         inline: uint8[total], bytes of extents that are in no file (the meta of a pickled gulp), or None.
         labels: Field to the names of its classes.
+        values: Name of a column to the value of each sample, of those that are known (docs/columns.md).
     """
 
     samples: int
@@ -297,6 +299,7 @@ class ShardIndex:
     keys: Keys | None = None
     inline: U8 | None = None
     labels: Labels = field(default_factory=dict)
+    values: Mapping[str, Values] = field(default_factory=dict)
 
     @property
     def has_checksums(self) -> bool:
@@ -345,7 +348,12 @@ class ShardIndex:
     def select(self, names: Sequence[str]) -> ShardIndex:
         """Return the table with only these fields."""
         columns = {name: self.columns[name] for name in names if name in self.columns}
-        return replace(self, columns=columns, labels=labels_of_fields(self.labels, columns))
+        values = self.values
+        if len(columns) < len(self.columns):
+            values = {
+                name: own for name, own in values.items() if any(f"{name}.".startswith(f"{one}.") for one in columns)
+            }
+        return replace(self, columns=columns, labels=labels_of_fields(self.labels, columns), values=values)
 
 
 class IndexedShard(Protocol):

@@ -42,10 +42,59 @@ nb::object decode_keys(nb::handle data, nb::handle offsets, nb::handle rows) {
     return list;
 }
 
+// Number the distinct texts in the order of their first rows. None if there are more than `most`.
+nb::object number_texts(nb::handle data, nb::handle offsets, std::size_t most) {
+    const KeysArgument texts(data, offsets);
+    constexpr std::uint32_t none = 0xFFFFFFFF;
+    std::unique_ptr<std::uint32_t[]> numbers(new std::uint32_t[texts.count()]);
+    std::vector<std::int64_t> first;  // row of each distinct text
+    std::vector<std::uint64_t> hashes;
+    bool too_many = false;
+    {
+        const nb::gil_scoped_release unlocked;
+        std::vector<std::uint32_t> table(16, none);  // at most half full, by hash
+        for (std::size_t row = 0; row < texts.count() && !too_many; ++row) {
+            texts.check(row);
+            const std::size_t length = texts.length(row);
+            const std::uint64_t hash = hash_key(texts.key(row), length);
+            std::size_t place = hash & (table.size() - 1);
+            for (; table[place] != none; place = (place + 1) & (table.size() - 1)) {
+                const std::uint32_t number = table[place];
+                const auto other = static_cast<std::size_t>(first[number]);
+                if (hashes[number] == hash && texts.length(other) == length &&
+                    std::equal(texts.key(row), texts.key(row) + length, texts.key(other))) {
+                    break;
+                }
+            }
+            if (table[place] == none) {
+                if ((too_many = first.size() >= most || first.size() >= none)) break;
+                table[place] = static_cast<std::uint32_t>(first.size());
+                first.push_back(static_cast<std::int64_t>(row));
+                hashes.push_back(hash);
+            }
+            numbers[row] = table[place];
+            if (2 * first.size() > table.size()) {
+                table.assign(2 * table.size(), none);
+                for (std::size_t number = 0; number < hashes.size(); ++number) {
+                    std::size_t free = hashes[number] & (table.size() - 1);
+                    while (table[free] != none) free = (free + 1) & (table.size() - 1);
+                    table[free] = static_cast<std::uint32_t>(number);
+                }
+            }
+        }
+    }
+    if (too_many) return nb::none();
+    std::unique_ptr<std::int64_t[]> rows(new std::int64_t[first.size()]);
+    std::copy(first.begin(), first.end(), rows.get());
+    const nb::object codes = owned_array(numbers.release(), texts.count());
+    return nb::make_tuple(codes, owned_array(rows.release(), first.size()));
+}
+
 }  // namespace
 
 void bind_keys(nb::module_ &module) {
     module.def("hash_keys", &hash_keys, nb::arg("data"), nb::arg("offsets"));
+    module.def("number_texts", &number_texts, nb::arg("data"), nb::arg("offsets"), nb::arg("most"));
     module.def("decode_keys", &decode_keys, nb::arg("data"), nb::arg("offsets"), nb::arg("rows"));
 }
 

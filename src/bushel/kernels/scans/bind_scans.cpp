@@ -1,9 +1,11 @@
 // Python bindings: scans of containers without an index of their own.
 #include <nanobind/stl/string.h>
 
+#include <memory>
 #include <optional>
 
-#include "common/python.hpp"
+#include "files/batch_argument.hpp"
+#include "scans/image_headers.hpp"
 #include "scans/recordio.hpp"
 #include "scans/tar.hpp"
 
@@ -87,9 +89,35 @@ private:
     bool finished_ = false;
 };
 
+// The headers of the rows of a mapped file, which is not copied. Five numbers a row: see ImageHeader.
+nb::object image_headers(nb::handle file, nb::handle offset, nb::handle length) {
+    constexpr std::size_t numbers = 5;
+    nb::list files;
+    files.append(file);
+    const BatchArgument batch(files, nb::int_(0), offset, length, nb::none());
+    check(*batch);
+    const MappedFile &mapped = *batch->files[0];
+    std::unique_ptr<std::int32_t[]> found(new std::int32_t[batch->rows * numbers]());
+    {
+        const nb::gil_scoped_release unlocked;
+        for (std::size_t row = 0; row < batch->rows && mapped.data(); ++row) {
+            if (batch->missing(row)) continue;
+            const ImageHeader header =
+                read_image_header(mapped.data() + batch->offset[row], static_cast<std::size_t>(batch->length[row]));
+            std::int32_t *const out = found.get() + row * numbers;
+            out[0] = header.format, out[1] = header.width, out[2] = header.height;
+            out[3] = header.channels, out[4] = header.orientation;
+        }
+    }
+    const nb::object flat = owned_array(found.release(), batch->rows * numbers);
+    return flat.attr("reshape")(batch->rows, numbers);
+}
+
 }  // namespace
 
 void bind_scans(nb::module_ &module) {
+    module.def("image_headers", &image_headers, nb::arg("file"), nb::arg("offset"), nb::arg("length"));
+
     nb::class_<TarMembers> members(module, "TarMembers");
     members.def_prop_ro("names", column(&TarMembers::names))
         .def_prop_ro("name_offsets", column(&TarMembers::name_offsets))

@@ -1,0 +1,95 @@
+"""What the headers of stored images and clips tell, for columns of the index. Pixels are not decoded."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from bushel.codecs.base import Buffer
+from bushel.codecs.image import READ_FORMATS
+from bushel.codecs.video import open_clip, read_packets
+
+__all__ = ["ClipHeader", "ImageHeader", "clip_header", "image_header"]
+
+_ORIENTATION = 0x0112
+_CHANNELS = {"1": 1, "L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4, "I": 1, "F": 1}
+"""Channels of the decoded image by Pillow's modes. Others, but for palettes and 16-bit grey, become RGB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageHeader:
+    """The header of an image.
+
+    Attributes:
+        format: `jpeg`, `png`, `webp`, `bmp`, `gif`, `tiff` or `ppm`.
+        width: Pixels, as stored: before an orientation turns the image.
+        height: Pixels, as stored.
+        channels: Channels of the decoded image: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
+        orientation: 1 to 8, as in Exif.
+    """
+
+    format: str
+    width: int
+    height: int
+    channels: int
+    orientation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClipHeader:
+    """What a clip says of itself.
+
+    Attributes:
+        frames: Number of frames; None if its packets do not tell.
+        duration: Seconds; None if unknown.
+        fps: Average number of frames per second; None if unknown.
+    """
+
+    frames: int | None
+    duration: float | None
+    fps: float | None
+
+
+def image_header(data: Buffer) -> ImageHeader | None:
+    """Read the header of an image with Pillow. Return None if it is none of the formats that Bushel reads."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data), formats=READ_FORMATS) as image:
+            mode = "P" if image.format == "GIF" else image.mode
+            if mode in ("P", "PA"):
+                channels = 4 if image.has_transparency_data else 3
+            else:
+                channels = 1 if mode.startswith("I;16") else _CHANNELS.get(mode, 3)
+            orientation = image.getexif().get(_ORIENTATION, 1)
+            known = isinstance(orientation, int) and 1 <= orientation <= 8
+            width, height = image.size
+            name = (image.format or "").lower()
+            return ImageHeader(name, width, height, channels, orientation if known else 1)
+    except Exception:  # Pillow documents no set of errors for damaged files; reading the image will report them
+        return None
+
+
+def clip_header(codec: str, data: Buffer) -> ClipHeader | None:
+    """Read the header and the packets of a clip with PyAV. Return None if it is damaged.
+
+    Raises:
+        SpecError: PyAV is not installed.
+    """
+    from bushel.codecs.video import pyav
+
+    pyav(codec)
+    try:
+        with open_clip(codec, codec.partition("(")[0], data) as source:
+            stream = source.streams.video[0]
+            length: Any = None
+            if stream.duration is not None and stream.time_base:
+                length = float(stream.duration * stream.time_base)
+            elif source.duration is not None:
+                length = source.duration / 1e6
+            rate = float(stream.average_rate) if stream.average_rate else None
+            table, _ = read_packets(source)
+            return ClipHeader(None if table is None else len(table), length, rate)
+    except Exception:  # CodecError, and PyAV's own errors, all of which reading the clip will report
+        return None

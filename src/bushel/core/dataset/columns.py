@@ -1,0 +1,136 @@
+"""Columns of a dataset: values of samples that the index holds, as arrays. No data file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.dataset.reader import Reader
+from bushel.core.dataset.shards import Listing, OpenShard, kinds, union_of_fields
+from bushel.core.index.column_names import ColumnOf, column_of, did_you_mean, possible_columns
+from bushel.core.index.table import MISSING, Column
+from bushel.core.index.values import Part, join_parts
+from bushel.errors import FormatError, SpecError
+
+__all__ = ["column_names", "masked", "part_of"]
+
+I64 = npt.NDArray[np.int64]
+
+_LOOK_AT = 1000
+"""Shards up to this number are all asked for their columns; of more, the first and the last."""
+_LOOK_AT_REMOTE = 32
+
+
+def column_names(shards: Sequence[OpenShard]) -> tuple[str, ...]:
+    """Return the names of the columns that every shard has, in the order of the first one.
+
+    Of very many shards, and of many remote ones, only the first and the last are looked at.
+    """
+    if not shards:
+        return ()
+    many = len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE) or isinstance(shards, Listing)
+    own = [shards[0], shards[-1]] if many else shards
+    return tuple(name for name in own[0].index.values if all(name in shard.index.values for shard in own[1:]))
+
+
+def masked(part: Part) -> Any:
+    """Return values as an array, which is masked if some are missing."""
+    values, missing = part
+    return values if missing is None or not missing.any() else np.ma.MaskedArray(values, missing)
+
+
+def part_of(reader: Reader, positions: range | I64, name: str) -> Part:
+    """Return a column of some samples, given their positions in the whole dataset.
+
+    Raises:
+        KeyError: There is no such column; the message says which is meant, or which command makes it.
+        FormatError: An index is damaged.
+    """
+    shards = reader.shards
+    wanted = _meaning(name, shards)
+    if isinstance(positions, range) and positions.step == 1:
+        return join_parts(_slices(reader, positions, wanted) or [_empty(shards, wanted)])
+    rows = np.asarray(positions, np.int64)
+    groups = reader.groups(rows) if len(rows) else []
+    parts = [_part(shards[group.number], group.rows, wanted) for group in groups]
+    values, missing = join_parts(parts or [_empty(shards, wanted)])
+    if len(groups) < 2:
+        return values, missing
+    back = np.empty(len(rows), np.int64)
+    back[np.concatenate([np.arange(len(rows)) if each.places is None else each.places for each in groups])] = np.arange(
+        len(rows)
+    )
+    return values[back], None if missing is None else missing[back]
+
+
+def _meaning(name: str, shards: Sequence[OpenShard]) -> ColumnOf:
+    try:
+        return column_of(name, union_of_fields(kinds(shards)))
+    except SpecError as error:
+        raise KeyError(str(error)) from None
+    except KeyError as error:
+        near = did_you_mean(name, [*column_names(shards), *possible_columns(union_of_fields(kinds(shards)))])
+        known = ", ".join(column_names(shards)) or "none; `bushel index --columns` adds some"
+        raise KeyError(f"there is no column {name!r}: {near or f'the columns are {known}'}") from error
+
+
+def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Part]:
+    """Return the values of a range of samples, shard by shard: views of the tables."""
+    parts = []
+    starts = reader.starts
+    first = int(np.searchsorted(starts, positions.start, side="right")) - 1
+    for number in range(first, len(reader.shards)):
+        low, high = max(positions.start, int(starts[number])), min(positions.stop, int(starts[number + 1]))
+        if int(starts[number]) >= positions.stop:
+            break
+        if low < high:
+            rows = slice(low - int(starts[number]), high - int(starts[number]))
+            parts.append(_part(reader.shards[number], rows, wanted))
+    return parts
+
+
+def _empty(shards: Sequence[OpenShard], wanted: ColumnOf) -> Part:
+    return _part(shards[0], slice(0, 0), wanted) if shards else (np.zeros(0, np.int64), None)
+
+
+def _part(shard: OpenShard, rows: slice | I64, wanted: ColumnOf) -> Part:
+    index = shard.index
+    column = index.columns.get(wanted.field.name)
+    try:
+        if (values := index.values.get(wanted.name)) is not None:
+            return values.part(rows)
+        if column is None:
+            count = len(range(index.samples)[rows]) if isinstance(rows, slice) else len(rows)
+            return np.zeros(count, np.bool_), np.ones(count, np.bool_)
+        if wanted.reading in ("bytes", "elements"):
+            return _sizes(column, rows, elements=wanted.reading == "elements")
+    except ValueError as error:
+        hint = "run `bushel index --force` on the dataset"
+        raise FormatError(f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=hint) from error
+    raise KeyError(
+        f"column {wanted.name!r} is not in the index of {shard.path(0)}; make it with: "
+        f"bushel index {shard.shard.root} --columns {wanted.name}"
+    )
+
+
+def _sizes(column: Column, rows: slice | I64, *, elements: bool) -> Part:
+    """Return the number of stored bytes, or of elements, of samples."""
+    length = column.length
+    if column.fragments is not None:  # their extents are of whole records
+        length = length.copy()
+        length[column.fragments.rows] = column.fragments.length
+    if column.starts is None:
+        return np.maximum(length[rows], 0), length[rows] == MISSING
+    starts = column.starts
+    if (starts[1:] < starts[:-1]).any() or starts[0] < 0 or starts[-1] > column.rows:
+        raise ValueError("the offsets of its sequences are not ascending")
+    if elements:
+        sizes = np.diff(starts)
+    else:
+        ends = np.zeros(column.rows + 1, np.int64)
+        np.cumsum(np.maximum(length, 0), out=ends[1:])
+        sizes = ends[starts[1:]] - ends[starts[:-1]]
+    return sizes[rows], None if column.absent is None else column.absent[rows]

@@ -1,0 +1,331 @@
+"""Scan of stored values for columns of the index.
+
+Numbers, short texts and headers of images are read by kernels, straight from the mapped file; everything else is
+decoded value by value, in threads. What cannot be read, since it is damaged or of another kind, is missing from the
+column; reading it will report it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs import get_codec
+from bushel.codecs.base import ArrayLayout, NumberLayout
+from bushel.core.index.column_names import ColumnOf, known_column_of, usual_columns
+from bushel.core.index.table import INLINE, MISSING, Column, ShardIndex
+from bushel.core.index.values import LONGEST_TEXT, Values, numbers, of_objects, of_texts
+from bushel.core.parallel import cpu_count, parallel_map
+from bushel.errors import BushelError
+from bushel.kernels import MappedFile, NumberForms, NumberTable, image_headers
+from bushel.spec import Spec
+from bushel.storage import AnyPath, Extents, File, gather, open_file, read_many
+
+__all__ = ["ColumnRequest", "ValueFiles", "add_columns"]
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_CHUNK_BYTES, _CHUNK_ROWS = 4 << 20, 4096
+"""What one thread reads and decodes at once."""
+
+_HEAD = 1 << 16
+"""Bytes of a remote image that are read first."""
+
+_USUAL_TEXT = 32
+"""Bytes that texts have on average at most, for writers to record them: names, not captions, which would be stored twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRequest:
+    """The columns that a table shall have.
+
+    Attributes:
+        names: Names of columns. Those that the fields cannot have are left out.
+        usual: Whether to add the columns that writers record.
+    """
+
+    names: tuple[str, ...] = ()
+    usual: bool = False
+
+    def of(self, index: ShardIndex) -> list[ColumnOf]:
+        """Return the columns of this request that a table lacks."""
+        fields: Spec = {name: column.field for name, column in index.columns.items()}
+        wanted = {name: known_column_of(name, fields) for name in self.names}
+        if self.usual:
+            usual = (each for each in usual_columns(fields) if _is_usual(each, index.columns[each.field.name]))
+            wanted = {**{each.name: each for each in usual}, **wanted}
+        given = (each for each in wanted.values() if each is not None and each.name not in index.values)
+        return [each for each in given if each.reading not in ("bytes", "elements")]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFiles:
+    """Where the values of a shard are read.
+
+    Attributes:
+        path_of: Returns the path of a file of the shard, given its number.
+        join: The container's function that joins the pieces of a value.
+    """
+
+    path_of: Callable[[int], AnyPath]
+    join: Callable[[bytes], bytes]
+
+
+def add_columns(
+    index: ShardIndex, request: ColumnRequest, files: ValueFiles, *, workers: int | None = None
+) -> ShardIndex:
+    """Return the table of a shard with the columns of a request. The values of each field are read once.
+
+    Returns:
+        The same table if it has them already.
+
+    Raises:
+        ExtentError: The files are shorter than the table says.
+        SpecError: Columns of clips are wanted, and PyAV is not installed.
+    """
+    by_field: dict[str, list[ColumnOf]] = {}
+    for wanted in (missing := request.of(index)):
+        by_field.setdefault(wanted.field.name, []).append(wanted)
+    if not by_field:
+        return index
+    found: dict[str, Values] = {}
+    for name, columns in by_field.items():
+        column = index.columns[name]
+        scan = _Scan(column, None if column.file == INLINE else open_file(files.path_of(column.file)), index, files)
+        found |= scan.run(columns, cpu_count() if workers is None else workers)
+    return replace(index, values={**index.values, **{each.name: found[each.name] for each in missing}})
+
+
+def _is_usual(wanted: ColumnOf, column: Column) -> bool:
+    """Return whether a writer records a column that it may record."""
+    if wanted.reading != "value" or get_codec(column.codec).layout is not None:
+        return True
+    lengths = column.length[column.length != MISSING]
+    return bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
+
+
+class _Scan:
+    """The scan of one field of a shard."""
+
+    def __init__(self, column: Column, file: File | None, index: ShardIndex, files: ValueFiles) -> None:
+        self._column, self._file, self._index, self._files = column, file, index, files
+        self._whole = column.length != MISSING
+        if column.fragments is not None:
+            self._whole[column.fragments.rows] = False
+
+    def run(self, columns: Sequence[ColumnOf], workers: int) -> dict[str, Values]:
+        """Return the columns of the field."""
+        found: dict[str, Values] = {}
+        rest = list(columns)
+        value = next((each for each in rest if each.reading == "value"), None)
+        if value is not None and (values := self._numbers() or self._texts()) is not None:
+            found[value.name] = values
+            rest.remove(value)
+        images = [each for each in rest if each.reading == "image"]
+        if images:
+            found |= self._images(images, workers)
+            rest = [each for each in rest if each.reading != "image"]
+        return found | self._decoded(rest, workers) if rest else found
+
+    # Numbers and texts, with kernels
+
+    def _numbers(self) -> Values | None:
+        """Return the numbers of a codec whose numbers lie plainly in the stored bytes; None if some do not."""
+        column = self._column
+        layout = get_codec(column.codec).layout
+        if not isinstance(layout, NumberLayout) or not isinstance(self._file, MappedFile):
+            return None
+        forms = None if layout.length is None else NumberForms({layout.length: layout.header})
+        length = np.where(self._whole, column.length, MISSING)
+        rows = column.rows
+        table = NumberTable([(0, rows, [(self._file, column.offset, length, None, layout.kind, forms)])], 1)
+        out = np.empty(rows, np.float64 if layout.kind == "real" else np.int64)
+        [bad], _ = table.gather(np.arange(rows, dtype=np.int64), [[out]])
+        missing = column.length == MISSING
+        if bad is not None and not missing[bad].all():
+            return None  # damaged, too large or in pieces: decoded one by one
+        return numbers("float" if layout.kind == "real" else "int", out, missing)
+
+    def _texts(self) -> Values | None:
+        """Return the texts of a field; None if some have to be decoded one by one."""
+        column = self._column
+        if column.codec != "utf8" or not isinstance(self._file, MappedFile) or self._in_pieces():
+            return None
+        short = self._whole & (column.length <= LONGEST_TEXT)
+        length = np.where(short, column.length, MISSING)
+        text, offsets = gather([self._file], Extents(0, column.offset, length))
+        try:
+            str(text.data, "utf-8")
+        except UnicodeDecodeError:
+            return None
+        if ((text[offsets[:-1][offsets[:-1] < len(text)]] & 0xC0) == 0x80).any():
+            return None  # a text begins inside a character
+        return of_texts(text, offsets, ~short)
+
+    def _in_pieces(self) -> bool:
+        return self._column.fragments is not None and len(self._column.fragments.rows) > 0
+
+    # Images
+
+    def _images(self, wanted: Sequence[ColumnOf], workers: int) -> dict[str, Values]:
+        rows = self._column.rows
+        header = np.zeros((rows, 5), np.int32)
+        formats = np.zeros(rows, object)
+        length = np.where(self._whole, self._column.length, MISSING)
+        if isinstance(self._file, MappedFile):
+            header = image_headers(self._file, self._column.offset, length)
+            formats[header[:, 0] == 1], formats[header[:, 0] == 2] = "jpeg", "png"
+        rest = np.flatnonzero((header[:, 0] == 0) & (self._column.length != MISSING))
+        if len(rest):
+            from bushel.codecs.headers import image_header
+
+            head = None if isinstance(self._file, MappedFile) else _HEAD
+            for row, one in zip(rest.tolist(), self._each(rest, image_header, workers, head), strict=True):
+                if one is not None:
+                    formats[row] = one.format
+                    header[row] = 9, one.width, one.height, one.channels, one.orientation
+        missing = header[:, 0] == 0
+        places = {"width": 1, "height": 2, "channels": 3, "exif_orientation": 4}
+        return {
+            each.name: of_objects([value or None for value in formats.tolist()])
+            if each.part == "format"
+            else numbers("int", header[:, places[each.part]], missing)
+            for each in wanted
+        }
+
+    # Everything else
+
+    def _decoded(self, wanted: Sequence[ColumnOf], workers: int) -> dict[str, Values]:
+        read = _reader_of(self._column, wanted)
+        rows = np.flatnonzero(self._column.length != MISSING)
+        found: list[list[Any]] = [[None] * self._column.rows for _ in wanted]
+        for row, values in zip(rows.tolist(), self._each(rows, read, workers), strict=True):
+            for own, value in zip(found, values or (), strict=False):
+                own[row] = value
+        return {each.name: of_objects(own) for each, own in zip(wanted, found, strict=True)}
+
+    def _each(self, rows: I64, read: Callable[[bytes], Any], workers: int, head: int | None = None) -> Iterator[Any]:
+        """Yield what a function returns for the stored bytes of each row, or first for its first `head` bytes."""
+
+        def of_chunk(chunk: I64) -> list[Any]:
+            found = [None if data is None else read(data) for data in self._stored(chunk, head)]
+            again = [] if head is None else [at for at, each in enumerate(found) if each is None]
+            for at, data in zip(again, self._stored(chunk[again], None), strict=True):
+                found[at] = None if data is None else read(data)
+            return found
+
+        chunks = list(_chunks(rows, self._column.length))
+        for found in parallel_map(of_chunk, chunks, workers=workers, name="bushel-scan"):
+            yield from found
+
+    def _stored(self, rows: I64, head: int | None) -> list[bytes | None]:
+        """Return the stored bytes of rows, or the first ones."""
+        column = self._column
+        length = column.length[rows]
+        if self._file is None:
+            inline = b"" if self._index.inline is None else self._index.inline.tobytes()
+            pairs = zip(column.offset[rows].tolist(), length.tolist(), strict=True)
+            return [inline[at : at + size] for at, size in pairs]
+        if head is not None:
+            length = np.minimum(length, head)
+        found = read_many([self._file], Extents(0, column.offset[rows], length))
+        if column.fragments is not None and head is None:
+            pieces = column.fragments
+            for at, row in enumerate(rows.tolist()):
+                place = int(np.searchsorted(pieces.rows, row))
+                raw = found[at]
+                if raw is not None and place < len(pieces.rows) and pieces.rows[place] == row:
+                    start, size = int(pieces.start[place]), int(pieces.length[place])
+                    found[at] = self._joined(raw, start, size)
+        return found
+
+    def _joined(self, raw: bytes, start: int, size: int) -> bytes | None:
+        try:
+            return bytes(self._files.join(raw)[start : start + size])
+        except ValueError:  # damaged, which reading it will report
+            return None
+
+
+def _chunks(rows: I64, lengths: I64) -> Iterator[I64]:
+    first = size = 0
+    for at, length in enumerate(lengths[rows].tolist()):
+        if at > first and (size + length > _CHUNK_BYTES or at - first >= _CHUNK_ROWS):
+            yield rows[first:at]
+            first, size = at, 0
+        size += length
+    if first < len(rows):
+        yield rows[first:]
+
+
+def _reader_of(column: Column, wanted: Sequence[ColumnOf]) -> Callable[[bytes], Sequence[Any] | None]:
+    """Return the function that makes the values of some columns of a field from stored bytes. None: damaged."""
+    [reading] = {"decoded" if each.reading in ("value", "member", "length") else each.reading for each in wanted}
+    if reading == "clip":
+        from bushel.codecs.headers import clip_header
+        from bushel.codecs.video import pyav
+
+        pyav(column.codec)
+
+        def of_clip(data: bytes) -> Sequence[Any] | None:
+            header = clip_header(column.codec, data)
+            return None if header is None else [getattr(header, each.part) for each in wanted]
+
+        return of_clip
+    codec = get_codec(column.codec)
+
+    def of_array(data: bytes) -> Sequence[Any] | None:
+        try:
+            found: Any = codec.layout(data) if callable(codec.layout) else None
+            if not isinstance(found, ArrayLayout):
+                found = codec.decode(data)
+        except BushelError:
+            return None
+        return [_of_array(found.shape, found.dtype, each.part) for each in wanted]
+
+    def of_value(data: bytes) -> Sequence[Any] | None:
+        try:
+            value = codec.decode(data)
+        except BushelError:
+            return None
+        return [_of_value(value, each) for each in wanted]
+
+    return of_array if reading == "array" else of_value
+
+
+def _of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:
+    if part == "ndim":
+        return len(shape)
+    if part == "dtype":
+        return dtype.name
+    axis = 0 if part == "length" else int(part.removeprefix("shape."))
+    return shape[axis] if axis < len(shape) else None
+
+
+def _of_value(value: Any, wanted: ColumnOf) -> Any:
+    if wanted.reading == "length":
+        return len(value)
+    if wanted.reading == "value":
+        return _plain(value)
+    names: Iterable[str] = wanted.part.split(".") if wanted.part else ()
+    for name in names:
+        if isinstance(value, Mapping) and name in value:
+            value = value[name]
+        elif isinstance(value, Mapping) and name.isdecimal() and int(name) in value:  # msgpack allows numbers as keys
+            value = value[int(name)]
+        elif isinstance(value, list) and name == "length":
+            value = len(value)
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as a Python value."""
+    return value.item() if isinstance(value, np.generic) else value
