@@ -37,7 +37,7 @@ _HEAD = 1 << 16
 """Bytes of a remote image that are read first."""
 
 _USUAL_TEXT = 32
-"""Bytes that texts have on average at most, for writers to record them: names, not captions, which would be stored twice."""
+"""Writers record texts that have at most this many bytes on average: names, not captions."""
 
 
 @dataclass(frozen=True, slots=True)
