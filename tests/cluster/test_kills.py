@@ -36,18 +36,18 @@ class Cluster:
 
     Attributes:
         name: Name of the engine.
-        address: Where drivers find it.
+        address: Returns where drivers find it, once its workers are there.
         workers: Returns the processes that run parts, given the driver.
         restart: Starts again what a test has killed.
     """
 
     def __init__(
-        self, name: str, address: str, workers: Callable[[int], list[Any]], restart: Callable[[], None]
+        self, name: str, address: Callable[[], str], workers: Callable[[int], list[Any]], restart: Callable[[], None]
     ) -> None:
         self.name, self.address, self.workers, self.restart = name, address, workers, restart
 
     def start(self, out: Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tests.cluster.driver", self.name, self.address, str(out)]
+        command = [sys.executable, "-m", "tests.cluster.driver", self.name, self.address(), str(out)]
         return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -56,7 +56,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         if request.param == "local":
-            yield Cluster("local", "", lambda pid: psutil.Process(pid).children(), lambda: None)
+            yield Cluster("local", str, lambda pid: psutil.Process(pid).children(), lambda: None)
         elif request.param == "ray":
             yield from _ray()
         else:
@@ -78,20 +78,35 @@ def _ray() -> Iterator[Cluster]:
         nodes.remove_node(both.pop(0), allow_graceful=False)
         both.append(nodes.add_node(num_cpus=1))
 
-    yield Cluster("ray", nodes.address, workers, restart)
+    yield Cluster("ray", lambda: nodes.address, workers, restart)
     nodes.shutdown()
 
 
 def _dask() -> Iterator[Cluster]:
     distributed = pytest.importorskip("distributed")
-    local = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    clusters = []
+
+    def start() -> None:
+        clusters.append(distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None))
+
+    def address() -> str:
+        """Return the address when both workers are there. Dask's nanny gives up a worker that dies while it starts."""
+        end = time.monotonic() + 30
+        while len(clusters[-1].scheduler.workers) < 2:
+            if time.monotonic() > end:
+                clusters.pop().close()
+                start()
+                end = time.monotonic() + 30
+            time.sleep(0.05)
+        return str(clusters[-1].scheduler_address)
 
     def workers(_: int) -> list[Any]:
-        pids = [nanny.pid for nanny in local.workers.values()]
+        pids = [nanny.pid for nanny in clusters[-1].workers.values()]
         return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid or 0)]
 
-    yield Cluster("dask", local.scheduler_address, workers, lambda: None)
-    local.close()
+    start()
+    yield Cluster("dask", address, workers, lambda: None)
+    clusters[-1].close()
 
 
 @pytest.fixture(scope="module")

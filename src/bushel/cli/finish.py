@@ -15,6 +15,9 @@ def command(
     max_errors: Annotated[str, Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")] = (
         "all"
     ),
+    engine: Annotated[
+        str | None, Option("--engine", help="Where many parts are read: local, ray, dask, an address.")
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -33,7 +36,7 @@ def command(
     from bushel.loader.bad_samples import error_limit
 
     run, plan = find_run(target)
-    done = finish_run(run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples))
+    done = finish_run(run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples), engine=engine)
     if as_json:
         facts = {"samples": done.samples, "bytes": done.bytes, "errors": done.errors, "limits": done.limits}
         print_json({"target": target, "parts": plan.parts, **facts})

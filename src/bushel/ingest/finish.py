@@ -1,7 +1,7 @@
-"""Finish a run: join its parts to one dataset.
+"""Finish a run: join its parts to one dataset, as a tree of tasks.
 
-Leaves of up to `_LEAF` parts are read at a time, in threads, and leave only totals in memory: their entries of the
-manifest, their errors and the hashes of their keys go to files, which are then joined without being read whole.
+Leaves of some parts are read in threads, or on an engine, and leave files. The root joins these without reading any of
+them whole, except for small ones.
 """
 
 from __future__ import annotations
@@ -9,32 +9,39 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from bushel.core.dataset.discovery import marker_path
 from bushel.core.index.class_names import Labels, join_labels
-from bushel.core.index.sidecar import Manifest, ManifestShard, load_index
-from bushel.core.index.table import U64, Keys, Shard, ShardIndex
+from bushel.core.index.sidecar import Manifest
+from bushel.core.index.table import U64
 from bushel.core.parallel import parallel_map
+from bushel.core.tasks.mapping import map_on_engine
 from bushel.errors import SpecError, StateError, TooManyErrors
 from bushel.ingest.commit import publish
-from bushel.ingest.key_hashes import KeyHashes, taken_keys
-from bushel.ingest.run_folder import Record, RunFolder, RunResult
+from bushel.ingest.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys
+from bushel.ingest.leaves import LeafTask, indexes_of, join_names, leaf_file, leaf_size, load_totals, records_of
+from bushel.ingest.run_folder import RunFolder, RunResult
 from bushel.ingest.run_plan import RunPlan, format_numbers
-from bushel.ingest.side_files import error_lines, error_log_path
+from bushel.ingest.side_files import error_log_path
 from bushel.spec import parse_spec
-from bushel.storage import AnyPath, make_folder, place_file, remove, sync_folder, walk_names
+from bushel.storage import AnyPath, make_folder, place_file, read_whole, remove, sync_folder, walk_names
 
 __all__ = ["TakenKeysError", "finish_run"]
 
-_LEAF = 64
+_LEAVES = 8
+"""Leaves from which on an engine reads them."""
 _THREADS = 8
 _SHOWN = 5
+_FOLDER = "finish-"
 _AGAIN = "must be written again without these: run the same `bushel pack` again"
+
+T = TypeVar("T")
 
 
 class TakenKeysError(StateError):
@@ -52,20 +59,7 @@ class TakenKeysError(StateError):
         self.first = first or ValueError(message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """The totals of some parts."""
-
-    samples: int
-    bytes: int
-    errors: int
-    limits: tuple[str, ...]
-    spec: dict[str, str]
-    codecs: dict[str, str]
-    labels: tuple[tuple[str, Labels], ...]
-
-
-def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> RunResult:
+def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, engine: Any = None) -> RunResult:
     """Join the parts of a run: publish what is not published yet, write the manifest and the error log.
 
     May be repeated, and called by several processes at the same time, with the same result.
@@ -74,6 +68,7 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> 
         run: The files of the run.
         plan: Its plan.
         allowed: Number of items that may fail in the whole run; None for any number.
+        engine: Where leaves are read, if there are many; None for threads of this process.
 
     Raises:
         StateError: Parts are missing.
@@ -98,8 +93,8 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> 
             publish(run, again)
     place = run.folder if isinstance(run.folder, Path) else None  # the files that are made in it are then renamed
     try:
-        with tempfile.TemporaryDirectory(prefix="finish-", dir=place) as scratch:
-            result = _join(run, plan, allowed, Path(scratch))
+        with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=place) as scratch:
+            result = _join(run, plan, allowed, Path(scratch), engine)
     except TakenKeysError:
         raise
     except (OSError, StateError):
@@ -107,44 +102,55 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> 
             return result
         raise
     run.save_result(result)
-    _remove_attempts(run)
+    _remove_leftovers(run)
     return result
 
 
-def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path) -> RunResult:
-    ranges = [range(first, min(first + _LEAF, plan.parts)) for first in range(0, plan.parts, _LEAF)]
-    keys = KeyHashes(scratch)
-    samples = size = errors = 0
+def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, engine: Any) -> RunResult:
+    size = leaf_size(plan)
+    count = -(-plan.parts // size)
+    there = engine if count >= _LEAVES else None
+    shared = scratch if there is None or isinstance(run.folder, Path) else run.folder / scratch.name
+    keys = sum(_map(LeafTask(run, plan.parts, size, shared), count, there))
+    samples = stored = errors = 0
     limits: dict[str, None] = {}
     spec: dict[str, str] = {}
     codecs: dict[str, str] = {}
     labels: Labels = {}
-    entries, log = scratch / "entries", scratch / "errors"
-    with open(entries, "wb") as entry_file, open(log, "wb") as log_file:
-        leaves = parallel_map(
-            lambda parts: _read_leaf(run, parts, keys), ranges, workers=_THREADS, name="bushel-finish"
-        )
-        for leaf, own_entries, own_errors in leaves:
-            entry_file.write(own_entries)
-            log_file.write(own_errors)
-            samples, size, errors = samples + leaf.samples, size + leaf.bytes, errors + leaf.errors
-            limits |= dict.fromkeys(leaf.limits)
-            spec, codecs = {**leaf.spec, **spec}, {**leaf.codecs, **codecs}
-            labels = join_labels([(str(run.target), labels), *leaf.labels], parse_spec(spec))
+    for number in range(count):
+        leaf = load_totals(shared, number)
+        samples, stored, errors = samples + leaf.samples, stored + leaf.bytes, errors + leaf.errors
+        limits |= dict.fromkeys(leaf.limits)
+        spec, codecs = {**leaf.spec, **spec}, {**leaf.codecs, **codecs}
+        labels = join_labels([(str(run.target), labels), *join_names(leaf.labels)], parse_spec(spec))
     if allowed is not None and errors > allowed:
         raise TooManyErrors(
             f"{errors} items of {run.target} cannot be packed, but max_errors allows {allowed}", errors=errors
         )
-    if len(hashes := keys.repeated()) and (taken := taken_keys(hashes, _all_keys(run, plan))):
+    ranges = ranges_of_hashes(keys)
+    repeated = RepeatedTask([leaf_file(shared, number, "keys") for number in range(count)], ranges)
+    hashes = np.concatenate(_map(repeated, len(ranges), there))
+    if len(hashes) and (taken := taken_keys(_keys_of_parts(run, plan, hashes))):
         _settle(run, plan, taken, errors, allowed)
-    result = RunResult(samples, size, errors, list(limits))
+    log, entries = scratch / "errors", scratch / "entries"
+    for path, kind in ((log, "errors"), (entries, "entries")):
+        with open(path, "wb") as file:
+            for number in range(count):
+                file.write(read_whole(leaf_file(shared, number, kind)))
+    result = RunResult(samples, stored, errors, list(limits))
     _publish(error_log_path(run.target), log)
     if not run.single:
-        manifest = Manifest(
-            plan.container, spec, codecs, [], labels={name: list(each) for name, each in labels.items()}
-        )
+        names = {name: list(each) for name, each in labels.items()}
+        manifest = Manifest(plan.container, spec, codecs, [], labels=names)
         _publish(marker_path(run.root, ""), _manifest_file(scratch, manifest, entries))
     return result
+
+
+def _map(task: Callable[[int], T], count: int, engine: Any) -> list[T]:
+    """Return the results of a task with the numbers from 0."""
+    if engine is None:
+        return list(parallel_map(task, range(count), workers=_THREADS, name="bushel-finish"))
+    return map_on_engine(task, range(count), engine)
 
 
 def _settle(
@@ -181,55 +187,14 @@ def _settle(
     )
 
 
-def _read_leaf(run: RunFolder, parts: Sequence[int], keys: KeyHashes) -> tuple[_Leaf, bytes, bytes]:
-    """Publish some parts, and return their totals, their entries of the manifest, and their errors."""
-    entries: list[bytes] = []
-    lines: list[str] = []
-    samples = size = 0
-    limits: dict[str, None] = {}
-    spec: dict[str, str] = {}
-    codecs: dict[str, str] = {}
-    labels: dict[str, tuple[str, Labels]] = {}
-    hashes: list[U64] = []
-    for record in _records(run, parts):
-        publish(run, record)
-        name = run.part(record.part).name
-        for shard, index in _indexes(run, record):
-            if index.keys is not None:
-                hashes.append(index.keys.hashes)
-            entries.append(msgspec.json.encode(ManifestShard.of(f"{name}/{shard.name}", index)))
-        samples, size = samples + record.samples, size + record.bytes
-        limits |= dict.fromkeys(record.limits)
-        spec, codecs = {**record.spec, **spec}, {**record.codecs, **codecs}
-        own_labels = {field: tuple(each) for field, each in record.labels.items()}
-        labels.setdefault(repr(own_labels), (name, own_labels))
-        lines += record.errors
-    keys.add(hashes)
-    leaf = _Leaf(samples, size, len(lines), tuple(limits), spec, codecs, tuple(labels.values()))
-    return leaf, b"".join(b"  " + entry + b",\n" for entry in entries), error_lines(map(msgspec.json.decode, lines))
+def _keys_of_parts(run: RunFolder, plan: RunPlan, hashes: U64) -> Iterator[tuple[int, list[str]]]:
+    """Yield the keys of each part that have one of these hashes."""
 
+    def look(number: int) -> tuple[int, list[str]]:
+        [record] = records_of(run, range(number, number + 1))
+        return number, keys_with(hashes, (index.keys for _, index in indexes_of(run, record) if index.keys is not None))
 
-def _records(run: RunFolder, parts: Sequence[int]) -> Iterator[Record]:
-    for number in parts:
-        record = run.load_record(number)
-        if record is None:
-            raise StateError(f"the record of part {number} of {run.target} was removed meanwhile")
-        yield record
-
-
-def _indexes(run: RunFolder, record: Record) -> Iterator[tuple[Shard, ShardIndex]]:
-    root = run.root if run.single else run.part(record.part)
-    for recorded in record.shards:
-        files = tuple(name for name, _, _ in recorded.entry.files)
-        shard = Shard(root, recorded.entry.name, files, recorded.sidecars)
-        yield shard, load_index(shard.sidecar)
-
-
-def _all_keys(run: RunFolder, plan: RunPlan) -> Iterator[tuple[int, Keys]]:
-    for record in _records(run, range(plan.parts)):
-        for _, index in _indexes(run, record):
-            if index.keys is not None:
-                yield record.part, index.keys
+    return parallel_map(look, range(plan.parts), workers=_THREADS, name="bushel-finish")
 
 
 def _manifest_file(scratch: Path, manifest: Manifest, entries: Path) -> Path:
@@ -260,10 +225,12 @@ def _publish(path: AnyPath, source: Path) -> None:
         sync_folder(path.parent)
 
 
-def _remove_attempts(run: RunFolder) -> None:
-    """Remove what attempts that were killed have left."""
-    if isinstance(run.attempts, Path):
-        shutil.rmtree(run.attempts, ignore_errors=True)
+def _remove_leftovers(run: RunFolder) -> None:
+    """Remove what attempts and drivers that were killed have left."""
+    if isinstance(run.folder, Path) and isinstance(run.attempts, Path):
+        for folder in (run.attempts, *run.folder.glob(f"{_FOLDER}*")):
+            shutil.rmtree(folder, ignore_errors=True)
         return
-    for name in list(walk_names(run.attempts)):
-        remove(run.attempts / name)
+    for name in list(walk_names(run.folder)):
+        if name.startswith((f"{run.attempts.name}/", _FOLDER)):
+            remove(run.folder / name)

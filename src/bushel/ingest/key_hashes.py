@@ -1,64 +1,88 @@
-"""Find keys that several parts have, with files of hashes instead of a table of all keys in memory."""
+"""Find keys that several parts have, with files of sorted hashes instead of a table of all keys in memory."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel.core.index.table import U64, Keys
+from bushel.storage import AnyPath, open_file, write_whole
 
-__all__ = ["KeyHashes", "taken_keys"]
+__all__ = ["RepeatedTask", "keys_with", "ranges_of_hashes", "save_hashes", "taken_keys"]
 
-_BITS = 6
+_BITS = 8
+"""Files tell where the hashes of each of 2**8 equal ranges begin."""
+_HEAD = 8 * ((1 << _BITS) + 1)
+_AT_ONCE = 4 << 20
 
 
-class KeyHashes:
-    """Hashes of keys in files, each with an equal share of all possible hashes. Threads may add at the same time.
+def save_hashes(path: AnyPath, hashes: U64) -> None:
+    """Write the hashes of keys: uint64[257], the number of hashes before each range, and the sorted hashes."""
+    ordered = np.sort(hashes)
+    bounds = np.arange(1 << _BITS, dtype=np.uint64) << np.uint64(64 - _BITS)
+    starts = np.append(np.searchsorted(ordered, bounds), len(ordered)).astype("<u8")
+    write_whole(path, starts.tobytes() + ordered.astype("<u8").tobytes(), sync=False)
 
-    Args:
-        folder: A folder for the files.
+
+def ranges_of_hashes(keys: int) -> list[range]:
+    """Return the ranges that are looked at together, for this number of keys: about 4 million keys at a time."""
+    count = min(max(1, -(-keys // _AT_ONCE)), 1 << _BITS)
+    return [range((number << _BITS) // count, ((number + 1) << _BITS) // count) for number in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedTask:
+    """Finds hashes that several files have, of some ranges. It can be pickled.
+
+    Attributes:
+        paths: The files.
+        ranges: The ranges of each task.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._paths = [folder / f"keys-{number:02d}" for number in range(1 << _BITS)]
-        self._lock = threading.Lock()
+    paths: Sequence[AnyPath]
+    ranges: Sequence[range]
 
-    def add(self, each: Sequence[U64]) -> None:
-        """Add the hashes of some shards: 8 bytes on disk for each key."""
-        hashes = np.sort(np.concatenate([*each, np.zeros(0, np.uint64)]))
-        bounds = np.arange(1, 1 << _BITS, dtype=np.uint64) << np.uint64(64 - _BITS)
-        pieces = np.split(hashes, np.searchsorted(hashes, bounds))
-        with self._lock:
-            for path, piece in zip(self._paths, pieces, strict=True):
-                if len(piece):
-                    with open(path, "ab") as file:
-                        piece.tofile(file)
-
-    def repeated(self) -> U64:
-        """Return the hashes that were added more than once, ascending. One file at a time is in memory."""
-        found = [np.zeros(0, np.uint64)]
-        for path in self._paths:
-            if path.exists():
-                hashes = np.sort(np.fromfile(path, np.uint64))
-                found.append(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
-        return np.concatenate(found)
+    def __call__(self, number: int, /) -> U64:
+        """Return the hashes that are there more than once, ascending."""
+        own = self.ranges[number]
+        pieces = [np.zeros(0, np.uint64)]
+        for path in self.paths:
+            file = open_file(path)
+            starts: npt.NDArray[np.uint64] = np.frombuffer(file.read(0, _HEAD), "<u8")
+            first, last = int(starts[own.start]), int(starts[own.stop])
+            if first < last:
+                pieces.append(np.frombuffer(file.read(_HEAD + 8 * first, 8 * (last - first)), "<u8"))
+        hashes = np.sort(np.concatenate(pieces))
+        return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
 
-def taken_keys(hashes: U64, shards: Iterable[tuple[int, Keys]]) -> dict[int, dict[str, int]]:
+def keys_with(hashes: U64, tables: Iterable[Keys]) -> list[str]:
+    """Return the keys of a part that have one of these hashes, in order.
+
+    Args:
+        hashes: The hashes, ascending.
+        tables: The keys of each shard of the part.
+    """
+    found: list[str] = []
+    for keys in tables:
+        rows = keys.order[np.isin(keys.hashes, hashes)]
+        found += keys.take(np.sort(rows)) if len(rows) else ()
+    return found
+
+
+def taken_keys(parts: Iterable[tuple[int, Sequence[str]]]) -> dict[int, dict[str, int]]:
     """Return the keys of each part that an earlier part has, with the number of the first part that has them.
 
     Args:
-        hashes: Hashes of keys that several parts may have, ascending.
-        shards: The keys of each shard, with the number of its part, in order.
+        parts: Numbers of the parts, ascending, with those of their keys that several parts may have.
     """
     first: dict[str, int] = {}
     taken: dict[int, dict[str, int]] = {}
-    for number, keys in shards:
-        rows = keys.order[np.isin(keys.hashes, hashes)]
-        for key in keys.take(np.sort(rows)) if len(rows) else ():
+    for number, keys in parts:
+        for key in keys:
             if first.setdefault(key, number) != number:
                 taken.setdefault(number, {})[key] = first[key]
     return taken

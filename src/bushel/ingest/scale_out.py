@@ -199,7 +199,7 @@ def _finish(task: PartTask, plan: RunPlan, options: RunOptions, meter: RunMeter)
         last = rounds == _ROUNDS
         known = run.with_taken_keys()
         try:
-            return finish_run(run, plan, allowed=options.allowed)
+            return finish_run(run, plan, allowed=options.allowed, engine=options.engine)
         except TakenKeysError as error:
             if options.strict:
                 raise error.first from error
