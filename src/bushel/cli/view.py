@@ -29,6 +29,14 @@ def command(
         Option("--host", help="Address to listen on, so that other machines can look. [default: this machine only]"),
     ] = None,
     browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    transforms: Annotated[
+        list[str] | None,
+        Option(
+            "--transforms",
+            help="MODULE:NAME of a transform, a list of them, or a function that returns one; the training page shows "
+            "what they do. May be repeated.",
+        ),
+    ] = None,
     container: Kind = None,
     pickle: Pickle = False,
     debug: Debug = False,
@@ -44,12 +52,13 @@ def command(
     Examples:
       bushel view train/
       bushel view before/ after/
+      bushel view train/ --transforms my_training:augment
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
     """
     import sys
 
     from bushel.cli.output import print_text, say
-    from bushel.viewer.serve import Viewer, make_shelf, require_extra
+    from bushel.viewer.serve import Viewer, make_shelf, require_extra, transforms_named
 
     require_extra()
     sources = list(paths) if isinstance(paths, list) else [paths]
@@ -58,7 +67,8 @@ def command(
             f"{len(sources)} paths would be {len(sources)} datasets: to see one dataset of many files, quote a pattern "
             "such as 'train-*.tar', so that the shell does not expand it"
         )
-    shelf = make_shelf(sources, container=container, pickle=pickle)
+    named = {name: transforms_named(name) for name in transforms or ()}
+    shelf = make_shelf(sources, transforms=named, container=container, pickle=pickle)
     with Viewer(shelf, host=host or "127.0.0.1", port=port or 0) as viewer:
         viewer.ready()
         for shown in shelf.datasets:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import secrets
 import socket
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from bushel.core.dataset.dataset import Dataset
@@ -17,7 +20,7 @@ from bushel.errors import UnsupportedError
 from bushel.viewer.guard import Door, new_token
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
-__all__ = ["Viewer", "make_shelf", "require_extra", "view"]
+__all__ = ["Viewer", "make_shelf", "require_extra", "transforms_named", "view"]
 
 _MISSING = "the viewer needs Starlette, uvicorn and Jinja2, of which {} is not installed: pip install 'bushel[view]'"
 _LOOPBACK = "127.0.0.1"
@@ -59,6 +62,32 @@ def make_shelf(sources: Sequence[Any], *, transforms: Mapping[str, Any] | None =
         else:
             shown.append(Shown(number, _name_of(source), source, open_dataset(source, **options)))
     return Shelf(tuple(shown), dict(transforms or {}))
+
+
+def transforms_named(name: str) -> list[Any]:
+    """Import the transforms that a name such as `my_training:augment` refers to.
+
+    It is a transform, a list of transforms, or a function without arguments that returns either. Modules are also
+    looked for in the current directory.
+
+    Raises:
+        ValueError: The name is malformed, or what it refers to is not one of these.
+    """
+    module, colon, attribute = name.partition(":")
+    if not module or not colon or not attribute:
+        raise ValueError(f"{name!r}: expected MODULE:NAME, such as my_training:augment")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{name!r} cannot be imported: {error}") from error
+    if inspect.isfunction(found) and not inspect.signature(found).parameters:
+        found = found()
+    listed = list(found) if isinstance(found, list | tuple) else [found]
+    if not all(callable(each) for each in listed):
+        raise ValueError(f"{name!r} is {found!r}: expected a transform or a list of transforms")
+    return listed
 
 
 def _name_of(source: Any) -> str:

@@ -1,0 +1,190 @@
+"""Duplicates: values with the same length and CRC-32, which are compared byte by byte when they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.viewer.extents import stored_values
+from bushel.viewer.rows import rows_of
+from bushel.viewer.shelf import Shown
+from bushel.viewer.site import Handler, Site, number_in
+
+__all__ = ["DuplicatePages", "Groups", "checksums_of", "groups_of"]
+
+_PAGE = 20
+_TILES = 12
+_CHUNK = 1 << 18
+_COMPARED = 32 << 20
+"""Size in bytes up to which values are compared byte by byte."""
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Samples with equal values, largest groups first.
+
+    Attributes:
+        positions: int64[n], positions of the samples, group by group.
+        starts: int64[groups + 1], where each group begins in `positions`.
+        lengths: int64[groups], bytes of a value of the group.
+        known: Number of samples whose checksum is known.
+        unknown: Number of samples whose checksum is not.
+    """
+
+    positions: I64
+    starts: I64
+    lengths: I64
+    known: int
+    unknown: int
+
+    @property
+    def wasted(self) -> int:
+        """Bytes of all values but one of each group."""
+        return int(((np.diff(self.starts) - 1) * self.lengths).sum())
+
+    @property
+    def samples(self) -> int:
+        """Number of samples in groups."""
+        return len(self.positions)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its arrays in bytes."""
+        return self.positions.nbytes + self.starts.nbytes + self.lengths.nbytes
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+def groups_of(crc32: npt.NDArray[np.uint32], length: I64, positions: I64, unknown: int = 0) -> Groups:
+    """Group values with the same length and checksum. Nothing is read.
+
+    Args:
+        crc32: uint32[n], the checksums.
+        length: int64[n], bytes of the values.
+        positions: int64[n], their positions.
+        unknown: Number of samples without checksum, for the result.
+    """
+    order = np.lexsort((positions, crc32, length))
+    same = (crc32[order][1:] == crc32[order][:-1]) & (length[order][1:] == length[order][:-1])
+    borders = np.flatnonzero(np.concatenate([[True], ~same, [True]])) if len(order) else np.zeros(1, np.int64)
+    counts = np.diff(borders)
+    large = np.flatnonzero(counts > 1)
+    ranked = large[np.lexsort((borders[large], -counts[large]))]
+    members = [order[borders[group] : borders[group + 1]] for group in ranked]
+    starts = np.zeros(len(ranked) + 1, np.int64)
+    np.cumsum(counts[ranked], out=starts[1:])
+    found = positions[np.concatenate(members)] if members else np.zeros(0, np.int64)
+    return Groups(found, starts, length[order[borders[ranked]]], len(positions), unknown)
+
+
+def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, I64, int]:
+    """Return checksums, lengths and positions of the values of a plain field, and the number without a checksum.
+
+    Samples without the field are left out. Only the index is read.
+    """
+    dataset = shown.dataset
+    sums: list[npt.NDArray[np.uint32]] = []
+    lengths: list[I64] = []
+    places: list[I64] = []
+    unknown = 0
+    for first in range(0, len(dataset), _CHUNK):
+        positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
+        for group in dataset._reader.groups(dataset._absolute(positions)):
+            own = positions if group.places is None else positions[group.places]
+            column = group.index.columns.get(name)
+            if column is None:
+                continue
+            there = column.length[group.rows] >= 0
+            if column.crc32 is None:
+                unknown += int(there.sum())
+                continue
+            sums.append(column.crc32[group.rows][there])
+            lengths.append(column.length[group.rows][there])
+            places.append(own[there])
+    if not places:
+        return np.zeros(0, np.uint32), np.zeros(0, np.int64), np.zeros(0, np.int64), unknown
+    return np.concatenate(sums), np.concatenate(lengths), np.concatenate(places), unknown
+
+
+class DuplicatePages:
+    """The handler of the page of duplicates.
+
+    Args:
+        site: Renders pages.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._last: tuple[tuple[int, str], Groups] | None = None  # of one field: finding them again takes a while
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {"/d/{d:int}/duplicates": self.duplicates}
+
+    def duplicates(self, request: Any) -> Any:
+        """Groups of samples whose values are equal."""
+        shown, parameters = self._site.shown(request), request.query_params
+        plain = [field for field in shown.fields if not field.sequence]
+        default = shown.main if shown.main in plain else next(iter(plain), None)
+        name = parameters.get("field") or (default.name if default else "")
+        page = number_in(parameters, "page", 0, 1 << 40)
+        found = None
+        if name:
+            if shown.field(name).sequence:
+                raise ValueError(f"field {name!r} is a sequence: duplicates are found in plain fields")
+            found = self._groups(shown, name)
+        groups = [] if found is None else [_group(shown, name, found, at) for at in _on_page(found, page)]
+        return self._site.page(
+            request,
+            "duplicates.html",
+            shown,
+            here="duplicates",
+            fields=[field.name for field in plain],
+            name=name,
+            found=found,
+            groups=groups,
+            page=page,
+            pages_total=0 if found is None else -(-len(found) // _PAGE),
+        )
+
+    def _groups(self, shown: Shown, name: str) -> Groups:
+        last = self._last
+        if last is None or last[0] != (shown.number, name):
+            last = self._last = ((shown.number, name), groups_of(*checksums_of(shown, name)))
+        return last[1]
+
+
+def _on_page(found: Groups, page: int) -> range:
+    return range(min(page * _PAGE, len(found)), min((page + 1) * _PAGE, len(found)))
+
+
+def _group(shown: Shown, name: str, found: Groups, at: int) -> dict[str, Any]:
+    positions = found.positions[found.starts[at] : found.starts[at + 1]].tolist()
+    listed, length = positions[:_TILES], int(found.lengths[at])
+    return {
+        "rows": rows_of(shown, listed, [name]),
+        "count": len(positions),
+        "bytes": length,
+        "equal": _equal(shown, name, listed) if length * len(listed) <= _COMPARED else None,
+    }
+
+
+def _equal(shown: Shown, name: str, positions: list[int]) -> bool | None:
+    """Return whether the values are equal byte by byte; None if one of them cannot be read."""
+    first: bytes | None = None
+    for position in positions:
+        try:
+            values = stored_values(shown.dataset, position, name)
+            data = values[0].read() if values else b""
+        except (OSError, ValueError):
+            return None
+        if first is not None and data != first:
+            return False
+        first = data
+    return True

@@ -1,0 +1,167 @@
+"""The grid, the page of a sample, and the data that both show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from bushel.viewer.byte_ranges import media_type, requested_range
+from bushel.viewer.extents import Stored, stored_values
+from bushel.viewer.pictures import picture_of, side_for
+from bushel.viewer.rows import MOST_ROWS, rows_of
+from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
+from bushel.viewer.selection import Query, select
+from bushel.viewer.shelf import plain_text
+from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in, redirect
+
+__all__ = ["SamplePages"]
+
+_BLOCK = 1 << 18
+_HEX = 4096
+
+
+class SamplePages:
+    """The handlers of the grid and of samples.
+
+    Args:
+        site: Renders pages.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {
+            "/d/{d:int}": self.grid,
+            "/d/{d:int}/s/{position:int}": self.sample,
+            "/d/{d:int}/key/{key:path}": self.by_key,
+            "/d/{d:int}/thumb": self.thumb,
+            "/d/{d:int}/bytes": self.bytes,
+            "/d/{d:int}/hex": self.hex,
+            "/api/{d:int}/rows": self.rows,
+            "/api/{d:int}/sample/{position:int}": self.sample_json,
+        }
+
+    def grid(self, request: Any) -> Any:
+        """The grid of all or of the selected samples."""
+        shown = self._site.shown(request)
+        main = shown.main and shown.main.name
+        pictures = [field.name for field in shown.fields if field.visual or field.kind == "bytes"]
+        start = {"samples": len(shown.dataset), "main": main, "pictures": pictures}
+        return self._site.page(
+            request,
+            "grid.html",
+            shown,
+            here="samples",
+            query=Query.of(request.query_params),
+            info=shown.dataset.info,
+            start=json.dumps(start),
+        )
+
+    def sample(self, request: Any) -> Any:
+        """The page of one sample."""
+        shown, position = self._site.shown(request), request.path_params["position"]
+        query = Query.of(request.query_params)
+        fields = sample_fields(shown, position)
+        selection = select(self._site.shelf, shown, query)
+        row = selection.row_of(position)
+        before = selection.part(row - 1, 1) if row else []
+        after = selection.part(row + 1, 1) if row is not None else []
+        key = shown.key(position)
+        return self._site.page(
+            request,
+            "sample.html",
+            shown,
+            here="samples",
+            query=query,
+            position=position,
+            key=plain_text(key),
+            raw_key=key,
+            fields=fields,
+            before=before[0] if before else None,
+            after=after[0] if after else None,
+            row=row,
+            total=selection.size,
+            shard=shown.dataset.shard_of(position),
+        )
+
+    def by_key(self, request: Any) -> Any:
+        """Redirect to the sample with a key: an address that stays the same when samples are added before it."""
+        shown = self._site.shown(request)
+        position = shown.dataset.position(request.path_params["key"])
+        return redirect(request, f"/d/{shown.number}/s/{position}")
+
+    def rows(self, request: Any) -> Any:
+        """Rows of the grid."""
+        shown, parameters = self._site.shown(request), request.query_params
+        first, count = number_in(parameters, "first", 0), min(number_in(parameters, "count", 60), MOST_ROWS)
+        selection = select(self._site.shelf, shown, Query.of(parameters))
+        fields = parameters.getlist("field") or None
+        rows = rows_of(shown, selection.part(first, count), fields)
+        return as_json_answer({"total": selection.size, "first": first, "rows": rows})
+
+    def sample_json(self, request: Any) -> Any:
+        """A sample as JSON."""
+        return as_json_answer(as_json(self._site.shown(request), request.path_params["position"]))
+
+    def thumb(self, request: Any) -> Any:
+        """A picture of a value."""
+        shown, parameters = self._site.shown(request), request.query_params
+        element = number_in(parameters, "e") if "e" in parameters else None
+        side, position = side_for(number_in(parameters, "side", 256)), number_in(parameters, "i")
+        with self._site.decoding:
+            picture = picture_of(self._site.shelf, shown, position, parameters.get("f", ""), side, element)
+        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
+
+    def hex(self, request: Any) -> Any:
+        """A part of a value as hex digits."""
+        stored = self._stored(request)
+        start = min(number_in(request.query_params, "start", 0), stored.size) // 16 * 16
+        lines = hex_lines(stored.read(start, start + _HEX), start)
+        return as_json_answer({"start": start, "size": stored.size, "lines": lines})
+
+    def bytes(self, request: Any) -> Any:
+        """The stored bytes of a value, or a range of them, straight from the container."""
+        from starlette.responses import StreamingResponse
+
+        stored = self._stored(request)
+        asked = requested_range(request.headers.get("range"), stored.size)
+        start, stop = asked or (0, stored.size)
+        kind = None if "download" in request.query_params else media_type(stored.read(0, 16))
+        headers = {
+            "accept-ranges": "bytes",
+            "content-length": str(stop - start),
+            "cache-control": "private, max-age=3600",
+            "content-security-policy": "sandbox; default-src 'none'",
+        }
+        if asked is not None:
+            headers["content-range"] = f"bytes {start}-{stop - 1}/{stored.size}"
+        if kind is None:
+            position = number_in(request.query_params, "i")
+            headers["content-disposition"] = f'attachment; filename="{position}.{_suffix(stored)}"'
+        body = _blocks(stored, start, stop)
+        status = 200 if asked is None else 206
+        return StreamingResponse(body, status, headers, kind or "application/octet-stream")
+
+    def _stored(self, request: Any) -> Stored:
+        shown, parameters = self._site.shown(request), request.query_params
+        values = stored_values(shown.dataset, number_in(parameters, "i"), parameters.get("f", ""))
+        element = number_in(parameters, "e", 0)
+        if values is None or element >= len(values):
+            raise KeyError("this sample has no such value")
+        return values[element]
+
+
+def _suffix(stored: Stored) -> str:
+    base = stored.extent.codec.partition("(")[0]
+    return base if base.isalnum() and base.isascii() else "bin"
+
+
+def _blocks(stored: Stored, start: int, stop: int) -> Iterator[bytes]:
+    if stored.extent.pieces:  # each read would join the whole record again
+        yield stored.read(start, stop)
+        return
+    for first in range(start, stop, _BLOCK):
+        yield stored.read(first, min(first + _BLOCK, stop))

@@ -1,0 +1,143 @@
+"""The page of the shards: a map of them, and a verification that is run from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from bushel.errors import BushelError
+from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.site import Handler, Site, as_json_answer
+from bushel.viewer.verification import Verification, state_of_shard
+
+__all__ = ["ShardBox", "ShardPages", "shard_boxes"]
+
+_BOXES = 2000
+"""Largest number of boxes on the map; of more shards, each box stands for several."""
+_LISTED = 200
+_EVERY = 0.25
+"""Seconds between two messages of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardBox:
+    """A shard on the map, or several neighbouring ones.
+
+    Attributes:
+        number: Number of the first shard.
+        shards: Number of shards.
+        name: Path of the first file of the first shard.
+        samples: Number of samples.
+        bytes: Bytes of all files.
+        fill: Share of the largest box's bytes, in percent.
+        first: Position of its first sample.
+        container: Name of the container.
+        state: See `state_of_shard`; `damaged` if its structure is.
+        note: What is wrong, in words.
+    """
+
+    number: int
+    shards: int
+    name: str
+    samples: int
+    bytes: int
+    fill: int
+    first: int
+    container: str
+    state: str
+    note: str = ""
+
+
+def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
+    """Return the boxes of the map."""
+    shards = shown.dataset.shards
+    step = max(1, -(-len(shards) // _BOXES))
+    starts = shown.dataset._reader.starts
+    known = []
+    for number in range(0, len(shards), step):
+        group = [shards[each] for each in range(number, min(number + step, len(shards)))]
+        paths = [str(shard.path(each)) for shard in group for each in range(len(shard.stamps))]
+        state = state_of_shard(verification.result, paths, checksums=all(shard.checksums for shard in group))
+        damages = [shard.damage for shard in group if shard.damage is not None]
+        size = sum(stamp.size for shard in group for stamp in shard.stamps)
+        samples = sum(shard.samples for shard in group)
+        note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}") if damages else ""
+        facts = (samples, size, int(starts[number]), group[0].container, "damaged" if damages else state, note)
+        known.append((number, len(group), plain_text(paths[0]), facts))
+    largest = max((facts[1] for *_, facts in known), default=1) or 1
+    return [
+        ShardBox(number, count, name, samples, size, max(4, round(100 * size / largest)), first, container, state, note)
+        for number, count, name, (samples, size, first, container, state, note) in known
+    ]
+
+
+class ShardPages:
+    """The handlers of the page of shards and of the verification.
+
+    Args:
+        site: Renders pages.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._runs = [Verification() for _ in site.shelf.datasets]
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path, except those of the verification."""
+        return {"/d/{d:int}/shards": self.shards}
+
+    def shards(self, request: Any) -> Any:
+        """The map and the list of shards."""
+        shown = self._site.shown(request)
+        run = self._runs[shown.number]
+        boxes = shard_boxes(shown, run)
+        whole = shown.dataset._whole
+        return self._site.page(
+            request,
+            "shards.html",
+            shown,
+            here="shards",
+            info=shown.dataset.info,
+            boxes=boxes,
+            listed=boxes[:_LISTED],
+            whole=whole,
+            run=run.told(shown),
+            start=json.dumps(run.told(shown)),
+        )
+
+    def verify(self, request: Any) -> Any:
+        """Start the verification, or stop it (`?stop=1`)."""
+        try:
+            shown = self._site.shown(request)
+        except (KeyError, BushelError) as error:
+            return self._site.problem(request, 404, str(error.args[0]))
+        run = self._runs[shown.number]
+        if "stop" in request.query_params:
+            run.stop()
+        else:
+            run.start(shown)
+        return as_json_answer(run.told(shown))
+
+    async def progress(self, request: Any) -> Any:
+        """The progress of the verification, as server-sent events, until it ends."""
+        from starlette.responses import StreamingResponse
+
+        try:
+            shown = self._site.shown(request)
+        except KeyError as error:
+            return self._site.problem(request, 404, str(error.args[0]))
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self._events(shown), 200, headers, "text/event-stream")
+
+    async def _events(self, shown: Shown) -> AsyncIterator[bytes]:
+        import anyio
+
+        run = self._runs[shown.number]
+        while True:
+            told = await anyio.to_thread.run_sync(run.told, shown)
+            yield f"data: {json.dumps(told)}\n\n".encode()
+            if told["state"] != "running":
+                return
+            await anyio.sleep(_EVERY)

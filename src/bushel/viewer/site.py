@@ -1,0 +1,172 @@
+"""What all pages share: rendering, answers, and errors that become answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bushel.core.dataset.info import readable_size
+from bushel.core.parallel import cpu_count
+from bushel.errors import BushelError
+from bushel.viewer.byte_ranges import UnsatisfiableRange
+from bushel.viewer.shelf import Shelf, Shown, plain_text
+
+__all__ = ["Handler", "Site", "as_json_answer", "bytes_answer", "number_in", "redirect"]
+
+_HERE = Path(__file__).parent
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+Handler = Callable[[Any], Any]
+"""Answers a request. Starlette calls handlers in threads, several at once."""
+
+
+class Site:
+    """Renders pages, and turns errors into answers.
+
+    Args:
+        shelf: The datasets.
+
+    Attributes:
+        shelf: The datasets.
+        decoding: Bounds the number of pictures that are made at once: more than the processors only cost memory.
+        version: Part of the URLs of pictures, scripts and styles, which browsers keep.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        import jinja2
+
+        self.shelf = shelf
+        self.decoding = threading.BoundedSemaphore(2 * cpu_count())
+        self.version = os.urandom(4).hex()
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined
+        )
+        self._templates.filters.update(size=readable_size, count=lambda number: f"{number:,}", quoted=_quoted)
+        self._static = {
+            path.name: (path.read_bytes(), _TYPES[path.suffix])
+            for path in (_HERE / "static").iterdir()
+            if path.suffix in _TYPES
+        }
+
+    def answering(self, handler: Handler) -> Handler:
+        """Wrap a handler so that an error becomes an answer that names it: data on disk may be damaged in any way."""
+
+        @wraps(handler)
+        def guarded(request: Any) -> Any:
+            try:
+                return handler(request)
+            except UnsatisfiableRange:
+                return bytes_answer(b"", "text/plain", status=416)
+            except LookupError as error:
+                return self.problem(request, 404, str(error.args[0]) if error.args else "not found")
+            except (BushelError, OSError) as error:
+                return self.problem(request, 422, str(error))
+            except (TypeError, ValueError) as error:
+                return self.problem(request, 400, str(error))
+            except (MemoryError, RecursionError) as error:
+                return self.problem(request, 422, f"{type(error).__name__}: {error}")
+
+        return guarded
+
+    def problem(self, request: Any, status: int, text: str) -> Any:
+        """Return an answer that says what is wrong: a page for browsers, JSON for scripts."""
+        text = plain_text(text)
+        if "text/html" in request.headers.get("accept", ""):
+            return self.page(request, "problem.html", None, status=status, problem=text)
+        return as_json_answer({"error": text}, status=status)
+
+    def page(self, request: Any, template: str, shown: Shown | None, *, status: int = 200, **values: Any) -> Any:
+        """Render a template."""
+        text = self._templates.get_template(template).render(
+            prefix=prefix_of(request),
+            version=self.version,
+            datasets=self.shelf.datasets,
+            shown=shown,
+            pages=_pages(self.shelf, shown),
+            **values,
+        )
+        return bytes_answer(text.encode(), "text/html; charset=utf-8", status=status)
+
+    def shown(self, request: Any) -> Shown:
+        """Return the dataset that the path of a request names.
+
+        Raises:
+            KeyError: There is no such dataset.
+        """
+        return self.shelf.shown(request.path_params["d"])
+
+    def static(self, request: Any) -> Any:
+        """Return a style sheet or a script of this package."""
+        found = self._static.get(request.path_params["name"])
+        if found is None:
+            return bytes_answer(b"not found\n", "text/plain", status=404)
+        return bytes_answer(*found, cache="private, max-age=86400")
+
+
+def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
+    """Return names and paths of the pages of a dataset, after the grid."""
+    if shown is None:
+        return []
+    pages = [("shards", "/shards")]
+    if any(field.kind == "image" and not field.sequence for field in shown.fields):
+        pages.append(("training", "/training"))
+    pages.append(("duplicates", "/duplicates"))
+    if len(shelf.datasets) > 1 or sum(field.visual for field in shown.fields) > 1:
+        pages.append(("compare", "/compare"))
+    return pages
+
+
+def prefix_of(request: Any) -> str:
+    """Return the beginning of all URLs: empty, or the part with the token in a frame."""
+    return str(request.scope.get("bushel.prefix", ""))
+
+
+def redirect(request: Any, path: str) -> Any:
+    """Return a redirect to a path of this server."""
+    from starlette.responses import RedirectResponse
+
+    return RedirectResponse(prefix_of(request) + path, 303)
+
+
+def number_in(parameters: Mapping[str, str], name: str, default: int | None = None, most: int | None = None) -> int:
+    """Return a parameter as a number that is not negative.
+
+    Args:
+        parameters: The parameters of a URL.
+        name: Name of the parameter.
+        default: The number if it is missing or empty.
+        most: Largest number that is accepted.
+
+    Raises:
+        ValueError: It is missing, not a number, or too large.
+    """
+    text = parameters.get(name)
+    if not text and default is not None:
+        return default
+    if text is None or not text.isascii() or not text.isdecimal() or len(text) > 20:
+        raise ValueError(f"{name}={text or ''}: expected a number")
+    if most is not None and int(text) > most:
+        raise ValueError(f"{name}={text}: expected at most {most:,}")
+    return int(text)
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="surrogateescape")
+
+
+def as_json_answer(value: Any, *, status: int = 200) -> Any:
+    """Return an answer with a JSON value."""
+    return bytes_answer(json.dumps(value).encode(), "application/json", status=status)
+
+
+def bytes_answer(body: bytes, kind: str, *, status: int = 200, cache: str = "no-store") -> Any:
+    """Return an answer with bytes of a content type."""
+    from starlette.responses import Response
+
+    return Response(body, status, {"cache-control": cache, "content-type": kind})

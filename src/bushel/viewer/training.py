@@ -1,0 +1,213 @@
+"""What training sees: the batches of a loader, with their augmentation, for any rank, epoch and step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.order import Shuffle, make_order
+from bushel.core.pictures.pixels import displayable
+from bushel.core.pictures.thumbnail import Picture, encoded, shrunk
+from bushel.errors import CodecError
+from bushel.loader import Loader
+from bushel.loader.plan import Plan
+from bushel.transforms import (
+    CenterCrop,
+    ColorJitter,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
+from bushel.viewer.rows import rows_of
+from bushel.viewer.shelf import Shown
+from bushel.viewer.site import Handler, Site, bytes_answer, number_in
+
+__all__ = ["PRESETS", "Settings", "TrainingPages", "augmented", "positions_of_batch"]
+
+PRESETS: Mapping[str, Sequence[Any]] = {
+    "train 224": (RandomResizedCrop(224), RandomHorizontalFlip()),
+    "train 224, colours": (RandomResizedCrop(224), RandomHorizontalFlip(), ColorJitter(0.4, 0.4, 0.4)),
+    "evaluate 224": (Resize(256), CenterCrop(224)),
+}
+"""Transforms that the page offers, besides those that were named when the viewer was started."""
+
+_LARGEST = (1 << 64) - 1
+_TILES = 256
+"""Largest number of samples of a batch that are shown."""
+_EPOCHS = 8
+"""Number of epochs in which one sample is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the page shows.
+
+    Attributes:
+        field: The image field.
+        transform: Name of the transforms; empty for none.
+        seed: Seed of the loader.
+        epoch: Number of the epoch.
+        shuffle: `exact`, `blocks` or `none`.
+        batch: Samples in a batch of one rank.
+        world: Number of ranks.
+        rank: The rank.
+        step: Number of the batch in the epoch, from 0.
+    """
+
+    field: str
+    transform: str
+    seed: int
+    epoch: int
+    shuffle: str
+    batch: int
+    world: int
+    rank: int
+    step: int
+
+    @classmethod
+    def of(cls, shown: Shown, transforms: Mapping[str, Any], parameters: Mapping[str, str]) -> Settings:
+        """Return the settings in the parameters of a URL.
+
+        Raises:
+            ValueError: A parameter is not a number, or out of range.
+            KeyError: The field or the transforms are unknown.
+        """
+        images = [field.name for field in shown.fields if field.kind == "image" and not field.sequence]
+        field = parameters.get("field") or next(iter(images), "")
+        if field not in images:
+            raise KeyError(f"{field!r} is not an image field: the image fields are {', '.join(images) or 'none'}")
+        transform = parameters.get("transform", next(iter(transforms), ""))
+        if transform and transform not in transforms:
+            raise KeyError(f"there are no transforms {transform!r}: known are {', '.join(transforms)}")
+        shuffle = parameters.get("shuffle") or "exact"
+        if shuffle not in ("exact", "blocks", "none"):
+            raise ValueError(f"shuffle={shuffle}: expected exact, blocks or none")
+        world = max(1, number_in(parameters, "world", 1, 1 << 20))
+        return cls(
+            field,
+            transform,
+            number_in(parameters, "seed", 0, _LARGEST),
+            number_in(parameters, "epoch", 0, 1 << 40),
+            shuffle,
+            max(1, number_in(parameters, "batch", 32, 1 << 16)),
+            world,
+            number_in(parameters, "rank", 0, world - 1),
+            number_in(parameters, "step", 0, 1 << 48),
+        )
+
+    def url(self, **changed: Any) -> str:
+        """Return the settings as parameters of a URL, with some changed."""
+        from dataclasses import asdict
+
+        return urlencode({**asdict(self), **changed})
+
+
+def positions_of_batch(samples: int, settings: Settings) -> tuple[list[int], int]:
+    """Return the samples of a batch, as the loader chooses them, and the number of batches of this rank's epoch."""
+    shuffles: dict[str, Shuffle] = {"exact": "exact", "blocks": "blocks", "none": None}
+    order = make_order(shuffles[settings.shuffle], samples, settings.seed)
+    plan = Plan(order, settings.batch, settings.rank, settings.world)
+    steps = plan.steps()
+    if settings.step >= steps:
+        return [], steps
+    return [int(each) for each in order.take(settings.epoch, plan.positions(0, settings.step))], steps
+
+
+def augmented(shown: Shown, position: int, field: str, transforms: Sequence[Any], seed: int, epoch: int) -> Any:
+    """Return an image as a loader with this seed yields it in that epoch, for any order, rank and batch size.
+
+    Raises:
+        BushelError: The sample cannot be read or decoded.
+        CodecError: The result is not an image.
+    """
+    # in the stored order, step `position` of each epoch is this sample; its random numbers are the same in every order
+    loader = Loader(
+        shown.dataset,
+        1,
+        fields=[field],
+        transforms={field: list(transforms)},
+        seed=seed,
+        workers=0,
+        rank=0,
+        world_size=1,
+    )
+    loader.skip(epoch * len(shown.dataset) + position)
+    batches = iter(loader)
+    try:
+        value = next(batches).get(field)
+    finally:
+        close = getattr(batches, "close", None)
+        if close is not None:
+            close()
+    if value is None:
+        raise KeyError(f"this sample lacks the field {field!r}")
+    image = np.asarray(value[0])
+    if image.ndim == 3 and image.shape[0] in (1, 3) and image.shape[2] not in (1, 3, 4):
+        image = np.moveaxis(image, 0, 2)
+    if image.ndim not in (2, 3) or image.dtype.kind not in "buif" or 0 in image.shape:
+        raise CodecError(f"the transforms give an array of shape {image.shape} and dtype {image.dtype}, not an image")
+    return image
+
+
+class TrainingPages:
+    """The handlers of the training page.
+
+    Args:
+        site: Renders pages.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._transforms: Mapping[str, Any] = {**site.shelf.transforms, **PRESETS}
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {"/d/{d:int}/training": self.training, "/d/{d:int}/augmented": self.picture}
+
+    def training(self, request: Any) -> Any:
+        """A batch of a rank, and one sample in several epochs."""
+        shown = self._site.shown(request)
+        settings = Settings.of(shown, self._transforms, request.query_params)
+        positions, steps = positions_of_batch(len(shown.dataset), settings)
+        rows = rows_of(shown, positions[:_TILES], [settings.field])
+        return self._site.page(
+            request,
+            "training.html",
+            shown,
+            here="training",
+            settings=settings,
+            names=list(self._transforms),
+            described={name: _described(each) for name, each in self._transforms.items()},
+            images=[field.name for field in shown.fields if field.kind == "image" and not field.sequence],
+            rows=rows,
+            hidden=max(0, len(positions) - _TILES),
+            steps=steps,
+            epochs=range(settings.epoch, settings.epoch + _EPOCHS),
+        )
+
+    def picture(self, request: Any) -> Any:
+        """An image as the loader yields it."""
+        shown, parameters = self._site.shown(request), request.query_params
+        settings = Settings.of(shown, self._transforms, parameters)
+        position = number_in(parameters, "i")
+        if position >= len(shown.dataset):
+            raise IndexError(f"position {position} is out of range: the dataset has {len(shown.dataset)} samples")
+        key = (shown.number, position, settings.field, "augmented", settings.transform, settings.seed, settings.epoch)
+        with self._site.decoding:
+            picture = self._site.shelf.pictures.get(key, lambda: self._picture(shown, position, settings))
+        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
+
+    def _picture(self, shown: Shown, position: int, settings: Settings) -> Picture:
+        transforms = self._transforms[settings.transform] if settings.transform else ()
+        value = augmented(shown, position, settings.field, transforms, settings.seed, settings.epoch)
+        pixels: npt.NDArray[np.uint8] = displayable(value)
+        return encoded(shrunk(pixels, 256))
+
+
+def _described(transforms: Sequence[Any]) -> str:
+    return ", ".join(repr(each) for each in transforms) or "nothing"

@@ -1,0 +1,118 @@
+"""A verification that runs in the background, and what it found so far."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bushel.core.progress import Progress
+from bushel.integrity import Problem, VerifyResult, verify
+from bushel.viewer.shelf import Shown, plain_text
+
+__all__ = ["Verification", "state_of_shard"]
+
+_LISTED = 200
+"""Number of problems that are shown."""
+
+
+class _Stopped(Exception):
+    """Ends the run from inside: its progress callback raises it."""
+
+
+@dataclass
+class Verification:
+    """The check of a dataset, in a thread of its own.
+
+    Attributes:
+        state: `idle`, `running`, `done`, `failed` or `stopped`.
+        result: The result, once it is done.
+        error: Why it failed.
+    """
+
+    state: str = "idle"
+    result: VerifyResult | None = None
+    error: str = ""
+    _progress: Progress | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self, shown: Shown) -> None:
+        """Start it, unless it is running."""
+        with self._lock:
+            if self.state == "running":
+                return
+            self.state, self.result, self.error, self._progress = "running", None, "", None
+            self._stop.clear()
+        threading.Thread(target=self._run, args=(shown,), name="bushel-verify", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop it soon. Nothing is lost but its result."""
+        self._stop.set()
+
+    def _run(self, shown: Shown) -> None:
+        try:
+            self.result = verify(shown.source, max_problems=_LISTED, progress=self._tell)
+            self.state = "done"
+        except _Stopped:
+            self.state = "stopped"
+        except Exception as error:  # shown on the page; the thread has nobody else to tell
+            self.error, self.state = plain_text(str(error) or type(error).__name__), "failed"
+
+    def _tell(self, progress: Progress) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+        self._progress = progress
+
+    def told(self, shown: Shown) -> dict[str, Any]:
+        """Return its state as JSON values: bytes done, verdict, and problems with the positions of their samples."""
+        now, result = self._progress, self.result
+        told: dict[str, Any] = {
+            "state": self.state,
+            "error": self.error,
+            "done": now.done if now else 0,
+            "total": (now.total or 0) if now else 0,
+            "errors": now.errors if now else 0,
+        }
+        if result is not None:
+            told["verdict"] = result.verdict
+            told["ok"] = result.ok
+            told["checked"] = result.bytes_checked
+            told["more"] = result.more
+            told["problems"] = [_problem(shown, problem) for problem in result.problems]
+        return told
+
+
+def _problem(shown: Shown, problem: Problem) -> dict[str, Any]:
+    texts: Mapping[str, str | None] = {
+        "file": problem.file,
+        "key": problem.key,
+        "field": problem.field,
+        "message": problem.message,
+    }
+    told: dict[str, Any] = {name: None if text is None else plain_text(text) for name, text in texts.items()}
+    position = None
+    if problem.key is not None:
+        try:
+            position = shown.dataset.position(problem.key)
+        except KeyError:  # a sample that this dataset cannot locate
+            position = None
+    return {**told, "kind": problem.kind, "warning": problem.warning, "offset": problem.offset, "position": position}
+
+
+def state_of_shard(result: VerifyResult | None, paths: list[str], *, checksums: bool) -> str:
+    """Return what is known of a shard: `unknown`, `ok`, `partly` (some bytes have no checksum) or `bad`.
+
+    Args:
+        result: The result of the last verification, or None.
+        paths: The paths of the files of the shard.
+        checksums: Whether the CRC-32 of all its fields is on record.
+    """
+    if result is None:
+        return "unknown"
+    if any(problem.file in paths and not problem.warning for problem in result.problems):
+        return "bad"
+    if result.more:  # problems that are not listed may be here
+        return "unknown"
+    return "ok" if checksums else "partly"
