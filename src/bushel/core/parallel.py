@@ -66,7 +66,7 @@ def parallel_map(
         draw_in_workers: Draw items in the worker threads, one thread at a time. By default the consumer's thread draws
             them when it takes a result.
         patience: With `draw_in_workers`, begin with a quarter of the threads, and start as many again whenever no
-            result has come for so many seconds: a thread costs more than work that waits for nothing.
+            result has come for that many seconds: a thread costs more than work that waits for nothing.
         stop: Set before running work is waited for, so that long work can check it and end early.
         name: Prefix of the threads' names.
 
@@ -357,7 +357,7 @@ class _Tasks(Generic[T, U]):
         self._stopped = False
 
     def start(self, count: int) -> None:
-        """Have so many threads serve, or as many as there are."""
+        """Have this number of threads serve, or as many as there are."""
         for _ in range(count):
             self._threads.submit(self.serve)
         self._serving += count
