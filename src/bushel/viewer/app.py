@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bushel.viewer.column_pages import ColumnPages
 from bushel.viewer.compare import ComparePages
 from bushel.viewer.duplicates import DuplicatePages
 from bushel.viewer.guard import Door, Guard
@@ -29,7 +30,8 @@ def make_app(shelf: Shelf, door: Door) -> Guard:
         Route("/api/{d:int}/verify", shards.verify, methods=["POST"]),
         Route("/api/{d:int}/verify", shards.progress, methods=["GET"]),
     ]
-    for part in (SamplePages(site), shards, TrainingPages(site), DuplicatePages(site), ComparePages(site)):
+    pages = (SamplePages, ColumnPages, TrainingPages, DuplicatePages, ComparePages)
+    for part in (shards, *(each(site) for each in pages)):
         routes += [Route(path, site.answering(handler)) for path, handler in part.routes().items()]
     return Guard(Starlette(routes=routes), door)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bushel.viewer.byte_ranges import media_type, requested_range
+from bushel.viewer.column_pages import column_choices
 from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.pictures import picture_of, side_for
 from bushel.viewer.rows import MOST_ROWS, rows_of
@@ -57,6 +58,7 @@ class SamplePages:
             here="samples",
             query=Query.of(request.query_params),
             info=shown.dataset.info,
+            columns=column_choices(shown),
             start=json.dumps(start),
         )
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel.core.dataset.columns import part_of
+from bushel.core.dataset.where import choose
+from bushel.core.index.values import Part
 from bushel.viewer.key_search import keys_with
 from bushel.viewer.shelf import Shelf, Shown
 
 __all__ = ["Query", "Selection", "select"]
 
 _CHUNK = 1 << 14
+_PARAMETERS = ("q", "where", "sort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +29,18 @@ class Query:
 
     Attributes:
         key: Text that keys contain; with a leading `^`, they begin with the rest. Empty for all keys.
+        where: A condition on columns, as `Dataset.where` takes it. Empty for none.
+        sort: Name of the column to sort by, with a leading `-` from the greatest value. Empty for the stored order.
     """
 
     key: str = ""
+    where: str = ""
+    sort: str = ""
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Query:
         """Return the query in the parameters of a URL."""
-        return cls(parameters.get("q", "").strip())
+        return cls(*(parameters.get(name, "").strip() for name in _PARAMETERS))
 
     @property
     def everything(self) -> bool:
@@ -40,7 +49,8 @@ class Query:
 
     def url(self) -> str:
         """Return the query as parameters of a URL; empty for everything."""
-        return urlencode({"q": self.key}) if self.key else ""
+        values = (self.key, self.where, self.sort)
+        return urlencode([(name, value) for name, value in zip(_PARAMETERS, values, strict=True) if value])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,8 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
     """Return the selected samples. Results are kept for the next requests.
 
     Raises:
+        ValueError: The condition is malformed.
+        KeyError: There is no such column.
         FormatError: An index is damaged.
     """
     if query.everything:
@@ -88,8 +100,38 @@ def _compact(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.signedinteger[A
 
 
 def _positions(shown: Shown, query: Query) -> npt.NDArray[np.int64]:
-    prefix = query.key.startswith("^")
-    return _with_key(shown, query.key.removeprefix("^"), prefix=prefix)
+    dataset = shown.dataset
+    found: npt.NDArray[np.int64] | None = None
+    if query.where:
+        found = np.flatnonzero(choose(query.where, len(dataset), partial(_column, shown)))
+    if query.key:
+        own = _with_key(shown, query.key.removeprefix("^"), prefix=query.key.startswith("^"))
+        found = own if found is None else np.intersect1d(found, own, assume_unique=True)
+    if query.sort:
+        found = np.arange(len(dataset), dtype=np.int64) if found is None else found
+        found = found[_sorted(*_column(shown, query.sort.removeprefix("-")), found, query.sort.startswith("-"))]
+    return np.zeros(0, np.int64) if found is None else found
+
+
+def _column(shown: Shown, name: str) -> Part:
+    return part_of(shown.dataset._reader, shown.dataset._positions, name)
+
+
+def _sorted(
+    values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, rows: npt.NDArray[np.int64], reverse: bool
+) -> npt.NDArray[np.int64]:
+    """Return the order of some rows by their values. Equal values keep their order; missing ones come last."""
+    own = values[rows]
+    lost = np.zeros(len(rows), np.bool_) if missing is None else missing[rows]
+    if own.dtype.kind == "f":
+        lost = lost | np.isnan(own)
+    there = np.flatnonzero(~lost)
+    chosen = own[there]
+    if reverse:  # of the reversed rows, so that equal values keep their order
+        order = (len(chosen) - 1 - np.argsort(chosen[::-1], kind="stable"))[::-1]
+    else:
+        order = np.argsort(chosen, kind="stable")
+    return np.concatenate([there[order], np.flatnonzero(lost)])
 
 
 def _with_key(shown: Shown, text: str, *, prefix: bool) -> npt.NDArray[np.int64]:

@@ -266,3 +266,4 @@ new ResizeObserver(() => { if (scroll.clientWidth !== last) { last = scroll.clie
 layout();
 seen = scroll.scrollTop;
 draw();
+document.addEventListener("where", () => again());

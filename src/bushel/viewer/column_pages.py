@@ -1,0 +1,62 @@
+"""The columns of a dataset: what there is to filter and sort by, and histograms of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from bushel.core.dataset.columns import part_of
+from bushel.errors import BushelError
+from bushel.viewer.histograms import histogram_of
+from bushel.viewer.selection import Query, select
+from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.site import Handler, Site, as_json_answer
+
+__all__ = ["ColumnPages", "column_choices"]
+
+_LARGEST = 20_000_000
+"""Number of samples up to which histograms are made."""
+
+
+def column_choices(shown: Shown) -> Sequence[str]:
+    """Return the columns that can be filtered and sorted by: those of the index, and the sizes of fields."""
+    try:
+        own = shown.dataset.columns
+    except (BushelError, OSError):  # an index that cannot be read: its samples say so
+        own = ()
+    names = {field.name for field in shown.fields}
+    lengths = [f"{field.name}.length" for field in shown.fields if field.sequence]
+    sizes = [f"{field.name}.bytes" for field in shown.fields if field.visual or field.kind in ("bytes", "text")]
+    kept = [name for name in own if name in names or name.partition(".")[0] in names]
+    kept.sort(key=lambda name: name not in names)  # labels before sizes
+    return list(dict.fromkeys([*kept, *lengths, *sizes]))
+
+
+class ColumnPages:
+    """The handler of histograms.
+
+    Args:
+        site: Keeps the selections.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {"/api/{d:int}/histogram": self.histogram}
+
+    def histogram(self, request: Any) -> Any:
+        """The histogram of a column, of the selected samples and of all."""
+        shown, parameters = self._site.shown(request), request.query_params
+        name = parameters.get("column", "")
+        if len(shown.dataset) > _LARGEST:
+            raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
+        selection = select(self._site.shelf, shown, Query.of(parameters))
+        values, missing = part_of(shown.dataset._reader, shown.dataset._positions, name)
+        found = histogram_of(name, values, missing, selection.positions, shown.labels.get(name, ()))
+        bins = [{**asdict(each), "label": plain_text(each.label)} for each in found.bins]
+        return as_json_answer(
+            {"column": name, "kind": found.kind, "bins": bins, "missing": found.missing, "more": found.more}
+        )

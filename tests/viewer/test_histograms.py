@@ -1,0 +1,70 @@
+"""Histograms: every bin's count is the number of samples for which its condition is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bushel.core.dataset.where import choose
+from bushel.viewer.histograms import Histogram, condition_name, histogram_of
+
+VALUES = st.one_of(
+    st.lists(st.integers(-5, 5), max_size=40).map(lambda found: np.array(found, np.int64)),
+    st.lists(st.integers(-(2**40), 2**40), max_size=200).map(lambda found: np.array(found, np.int64)),
+    st.lists(st.floats(-1e9, 1e9) | st.just(float("nan")), max_size=60).map(lambda found: np.array(found, np.float64)),
+    st.lists(st.booleans(), max_size=20).map(lambda found: np.array(found, np.bool_)),
+    st.lists(st.text('a"\\\nü', max_size=3), max_size=30).map(lambda found: np.array(found, object)),
+)
+
+
+def counts(found: Histogram) -> list[tuple[int, int]]:
+    return [(bin_.count, bin_.all) for bin_ in found.bins]
+
+
+@given(values=VALUES, data=st.data())
+def test_counts_are_those_of_the_conditions(values: Any, data: st.DataObject) -> None:
+    size = len(values)
+    missing = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), np.bool_)
+    selected = np.array(sorted(data.draw(st.sets(st.integers(0, max(size - 1, 0)), max_size=size))), np.int64)
+    selected = selected[selected < size]
+    found = histogram_of("c", values, missing, selected)
+    for bin_ in found.bins:
+        chosen = choose(bin_.condition, size, lambda name: (values, missing))
+        assert bin_.all == int(chosen.sum())
+        assert bin_.count == int(chosen[selected].sum())
+    there = ~missing & (np.isfinite(values) if values.dtype.kind == "f" else True)
+    assert sum(bin_.all for bin_ in found.bins) == int(there.sum())
+    assert found.missing == len(selected) - int(there[selected].sum())
+
+
+def test_few_whole_numbers_are_classes_with_names() -> None:
+    found = histogram_of("label", np.array([0, 1, 1, 2, 7]), None, None, ["cat", "dog", ""])
+    assert found.kind == "classes"
+    assert [bin_.label for bin_ in found.bins] == ["0 cat", "1 dog", "2", "7"]
+    assert [bin_.condition for bin_ in found.bins] == ["label == 0", "label == 1", "label == 2", "label == 7"]
+
+
+def test_many_whole_numbers_are_intervals() -> None:
+    found = histogram_of("width", np.arange(1000), None, np.arange(500))
+    assert found.kind == "numbers"
+    assert len(found.bins) == 28
+    assert sum(count for count, _ in counts(found)) == 500
+
+
+def test_the_most_frequent_texts_are_shown() -> None:
+    values = np.array([f"t{number}" for number in range(100)] + ["often"] * 3, object)
+    found = histogram_of("caption", values, None, None)
+    assert found.bins[0].label == "often"
+    assert (len(found.bins), found.more) == (60, 41)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("label", "label"), ("image.width", "image.width"), ("t.0", "t.0"), ("seg-map.width", 'column("seg-map.width")')],
+)
+def test_names_in_conditions(name: str, expected: str) -> None:
+    assert condition_name(name) == expected
