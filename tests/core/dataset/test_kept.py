@@ -35,7 +35,7 @@ def test_data_of_a_version(path: Path, tmp_path: Path, describe: Any) -> None:
     assert describe(dataset) == expected
     for shuffle in (True, "blocks"):
         known = expected[f"shuffle={shuffle}"]
-        loader = bushel.Loader(dataset, 3, shuffle=shuffle, fields=["label"], workers=1)  # type: ignore[arg-type]
+        loader = bushel.Loader(dataset, 3, shuffle=shuffle, fields=["label"], workers=1)
         loader.load_state_dict(known["state"])
         assert [key for batch in loader for key in batch["__key__"]] == known["epochs"][0][known["state"]["samples"] :]
         assert [key for batch in loader for key in batch["__key__"]] == known["epochs"][1]
