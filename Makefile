@@ -14,10 +14,10 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster nightly fuzz campaign faults sanitize aarch64 wheel clean
+.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check wheels sdist coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster nightly fuzz campaign faults sanitize aarch64 wheel clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## pack photos into all five containers, verify them, read them at random, iterate over them
 	$(PYTHON_OF_VENV) examples/demo.py
@@ -105,11 +105,36 @@ sanitize: $(READY)  ## tests of the kernels under AddressSanitizer and Undefined
 wheel: $(READY)  ## a wheel for this Python and machine with libjpeg-turbo inside, in dist/, tested without a compiler
 	scripts/wheel.sh
 
+wheels: $(READY)  ## wheels for every Python on this system and machine, by cibuildwheel (needs Docker on Linux), in dist/
+	$(PYTHON_OF_VENV) -m pip install --quiet --disable-pip-version-check "cibuildwheel>=3"
+	$(PYTHON_OF_VENV) -m cibuildwheel --output-dir dist
+
+sdist: $(READY)  ## the source distribution in dist/, built and run as a stranger does
+	scripts/sdist.sh
+
+test-all-pythons: $(READY)  ## the tests with every Python from 3.11 on that is here
+	scripts/all_pythons.sh $(TESTS)
+
+test-lowest: $(READY)  ## the tests with the lowest versions of the dependencies
+	scripts/dependencies.sh lowest $(TESTS)
+
+test-newest: $(READY)  ## the tests with the newest versions of the dependencies
+	scripts/dependencies.sh newest $(TESTS)
+
+bench-check: $(READY)  ## CPU time compared with that of the commit BASE (HEAD~1); fails if a case takes 15 % more
+	scripts/bench_check.sh $(or $(BASE),HEAD~1)
+
+docs: $(READY)  ## the site in build/site, by Zensical, which is installed if missing; fails for a dead link
+	scripts/docs.sh
+
+workflows: $(READY)  ## check the workflows of GitHub with actionlint and zizmor, installed if missing
+	scripts/workflows.sh
+
 aarch64: $(READY)  ## compile the kernels for 64-bit ARM, and run their tests under qemu-user (Debian; installs both if missing)
 	scripts/aarch64.sh
 
 clean:  ## remove all build products and environments
-	rm -rf .venv .interop .cloud .cluster .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .interop .cloud .cluster .bench .workflows .site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP) $(MODULES)
 	scripts/environment.sh

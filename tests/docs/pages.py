@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
+from collections.abc import Iterator
 from typing import Any
 
+from click.testing import CliRunner
 from tests.paths import ROOT
 
+from bushel.cli.app import app
+
 RESULT = re.compile(r"  # → (.*)$")
+_BLOCK = re.compile(
+    r"^(?P<skip><!-- not run: [^\n]+ -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_MEASURED = re.compile(r"[\d,.]+(?= ([kMG]?B|s|ms)\b)|[\d,.]+(?=/s)|(?<= )[\d,]{3,}")
+"""Sizes of encoded images and times, which differ from machine to machine."""
 
 
 def blocks(page: str, language: str) -> list[str]:
     """The blocks of this language, in the order of the page."""
     text = (ROOT / page).read_text("utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [found["text"] for found in _BLOCK.finditer(text) if found["language"] == language]
+
+
+def shown(page: str) -> Iterator[tuple[str, str]]:
+    """Yield language and text of all blocks of a page that are run, in order."""
+    for found in _BLOCK.finditer((ROOT / page).read_text("utf-8")):
+        if not found["skip"]:
+            yield found["language"], found["text"]
 
 
 def run(page: str, source: str, names: dict[str, Any]) -> int:
@@ -29,4 +46,40 @@ def run(page: str, source: str, names: dict[str, Any]) -> int:
             compared += 1
         else:
             exec(compile(ast.Module([statement], []), page, "exec"), names)
+    return compared
+
+
+def run_commands(source: str) -> str:
+    """Run lines of `bushel`, and return what they print."""
+    printed = ""
+    for line in source.splitlines():
+        words = shlex.split(line, comments=True)
+        assert words[0] == "bushel", line
+        done = CliRunner().invoke(app, words[1:])
+        assert done.exit_code == 0, (line, done.output)
+        printed += done.output
+    return printed
+
+
+def without_measures(text: str) -> list[str]:
+    """Return the words of an output, without sizes of images, times, and the spaces that align them."""
+    return _MEASURED.sub("#", text).split()
+
+
+def run_whole(page: str, names: dict[str, Any] | None = None) -> int:
+    """Run all blocks of a page in order, and compare what it says that they give.
+
+    A block `text` after commands is what these print, up to sizes of images and times. Returns the number of results
+    and outputs that were compared.
+    """
+    names = {} if names is None else names
+    compared, printed = 0, None
+    for language, text in shown(page):
+        if language == "python":
+            compared += run(page, text, names)
+        elif language == "sh":
+            printed = run_commands(text)
+        elif language == "text" and printed is not None:
+            assert without_measures(printed) == without_measures(text), printed
+            compared, printed = compared + 1, None
     return compared

@@ -1,0 +1,405 @@
+"""Assemble the sources of the site in build/site-source: the pages of docs/, and a reference made from the package.
+
+    python scripts/assemble_site.py      `make docs` runs it, and builds the site from what it writes
+
+docs/ is plain Markdown, which reads well on GitHub and in an editor. Here links to files outside docs/ become links of
+the site, every public name gets an entry of the reference (made from its docstring by mkdocstrings), and every command
+one (what its --help prints). A page that is in no section, and a public name without documentation, are errors.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import posixpath
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Get started": {"get-started.md": "Ten minutes", "glossary.md": "The words"},
+    "How do I…": {
+        "coming-from.md": "Come from another tool",
+        "packing.md": "Pack data",
+        "loading.md": "Load batches for training",
+        "frameworks.md": "Use Lightning, Accelerate, DDP, JAX",
+        "images.md": "Crop and transform images",
+        "video.md": "Store and load video",
+        "tokens.md": "Load tokens and other numbers",
+        "columns.md": "Select by values and balance classes",
+        "view.md": "Look at a dataset",
+        "integrity.md": "Find and repair damage",
+        "cloud.md": "Use object stores and the Hub",
+        "scale-out.md": "Use more than one machine",
+        "ten-million-photos.md": "Pack ten million photos",
+        "integrations.md": "Use it with other packages",
+        "extending.md": "Add my own codec, source or container",
+        "cli.md": "Use the command line",
+    },
+    "Understand": {
+        "how-it-works.md": "How it works",
+        "index.md": "The index",
+        "order.md": "The order of an epoch",
+        "tiled-jpeg.md": "Tiled JPEG",
+        "seek-tables.md": "Seek tables",
+        "codecs.md": "Codecs",
+    },
+    "Formats": {
+        "format-bag.md": "bag",
+        "format-tar.md": "tar",
+        "format-ffrecord.md": "ffrecord",
+        "format-gulp.md": "gulp",
+        "format-recordio.md": "recordio",
+    },
+    "Drop-ins": {
+        "compat.md": "Programs of the original packages",
+        "compat-gulpio2.md": "GulpIO2",
+        "compat-granular.md": "Granular",
+        "compat-webdataset.md": "WebDataset",
+        "compat-ffrecord.md": "FFRecord",
+        "compat-mxnet.md": "MXNet",
+        "promises.md": "What their documents promise",
+    },
+    "Benchmarks": {"benchmarks.md": "Benchmarks", "reliability.md": "Reliability"},
+    "For contributors": {"architecture.md": "Architecture", "compatibility.md": "What stays the same"},
+}
+"""Sections of the site in the order in which readers need them: page to its title."""
+
+OVERVIEW = "README.md"
+"""The list of all pages, for readers of docs/ without the site."""
+
+OUTSIDE = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changes.md",
+    "docs/README.md": "pages.md",
+    "docs/index.md": "the-index.md",
+}
+"""Files outside docs/, or with a name that would be that of the home page, and their pages in the site."""
+
+MODULES = ("codecs", "loader", "sources", "transforms", "engines", "jpeg", "testing")
+BRIDGES = ("huggingface", "arrow", "duckdb", "ray_data", "torch_data", "torchdata_nodes")
+
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^(```|~~~)")
+
+
+def pages() -> dict[str, str]:
+    """Return the sources of the site's pages: path in the site to path in the repository."""
+    sources = [*(f"docs/{path.name}" for path in _docs()), *(path for path in OUTSIDE if not path.startswith("docs/"))]
+    return {OUTSIDE.get(path, path.removeprefix("docs/")): path for path in sources}
+
+
+def _docs() -> list[Path]:
+    return sorted((ROOT / "docs").glob("*.md"))
+
+
+def outside_code(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield the lines of a page, each with whether it is outside blocks of code."""
+    inside = False
+    for line in text.splitlines(keepends=True):
+        fence = _FENCE.match(line.lstrip()) is not None
+        yield not (inside or fence), line
+        inside ^= fence
+
+
+def links(text: str) -> Iterator[str]:
+    """Yield the targets of a page's links."""
+    for is_text, line in outside_code(text):
+        if is_text:
+            for match in _LINK.finditer(re.sub(r"`[^`]*`", lambda code: "x" * len(code[0]), line)):
+                yield match[3]
+
+
+def rewrite(text: str, path: str) -> str:
+    """Return a page with its links to files made links of the site.
+
+    Args:
+        text: The page.
+        path: Its path in the repository.
+    """
+    there = {source: page for page, source in pages().items()}
+
+    def replace(match: re.Match[str]) -> str:
+        image, label, target = match.groups()
+        if ":" in target or target.startswith("#"):
+            return match[0]
+        place, mark, anchor = target.partition("#")
+        wanted = posixpath.normpath(posixpath.join(posixpath.dirname(path), place))
+        if wanted in there:
+            return f"{image}[{label}]({there[wanted]}{mark}{anchor})"
+        if wanted.startswith("docs/"):  # a drawing
+            return f"{image}[{label}]({wanted.removeprefix('docs/')}{mark}{anchor})"
+        return label if "`" in label else f"`{wanted}`" if label == wanted else label  # a file that the site lacks
+
+    return "".join(_LINK.sub(replace, line) if is_text else line for is_text, line in outside_code(text))
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
+    found: dict[str, int] = {}
+    made = set()
+    for is_text, line in outside_code(text):
+        if is_text and (match := re.match(r"#{1,6} +(.+?) *#*$", line.rstrip())):
+            title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match[1]).replace("`", "").replace("*", "")
+            slug = re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
+            count = found[slug] = found.get(slug, -1) + 1
+            made.add(f"{slug}-{count}" if count else slug)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """The public names of a module.
+
+    Attributes:
+        summary: The module's docstring.
+        groups: Title of a group to its names.
+        missing: Names, with methods of classes, that have no docstring.
+    """
+
+    summary: str
+    groups: Mapping[str, Sequence[str]]
+    missing: Sequence[str]
+
+
+FUNCTIONS, CLASSES, ERRORS, VALUES = "Functions", "Classes", "Errors and warnings", "Types and values"
+
+
+def public_modules() -> dict[str, Public]:
+    """Return the modules with public names, by their dotted names."""
+    found = {}
+    for name in ("bushel", *(f"bushel.{each}" for each in MODULES)):
+        found[name] = _imported(importlib.import_module(name))
+    for name in BRIDGES:  # whose packages need not be installed
+        path = ROOT / "src/bushel/integrations" / f"{name}.py"
+        found[f"bushel.integrations.{name}"] = _parsed(ast.parse(path.read_text("utf-8")))
+    return found
+
+
+def _imported(module: ModuleType) -> Public:
+    groups: dict[str, list[str]] = {FUNCTIONS: [], CLASSES: [], ERRORS: [], VALUES: []}
+    missing = [] if module.__doc__ else [module.__name__]
+    for name in getattr(module, "__all__", []):
+        value = getattr(module, name)
+        if name.startswith("__") or inspect.ismodule(value):
+            continue
+        if inspect.isclass(value):
+            groups[ERRORS if issubclass(value, Exception) else CLASSES].append(name)
+            missing += [f"{name}.{each}" for each in _undocumented_members(value)]
+        else:
+            groups[FUNCTIONS if inspect.isroutine(value) else VALUES].append(name)
+        if (inspect.isclass(value) or inspect.isroutine(value)) and not inspect.getdoc(value):
+            missing.append(name)
+    return Public((module.__doc__ or "").strip(), groups, missing)
+
+
+def _undocumented_members(value: type) -> list[str]:
+    return [
+        name
+        for name, member in vars(value).items()
+        if not name.startswith("_")
+        and (inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod))
+        and not inspect.getdoc(getattr(value, name))
+    ]
+
+
+def _parsed(tree: ast.Module) -> Public:
+    groups: dict[str, list[str]] = {FUNCTIONS: [], CLASSES: []}
+    named: set[str] = set()
+    missing = [] if ast.get_docstring(tree) else ["the module"]
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+            named = set(ast.literal_eval(node.value))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in named:
+            group = groups[CLASSES if isinstance(node, ast.ClassDef) else FUNCTIONS]
+            group += [] if node.name in group else [node.name]  # one of several overloads
+            members = [each for each in getattr(node, "body", []) if isinstance(each, ast.FunctionDef)]
+            checked = [node, *members] if isinstance(node, ast.ClassDef) else [node]
+            if any("overload" in ast.dump(each) for each in node.decorator_list):
+                continue
+            missing += [each.name for each in checked if not each.name.startswith("_") and not ast.get_docstring(each)]
+    return Public(ast.get_docstring(tree) or "", groups, missing)
+
+
+def reference_of(name: str, module: Public) -> str:
+    """Return the page of a module's public names, for mkdocstrings."""
+    parts = [f"# {name}\n\n{module.summary}\n"]
+    for title, names in module.groups.items():
+        if names:
+            parts.append(f"## {title}\n")
+            parts += [f"::: {name}.{each}\n" for each in names]
+    return "\n".join(parts)
+
+
+def reference_of_commands() -> str:
+    """Return the page of the commands: what `--help` of each prints."""
+    from click.testing import CliRunner
+
+    from bushel.cli.app import app
+
+    def help_of(*words: str) -> str:
+        done = CliRunner().invoke(
+            app, [*words, "--help"], prog_name="bushel", env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"}
+        )
+        if done.exit_code != 0:
+            raise SystemExit(f"bushel {' '.join(words)} --help: {done.output}")
+        return done.output.rstrip()
+
+    parts = ["# Commands\n", "What `--help` prints. [Use the command line](../cli.md) explains more.\n"]
+    parts += ["## bushel\n", f"```text\n{help_of()}\n```\n"]
+    listed = re.findall(r"^  ([a-z][\w-]*)  +\S", help_of(), re.MULTILINE)
+    for name in listed:
+        parts += [f"## bushel {name}\n", f"```text\n{help_of(name)}\n```\n"]
+    return "\n".join(parts)
+
+
+def navigation(reference: Mapping[str, str]) -> list[Any]:
+    """Return the navigation: titles and pages, in sections. Pages that are not written yet are left out."""
+    there = {path.name for path in _docs()}
+    listed = [page for section in SECTIONS.values() for page in section]
+    if unlisted := sorted(there - {OVERVIEW, *listed}):
+        raise SystemExit(f"pages that are in no section of scripts/assemble_site.py: {', '.join(unlisted)}")
+    shown: list[Any] = [{"Bushel": "index.md"}]
+    for section, titles in SECTIONS.items():
+        entries = [{title: OUTSIDE.get(f"docs/{page}", page)} for page, title in titles.items() if page in there]
+        if section == "For contributors":
+            entries += [{"Contributing": "contributing.md"}, {"Security": "security.md"}, {"Changes": "changes.md"}]
+            entries.append({"All pages": "pages.md"})
+        shown.append({section: entries})
+        if section == "Understand":
+            shown.append({"Reference": [{title: page} for page, title in reference.items()]})
+    return shown
+
+
+def llms(shown: Sequence[Any], texts: Mapping[str, str]) -> str:
+    """Return llms.txt: what the site holds, for programs that read it."""
+    home = texts["index.md"]
+    summary = " ".join(home.partition("\n\n")[2].partition("\n\n")[0].split())
+    lines = ["# Bushel\n", f"> {summary}\n"]
+    for section in shown:
+        [(title, entries)] = section.items()
+        if isinstance(entries, str):
+            continue
+        lines.append(f"## {title}\n")
+        for entry in entries:
+            [(name, page)] = entry.items()
+            lines.append(f"- [{name}]({page.removesuffix('.md')}/): {_first_sentence(texts[page])}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _first_sentence(text: str) -> str:
+    for block in "".join(line for is_text, line in outside_code(text) if is_text).split("\n\n")[1:]:
+        plain = " ".join(_LINK.sub(r"\2", block).split())
+        if plain and plain[0] not in "#|`:!<-":
+            return re.split(r"(?<=[.:])\s", plain)[0].rstrip(":")
+    return ""
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(name)} = {_toml(each)}" for name, each in value.items()) + " }"
+    return "[\n" + "".join(f"  {_toml(each)},\n" for each in value) + "]"
+
+
+CONFIG = """\
+[project]
+site_name = "Bushel"
+site_description = "Training data in five record formats: one index, one dataset, one loader."
+docs_dir = "pages"
+site_dir = "site"
+use_directory_urls = true
+nav = {navigation}
+
+[project.theme]
+language = "en"
+features = ["content.code.copy", "content.tooltips", "navigation.footer", "navigation.indexes", "navigation.instant",
+    "navigation.path", "navigation.sections", "navigation.tabs", "navigation.top", "search.highlight", "toc.follow"]
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme)"
+toggle.icon = "lucide/sun-moon"
+toggle.name = "Switch to light mode"
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme: light)"
+scheme = "default"
+toggle.icon = "lucide/sun"
+toggle.name = "Switch to dark mode"
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme: dark)"
+scheme = "slate"
+toggle.icon = "lucide/moon"
+toggle.name = "Switch to system preference"
+
+[project.markdown_extensions]
+attr_list = {{}}
+tables = {{}}
+toc.permalink = true
+pymdownx.highlight = {{}}
+pymdownx.superfences = {{}}
+pymdownx.inlinehilite = {{}}
+
+[project.plugins.mkdocstrings.handlers.python]
+paths = ["{source}"]
+
+[project.plugins.mkdocstrings.handlers.python.options]
+docstring_style = "google"
+docstring_options = {{ warn_unknown_params = false, warn_missing_types = false }}
+show_source = false
+show_root_heading = true
+show_root_full_path = true
+heading_level = 3
+show_bases = false
+merge_init_into_class = true
+members_order = "source"
+separate_signature = true
+show_signature_annotations = true
+docstring_section_style = "list"
+filters = ["!^_"]
+"""
+
+
+def main() -> None:
+    """Write the sources of the site."""
+    modules = public_modules()
+    if missing := [f"{name}: {each}" for name, module in modules.items() for each in module.missing]:
+        raise SystemExit(f"public names without documentation: {', '.join(missing)}")
+    target = ROOT / "build/site-source"
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "pages/reference").mkdir(parents=True)
+    texts = {page: rewrite((ROOT / path).read_text("utf-8"), path) for page, path in pages().items()}
+    reference = {}
+    for name, module in modules.items():
+        page = f"reference/{name}.md"
+        reference[page], texts[page] = name, reference_of(name, module)
+    reference["reference/commands.md"], texts["reference/commands.md"] = "Commands", reference_of_commands()
+    shown = navigation(reference)
+    for page, text in texts.items():
+        (target / "pages" / page).write_text(text, encoding="utf-8")
+    for drawing in (ROOT / "docs").glob("*.svg"):
+        shutil.copy(drawing, target / "pages" / drawing.name)
+    (target / "pages/llms.txt").write_text(llms(shown, texts), encoding="utf-8")
+    full = "\n\n".join(texts[page] for page in texts if not page.startswith("reference/"))
+    (target / "pages/llms-full.txt").write_text(full, encoding="utf-8")
+    config = CONFIG.format(navigation=_toml(shown), source=ROOT / "src")
+    (target / "zensical.toml").write_text(config, encoding="utf-8")
+    print(f"{len(texts)} pages in {target}")
+
+
+if __name__ == "__main__":
+    main()

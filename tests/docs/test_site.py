@@ -1,0 +1,88 @@
+"""Every page is in the site's navigation, every link leads somewhere, every public name is documented."""
+
+from __future__ import annotations
+
+import posixpath
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.paths import ROOT
+
+PAGES = [
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "changes/README.md"),
+    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
+]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[ModuleType]:
+    """The module of scripts/assemble_site.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "scripts"))
+        import assemble_site  # type: ignore[import-not-found]
+
+        yield assemble_site
+    sys.modules.pop("assemble_site")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str, site: Any) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    for link in site.links(text):
+        if ":" in link:
+            continue
+        place, _, anchor = link.partition("#")
+        target = ROOT / posixpath.normpath(posixpath.join(posixpath.dirname(page), place)) if place else ROOT / page
+        assert target.exists(), f"{page}: {link}"
+        if anchor:
+            assert anchor in site.anchors(target.read_text("utf-8")), f"{page}: {link}"
+
+
+def test_every_page_is_in_one_section(site: Any) -> None:
+    listed = [page for section in site.SECTIONS.values() for page in section]
+    assert len(listed) == len(set(listed))
+    site.navigation({})  # raises for a page that is in no section
+
+
+def test_every_page_is_in_the_overview() -> None:
+    overview = (ROOT / "docs/README.md").read_text("utf-8")
+    missing = [page for page in PAGES if page.startswith("docs/") and f"({page.removeprefix('docs/')})" not in overview]
+    assert missing == ["docs/README.md", "docs/cli.md"] or missing == ["docs/README.md"]
+
+
+def test_every_public_name_is_documented(site: Any) -> None:
+    modules = site.public_modules()
+    assert [f"{name}: {each}" for name, module in modules.items() for each in module.missing] == []
+    assert "to_hf" in modules["bushel"].groups["Functions"]
+    assert "FormatError" in modules["bushel"].groups["Errors and warnings"]
+    assert modules["bushel.integrations.torch_data"].groups["Classes"] == ["BatchDataset"]
+
+
+def test_links_become_those_of_the_site(site: Any) -> None:
+    text = "[a](../README.md) [b](index.md#x) [c](../CONTRIBUTING.md#rooms) [`d`](../src/d.py) ![e](rooms.svg)\n"
+    assert site.rewrite(text, "docs/architecture.md") == (
+        "[a](index.md) [b](the-index.md#x) [c](contributing.md#rooms) `d` ![e](rooms.svg)\n"
+    )
+    assert site.rewrite("[a](docs/view.md)\n", "README.md") == "[a](view.md)\n"
+    code = "```sh\n[a](../README.md)\n```\n"
+    assert site.rewrite(code, "docs/view.md") == code
+
+
+def test_what_programs_read_has_a_line_for_each_page(site: Any) -> None:
+    texts = {page: (ROOT / path).read_text("utf-8") for page, path in site.pages().items()}
+    shown = site.navigation({})
+    text = site.llms(shown, texts)
+    assert text.startswith("# Bushel\n\n> Bushel packs data")
+    assert "- [Video](video/)" in text or "](video/)" in text
+    assert "```" not in text
+
+
+def test_commands_are_in_the_reference(site: Any) -> None:
+    text = site.reference_of_commands()
+    assert "## bushel pack" in text
+    assert "## bushel gulp2_sanity_check" in text
+    assert Path(site.__file__).name == "assemble_site.py"

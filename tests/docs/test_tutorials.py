@@ -1,0 +1,34 @@
+"""The pages that teach are run from their first block to their last, and give what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.docs.pages import run_whole
+from tests.sources.folders import image_folder
+
+import bushel
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_get_started() -> None:
+    pytest.importorskip("torch")
+    assert run_whole("docs/get-started.md") == 10
+
+
+def test_frameworks(tmp_path: Path) -> None:
+    image_folder(tmp_path / "photos", 4)
+    bushel.pack("photos", "train", container="tar")
+    assert run_whole("docs/frameworks.md") == 1
+
+
+def test_tokens() -> None:
+    names: dict[str, Any] = {}
+    assert run_whole("docs/tokens.md", names) == 4
+    assert (names["batch"]["tokens"][:, None] == names["tokens"][None]).all(2).any(1).all()
