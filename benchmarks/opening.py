@@ -3,6 +3,7 @@
     python benchmarks/opening.py --out opening.json
     python benchmarks/opening.py --small                   a tenth of the records, fewer rounds
     python benchmarks/opening.py --shards 100000           instead, a dataset of so many shards of 10,000 samples each
+    python benchmarks/opening.py --shards 10000 --keys     instead, keys of so many shards, by the key file and without
 
 Each round opens each dataset in a new process, after its imports and with its files in memory, and reads one record.
 With --shards, it opens a dataset whose data and tables are sparse files, with and without its table of shards, loads
@@ -27,9 +28,11 @@ import numpy as np
 from rich.table import Table
 
 import bushel
+from bushel.core.dataset.key_file import NAME as KEYS
+from bushel.core.dataset.key_file import write_key_file
 from bushel.core.index.shard_table import NAME
 from bushel.core.index.sidecar import FOLDER, Manifest, ManifestShard, save_index, save_manifest
-from bushel.core.index.table import Column, FileStamp, ShardIndex
+from bushel.core.index.table import Column, FileStamp, Keys, ShardIndex
 from bushel.spec import parse_spec
 from measure import SCRATCH, Timing, console, in_turns, save
 from reads import usable
@@ -192,15 +195,78 @@ def many_shards(count: int, rounds: int) -> dict[str, dict[str, float]]:
     }
 
 
+def keyed_shards(shards: int) -> Path:
+    """Make the tables of tar files of holes, whose samples have keys of 17 characters, and the key file."""
+    root = SCRATCH / f"keyed-shards-{shards}"
+    if (root / FOLDER / KEYS).exists():
+        return root
+    console.print(f"making {root.name}")
+    (root / FOLDER).mkdir(parents=True, exist_ok=True)
+    [field] = parse_spec({"data": "bytes"}).values()
+    column = Column(field, "bytes", 0, np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES, np.int64))
+    entries = []
+    for number in range(shards):
+        path = root / f"train-{number:06}.tar"
+        path.touch()
+        os.truncate(path, SAMPLES * LENGTH)
+        stat = path.stat()
+        files = (FileStamp(path.name, stat.st_size, stat.st_mtime_ns),)
+        keys = Keys.of([_key(position) for position in range(number * SAMPLES, (number + 1) * SAMPLES)])
+        index = ShardIndex(SAMPLES, files, {"data": column}, "tar", keys)
+        save_index(index, root / FOLDER / f"{path.name}.safetensors", sync=False)
+        entries.append(ManifestShard.of(path.name, index))
+    save_manifest(Manifest("tar", {"data": "bytes"}, {"data": "bytes"}, entries), root / FOLDER / "manifest.json")
+    time.sleep(3)
+    _, wall, cpu = _elapsed(lambda: write_key_file(bushel.open(root)._reader.shards))
+    console.print(f"the key file was written in {wall / 1e3:.1f} s, {cpu / 1e3:.1f} s of CPU")
+    return root
+
+
+def use_keys(path: Path) -> dict[str, float]:
+    """Return milliseconds of the first lookup of a key and of the next ones, and memory. Run in a new process."""
+    dataset, found = bushel.open(path), {}
+    before = _anonymous_bytes()
+    positions = np.random.default_rng(0).integers(0, len(dataset), LOOKUPS).tolist()
+    first, found["first lookup"], _ = _elapsed(lambda: dataset.position(_key(positions[0])))
+    others, found["lookup"], _ = _elapsed(lambda: [dataset.position(_key(position)) for position in positions[1:]])
+    found["lookup"] /= LOOKUPS - 1
+    found["memory, MB"] = (_anonymous_bytes() - before) / 1e6
+    if [first, *others] != positions:
+        raise ValueError("a key was not found where it is")
+    return found
+
+
+def many_keys(shards: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Return the medians of `use_keys`, with and without the key file."""
+    path = keyed_shards(shards)
+    place = path / FOLDER / KEYS
+    measured: dict[str, list[dict[str, float]]] = {"with the key file": [], "without": []}
+    for _ in range(rounds):
+        for name, runs in measured.items():
+            if name == "without":
+                place.rename(place.with_suffix(".hidden"))
+            try:
+                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                    runs.append(pool.submit(use_keys, path).result())
+            finally:
+                if name == "without":
+                    place.with_suffix(".hidden").rename(place)
+    return {
+        name: {each: statistics.median(run[each] for run in runs) for each in runs[0]}
+        for name, runs in measured.items()
+    }
+
+
 def main() -> None:
     """Run the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description="Opening a dataset.")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--small", action="store_true", help="a tenth of the records, fewer rounds")
     parser.add_argument("--shards", type=int, help="open a dataset of so many shards, and nothing else")
+    parser.add_argument("--keys", action="store_true", help="with --shards: look up keys, and nothing else")
     options = parser.parse_args()
     if options.shards:
-        found = many_shards(options.shards, 5)
+        found = many_keys(options.shards, 3) if options.keys else many_shards(options.shards, 5)
         for name, times in found.items():
             console.print(f"{options.shards:,} shards, {name}: ms", {each: round(ms, 2) for each, ms in times.items()})
         save(options.out, found, {})

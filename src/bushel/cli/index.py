@@ -35,6 +35,12 @@ def command(
         str | None,
         Option("--columns", help="Record columns, such as label,image.width; auto for those that writers record."),
     ] = None,
+    keys: Annotated[
+        bool,
+        Option(
+            "--keys", help="Write the key file, by which a key of very many samples is found without a table in memory."
+        ),
+    ] = False,
     force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False,
     workers: Workers = None,
     engine: EngineOfShards = None,
@@ -69,6 +75,7 @@ def command(
             frames=frames,
             seek=seek,
             columns=columns or (),
+            keys=keys,
             force=force,
             workers=workers,
             engine=engine,

@@ -259,8 +259,10 @@ def _publish_local(place: Path, final: Path) -> None:
     """Rename the folder of a part, or each of the files that belong to one file: its index first, and itself last."""
     staged, unfinished = place / final.name, place.exists()
     if staged.is_dir():
-        with suppress(FileNotFoundError):  # what the writer could not remove at the end
-            shutil.rmtree(staged / FOLDER / "staging")
+        left = staged / FOLDER / "staging"
+        if left.exists():  # what the writer could not remove at the end
+            shutil.rmtree(left)
+            sync_folder(left.parent)
         if final.exists():
             _replace(place, final)
         else:

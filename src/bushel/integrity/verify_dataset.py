@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bushel.core.dataset.key_file import NAME, damage
+from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.class_names import Labels, join_labels
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress
@@ -42,8 +45,8 @@ def verify(
 
     For every shard it checks that all files exist and have a valid structure, that the files agree with Bushel's index
     (unless they changed after it was made), that the bytes of every field have the CRC-32 that the index or the
-    container stores, and that no key appears twice, and that all shards
-    number their classes in the same way.
+    container stores, that no key appears twice, that all shards number their classes in the same way, and that the key
+    file is not damaged.
 
     Args:
         source: As for `bushel.open`.
@@ -90,6 +93,7 @@ def verify(
             checked.finish(places[len(results) - 1])
     _check_keys(places, results, found)
     _check_labels(places, results, found)
+    _check_key_file(places, found)
     return VerifyResult(
         tuple(problem for problem, _ in found.problems),
         samples,
@@ -183,3 +187,10 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
         join_labels(named, fields)
     except SpecError as error:
         found.add(Problem(None, None, None, None, "labels", str(error)))
+
+
+def _check_key_file(places: Sequence[Place], found: Findings) -> None:
+    """Compare the key file with its checksums: a damaged one would say of a key that it is not there."""
+    path = manifest_path([place.shard for place in places])
+    if isinstance(path, Path) and (wrong := damage(path.with_name(NAME))) is not None:
+        found.add(Problem(str(path.with_name(NAME)), None, None, None, "index", wrong))

@@ -7,6 +7,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +27,7 @@ __all__ = [
     "read_text",
     "read_whole",
     "remove",
+    "replacing",
     "sync_folder",
     "sync_whole",
     "walk_names",
@@ -91,15 +93,33 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
         with naming(path), path.open("wb") as file:
             file.write(data)
         return
+    with replacing(path, sync=sync) as file:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+
+
+@contextmanager
+def replacing(path: Path, *, sync: bool = True) -> Iterator[FileIO]:
+    """Write a local file whose bytes are made in the body of the `with`; it gets its name at the end, or never.
+
+    Args:
+        path: The file; its folder is created if necessary.
+        sync: As for `write_whole`.
+
+    Yields:
+        The empty file `NAME.partial`, open for reading and writing.
+
+    Raises:
+        OSError: The file cannot be written. A file that was there before is unchanged.
+    """
     partial = path.with_name(f"{path.name}.partial")
     try:
         make_folder(path.parent, sync=sync)
         with _open_alone(partial) as file:
             try:
                 file.truncate(0)
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[file.write(rest) :]
+                yield file
                 if sync:
                     os.fsync(file.fileno())
                 os.replace(partial, path)
@@ -174,7 +194,8 @@ def create_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> bool:
 def _open_alone(path: Path) -> FileIO:
     """Open a temporary file for writing. Another thread or process that does the same waits until it is closed."""
     while True:
-        file = open(path, "ab", buffering=0)  # noqa: SIM115 - the caller closes it
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = open(handle, "r+b", buffering=0)  # noqa: SIM115 - the caller closes it
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError:  # a file system without locks

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bushel.containers.base import ReadOptions, Shard
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.discovery import expand_paths, find, find_incomplete, load_state, marker_path
+from bushel.core.dataset.key_file import has_key_file, write_key_file
 from bushel.core.dataset.listed import RebuildIndex, write_manifest
 from bushel.core.dataset.open import checked_spec, each_shard
 from bushel.core.dataset.parts import above_parts
@@ -16,7 +17,7 @@ from bushel.core.dataset.tables import Indexing
 from bushel.core.index.column_names import AUTO, column_of
 from bushel.core.index.column_scan import ColumnRequest
 from bushel.core.index.sidecar import load_manifest
-from bushel.core.progress import OnProgress
+from bushel.core.progress import OnProgress, Progress
 from bushel.errors import FormatError
 from bushel.spec import Spec, parse_spec
 
@@ -36,6 +37,7 @@ def index(
     frames: bool = False,
     seek: bool = False,
     columns: str | Iterable[str] = (),
+    keys: bool = False,
     force: bool = False,
     workers: int | None = None,
     pickle: bool = False,
@@ -62,6 +64,8 @@ def index(
         columns: Columns to store beside those that are there (docs/columns.md): names such as `label`, `image.width`
             and `meta.camera.iso`, a list or a text with commas. `auto` stands for those that writers record. Reads the
             fields once.
+        keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor memory
+            (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one whenever it has changed.
         force: Index every shard again, and accept bytes that differ from the checksums on record.
         workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
@@ -76,6 +80,7 @@ def index(
         FormatError: A shard is damaged, or lacks values whose checksums are on record.
         SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field cannot have a
             column.
+        UnsupportedError: `keys`, and the dataset is not in a local folder.
         KeyError: A column is of no field.
         OSError: The index cannot be written.
     """
@@ -105,10 +110,16 @@ def index(
         write_manifest(shards)
     else:
         write_manifest(shards, marker_path(root, ""), expected=state.expected)
+    if keys or has_key_file(shards):
+        write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
     dataset = Dataset(shards)
     dataset._reader.incomplete = incomplete
     _check_names(request, union_of_fields(shards))
     return dataset
+
+
+def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(Progress(done, total, "samples", samples=done))
 
 
 def _request(columns: str | Iterable[str]) -> ColumnRequest | None:

@@ -116,8 +116,9 @@ class Samples:
 
     def _find(self, key: str) -> int | None:
         if self._table is None:
-            shards, starts = self._reader.shards, self._reader.starts
-            self._table = KeyTable.of(shards) if self._reader.keyed else KeyTable.without_keys(shards, starts)
+            from bushel.core.dataset.key_file import key_table
+
+            self._table = key_table(self._reader.shards, self._reader.starts)
         found: list[int] = []
         for position in self._table.find(key):
             if isinstance(self._positions, range):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bushel.core.index.table import IndexedShard
 from bushel.kernels import hash_keys
 
-__all__ = ["KeyTable", "KeyView"]
+__all__ = ["KeyTable", "KeyView", "StoredKeyTable"]
 
 _CHUNK = 1024
 
@@ -34,7 +34,7 @@ class KeyTable:
     shards: Sequence[IndexedShard]
     starts: npt.NDArray[np.int64]
     hashes: npt.NDArray[np.uint64]
-    positions: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.integer[Any]]
 
     @classmethod
     def of(cls, shards: Sequence[IndexedShard]) -> KeyTable:
@@ -83,6 +83,13 @@ class KeyTable:
         except UnicodeEncodeError:
             return  # no stored key contains half of a surrogate pair
         [wanted] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
+        for shard, row in self._candidates(wanted):
+            keys = self.shards[shard].index.keys
+            if keys is not None and keys[row] == key:
+                yield int(self.starts[shard]) + row
+
+    def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
+        """Yield shard and row of the samples whose key has this hash, in ascending order."""
         at = int(np.searchsorted(self.hashes, wanted))
         while at < len(self.hashes) and self.hashes[at] == wanted:
             position = int(self.positions[at])
@@ -90,9 +97,29 @@ class KeyTable:
             if not 0 <= position < self.starts[-1]:
                 continue  # a damaged table points outside the dataset
             shard = int(np.searchsorted(self.starts, position, side="right")) - 1
-            keys = self.shards[shard].index.keys
-            if keys is not None and keys[position - int(self.starts[shard])] == key:
-                yield position
+            yield shard, position - int(self.starts[shard])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKeyTable(KeyTable):
+    """A table of which `positions` has the number of each hash's shard instead, as the key file has them.
+
+    The hashes of that shard tell the sample.
+    """
+
+    def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
+        first = int(np.searchsorted(self.hashes, wanted))
+        last = first
+        while last < len(self.hashes) and self.hashes[last] == wanted:
+            last += 1
+        for shard in np.unique(self.positions[first:last]).tolist():
+            keys = self.shards[shard].index.keys if shard < len(self.shards) else None
+            if keys is None:
+                continue  # a damaged table
+            at = int(np.searchsorted(keys.hashes, wanted))
+            while at < len(keys.hashes) and keys.hashes[at] == wanted:
+                yield shard, int(keys.order[at])
+                at += 1
 
 
 class KeyView(Sequence[str]):
