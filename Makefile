@@ -77,10 +77,11 @@ cloud: $(READY) object-store  ## tests against S3, Azure Blob Storage (Azurite) 
 	scripts/object_store.sh others
 	$(PYTHON_OF_VENV) -m pytest -m cloud tests/cloud; status=$$?; scripts/object_store.sh stop; exit $$status
 
-cluster: $(READY)  ## tests on Ray, Dask and Slurm on loopback, installed if missing; KILLS=50: kill each that often
+cluster: $(READY) object-store  ## tests on Ray, Dask, Slurm and S3 on loopback, installed if missing; KILLS=50: kill each that often
 	scripts/cluster.sh install
 	scripts/cluster.sh start
-	PYTHONPATH=$(abspath .cluster/packages) $(PYTHON_OF_VENV) -m pytest -m cluster tests/engines tests/cluster tests/integrations; status=$$?; scripts/cluster.sh stop; exit $$status
+	PYTHONPATH=$(abspath .cluster/packages) $(PYTHON_OF_VENV) -m pytest -m cluster tests/engines tests/cluster tests/integrations; status=$$?; \
+	scripts/cluster.sh stop; scripts/object_store.sh stop; exit $$status
 
 nightly: $(READY)  ## all tests except interop, cloud and cluster, with many more examples
 	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster"

@@ -42,6 +42,14 @@ class Proxy:
             self.connections += 1
             return self.mode(self.connections - 1)
 
+    def drop(self) -> None:
+        """Close the connections that are open now."""
+        with self._lock:
+            dropped, self._open = self._open, []
+        for connection in dropped:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
     def hold(self, connection: socket.socket) -> None:
         """Remember a connection, to close it in the end."""
         with self._lock:

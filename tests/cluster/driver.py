@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from tests.ingest.pack_sources import Numbered
@@ -22,11 +21,11 @@ class Slow(Numbered):
         return super().__getitem__(position)
 
 
-def pack(out: Path, engine: Any) -> bushel.PackResult:
+def pack(out: str, engine: Any, progress: Any = None) -> bushel.PackResult:
+    """Pack a source with two bad items."""
     source = Slow(SAMPLES, bad=(17, 90))
-    return bushel.pack(
-        source, out, container="tar", parts=PARTS, shard_samples=3, max_errors=2, engine=engine, speculate=2.0
-    )
+    options: dict[str, Any] = {"container": "tar", "parts": PARTS, "shard_samples": 3, "max_errors": 2}
+    return bushel.pack(source, out, engine=engine, speculate=2.0, progress=progress, **options)
 
 
 def engine_of(name: str, address: str) -> Any:
@@ -46,4 +45,4 @@ def engine_of(name: str, address: str) -> Any:
 if __name__ == "__main__":
     from tests.cluster import driver  # so that workers find the source in a module
 
-    driver.pack(Path(sys.argv[3]), engine_of(*sys.argv[1:3]))
+    driver.pack(sys.argv[3], engine_of(*sys.argv[1:3]))

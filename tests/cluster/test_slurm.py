@@ -3,53 +3,28 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.cluster.slurm import finished, use_slurm, wait_for
 from tests.ingest.pack_sources import files_of
-from tests.paths import ROOT
 from tests.sources.folders import image_folder
 
 import bushel
-from bushel.ingest.run_folder import find_run
 
 pytestmark = pytest.mark.cluster
-
-PATIENCE_SECONDS = 180
 
 
 @pytest.fixture(autouse=True)
 def _slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if shutil.which("sbatch") is None:
-        pytest.skip("Slurm is not installed")
-    said = subprocess.run([ROOT / "scripts/cluster.sh", "env"], check=True, capture_output=True, text=True).stdout
-    monkeypatch.setenv("SLURM_CONF", said.strip().partition("=")[2])
-    if subprocess.run(["sinfo"], capture_output=True, check=False).returncode:
-        pytest.skip("Slurm does not run: `make cluster` starts it")
-    monkeypatch.chdir(tmp_path)
+    use_slurm(monkeypatch, tmp_path)
 
 
 def submit(*arguments: object) -> str:
     command = [sys.executable, "-m", "bushel", *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not done():
-        queue = subprocess.run(["squeue"], capture_output=True, text=True, check=False).stdout
-        logs = "".join(path.read_text() for path in Path().glob("slurm-*.out"))
-        assert time.monotonic() < end, f"the run has not finished:\n{queue}\n{logs}"
-        time.sleep(0.5)
-
-
-def finished(out: Path) -> bool:
-    return find_run(out)[0].load_result() is not None
 
 
 @pytest.mark.parametrize("container", ["tar", "recordio"])

@@ -44,6 +44,7 @@ class DaskEngine:
         self._most, self._resources = max_in_flight, resources
         self._job: Any = None
         self._attempts: dict[Any, Attempt] = {}
+        self._failed: dict[int, set[str]] = {}
 
     @property
     def _client(self) -> Any:
@@ -68,7 +69,7 @@ class DaskEngine:
             large = len(job) > _LARGE
             self._job = self._client.scatter(job, broadcast=True, hash=False) if large else job
         future = self._client.submit(
-            call_pickled,
+            _call,
             self._job,
             attempt.number,
             pure=False,
@@ -91,7 +92,7 @@ class DaskEngine:
 
     def close(self) -> None:
         """Cancel what waits, and close a client and a cluster that this engine has made."""
-        attempts, self._attempts = self._attempts, {}
+        attempts, self._attempts, self._failed = self._attempts, {}, {}
         if attempts:
             self._client.cancel(list(attempts), force=True)
         self._job = None
@@ -103,10 +104,11 @@ class DaskEngine:
             self._cluster = None
 
     def _others(self, attempt: Attempt) -> list[str] | None:
-        """Return the workers that run no other attempt of this task, which may hang; None if all do."""
+        """Return the workers on which no other attempt of this task has failed or may hang; None if there are none."""
         keys = {future.key for future, other in self._attempts.items() if other.number == attempt.number}
+        failed = self._failed.get(attempt.number, set())
         held = self._client.processing()
-        return [worker for worker, own in held.items() if keys.isdisjoint(own)] or None
+        return [worker for worker, own in held.items() if keys.isdisjoint(own) and worker not in failed] or None
 
     def _forget(self, future: Any) -> Finished:
         attempt = self._attempts.pop(future)
@@ -116,9 +118,18 @@ class DaskEngine:
     def _finished(self, future: Any) -> Finished:
         attempt = self._attempts.pop(future)
         try:
-            result, failure = future.result()
+            worker, result, failure = future.result()
         except (distributed.KilledWorker, distributed.CancelledError, distributed.comm.CommClosedError) as error:
             return Finished(attempt, error=LostWorkerError(f"Dask lost the worker of task {attempt.number}: {error}"))
         except Exception as error:
             return Finished(attempt, error=error)
+        if failure is None:
+            self._failed.pop(attempt.number, None)
+        else:
+            self._failed.setdefault(attempt.number, set()).add(worker)
         return Finished(attempt, result, failure)
+
+
+def _call(job: bytes, number: int) -> tuple[str, Any, BaseException | None]:
+    """Run a task in a worker. Return the address of the worker, too."""
+    return (distributed.get_worker().address, *call_pickled(job, number))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import Any
 
 import ray
 from ray import exceptions
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from bushel.core.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call
@@ -57,10 +59,11 @@ class RayEngine:
         options: dict[str, Any] = {"num_cpus": num_cpus, "max_retries": 0, "resources": dict(resources or {})}
         if memory is not None:
             options["memory"] = memory
-        self._run = ray.remote(_call).options(**options)
+        self._run, self._options = ray.remote(_call), options
         self._num_cpus, self._most = num_cpus, max_in_flight
         self._task: Any = None
         self._attempts: dict[Any, Attempt] = {}
+        self._failed: dict[int, set[str]] = {}
         self._looked, self._slots = -_LOOK_SECONDS, 1
 
     @property
@@ -80,7 +83,10 @@ class RayEngine:
         self._connect()
         if self._task is None:
             self._task = ray.put(task)
-        self._attempts[self._run.remote([self._task], attempt.number)] = attempt
+        options = self._options
+        if attempt.number in self._failed:
+            options = {**options, "scheduling_strategy": self._elsewhere(self._failed[attempt.number])}
+        self._attempts[self._run.options(**options).remote([self._task], attempt.number)] = attempt
 
     def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
         """Return what has finished. The workers of unwanted attempts are killed."""
@@ -98,7 +104,7 @@ class RayEngine:
         """Cancel what runs, and end a cluster that this engine has started."""
         if not ray.is_initialized():
             return
-        attempts, self._attempts = self._attempts, {}
+        attempts, self._attempts, self._failed = self._attempts, {}, {}
         for reference in attempts:
             ray.cancel(reference, force=True)
         if attempts:
@@ -116,16 +122,27 @@ class RayEngine:
     def _finished(self, reference: Any) -> Finished:
         attempt = self._attempts.pop(reference)
         try:
-            result, failure = ray.get(reference)
+            node, result, failure = ray.get(reference)
         except _LOST as error:
             return Finished(attempt, error=LostWorkerError(f"Ray lost the worker of task {attempt.number}: {error}"))
         except exceptions.RayError as error:
             return Finished(attempt, error=error)
+        if failure is None:
+            self._failed.pop(attempt.number, None)
+        else:
+            self._failed.setdefault(attempt.number, set()).add(node)
         return Finished(attempt, result, failure)
 
+    def _elsewhere(self, failed: set[str]) -> Any:
+        """Return a strategy that prefers a node on which no attempt of the task has failed, if there is one."""
+        alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= self._num_cpus]
+        others = [node["NodeID"] for node in alive if node["NodeID"] not in failed]
+        return NodeAffinitySchedulingStrategy(random.choice(others), soft=True) if others else "DEFAULT"
 
-def _call(holder: list[Any], number: int) -> tuple[Any, BaseException | None]:
-    return call(_load(holder[0]), number)
+
+def _call(holder: list[Any], number: int) -> tuple[str, Any, BaseException | None]:
+    """Run a task in a worker. Return the node, too."""
+    return (ray.get_runtime_context().get_node_id(), *call(_load(holder[0]), number))
 
 
 @lru_cache(maxsize=1)
