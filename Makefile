@@ -14,7 +14,7 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check wheels sdist coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster nightly fuzz campaign faults sanitize aarch64 wheel clean
+.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check wheels sdist coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,11 +83,16 @@ cluster: $(READY) object-store  ## tests on Ray, Dask, Slurm and S3 on loopback,
 	PYTHONPATH=$(abspath .cluster/packages) $(PYTHON_OF_VENV) -m pytest -m cluster tests/engines tests/cluster tests/integrations; status=$$?; \
 	scripts/cluster.sh stop; scripts/object_store.sh stop; exit $$status
 
+browser: $(READY)  ## tests of the viewer in Chromium, which is installed if missing; SCREENSHOTS=docs: take those, too
+	scripts/browser.sh
+	$(PYTHON_OF_VENV) -m pytest -m browser tests/viewer
+	$(if $(SCREENSHOTS),$(PYTHON_OF_VENV) scripts/screenshots.py $(SCREENSHOTS))
+
 nightly: $(READY)  ## all tests except interop, cloud and cluster, with many more examples
-	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster"
+	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster and not browser"
 
 fuzz: $(READY)  ## damaged files with many more examples; then libFuzzer on the JPEG decoders for FUZZ_SECONDS (60)
-	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster" -k "fuzz or damage"
+	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster and not browser" -k "fuzz or damage"
 	scripts/fuzz_jpeg.sh
 
 CASES ?= 1000000
@@ -135,7 +140,7 @@ aarch64: $(READY)  ## compile the kernels for 64-bit ARM, and run their tests un
 	scripts/aarch64.sh
 
 clean:  ## remove all build products and environments
-	rm -rf .venv .interop .cloud .cluster .bench .workflows .site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .interop .cloud .cluster .browser .bench .workflows .site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP) $(MODULES)
 	scripts/environment.sh

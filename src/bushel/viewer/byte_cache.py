@@ -30,6 +30,13 @@ class ByteCache(Generic[T]):
         """Size of all values in bytes."""
         return self._used
 
+    def kept(self, key: Hashable) -> T | None:
+        """Return the value of a key, or None if it is not there."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the value of a key, which `make` makes if it is not there. Errors of `make` are not kept."""
         with self._lock:

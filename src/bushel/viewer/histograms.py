@@ -46,7 +46,7 @@ class Histogram:
         kind: `classes` or `numbers`.
         bins: The classes, or the intervals in ascending order.
         missing: Number of selected samples without a value.
-        more: Number of classes that are not shown.
+        more: Number of classes that are not shown; of texts that are all different, none is.
     """
 
     kind: str
@@ -88,6 +88,8 @@ def histogram_of(
     name = condition_name(column)
     if values.dtype.kind == "O":
         counted, total = Counter(own.tolist()), Counter(every.tolist())
+        if len(total) > _TEXTS and total.most_common(1)[0][1] == 1:  # such as captions: there is nothing to choose
+            return Histogram("classes", [], lost, len(total))
         texts = [text for text, _ in total.most_common(_TEXTS)]
         bins = [Bin(text or "(empty)", f"{name} == {_text(text)}", counted[text], total[text]) for text in texts]
         return Histogram("classes", bins, lost, max(0, len(total) - _TEXTS))

@@ -19,7 +19,7 @@ from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.kinds import Kind
 from bushel.viewer.shelf import Shelf, Shown
 
-__all__ = ["SIDES", "arrays_in", "picture_of", "side_for"]
+__all__ = ["SIDES", "arrays_in", "kept_picture", "picture_of", "side_for"]
 
 SIDES = (96, 160, 256, 384, 512)
 """Sides of thumbnails in pixels. A few sizes only, so that the cache is useful."""
@@ -51,6 +51,13 @@ def picture_of(shelf: Shelf, shown: Shown, position: int, name: str, side: int, 
     """
     key = (shown.number, position, name, side, element)
     return shelf.pictures.get(key, lambda: _picture(shown, position, name, side, element))
+
+
+def kept_picture(
+    shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None
+) -> Picture | None:
+    """Return the thumbnail that `picture_of` has made and kept; None if there is none."""
+    return shelf.pictures.kept((shown.number, position, name, side, element))
 
 
 def _picture(shown: Shown, position: int, name: str, side: int, element: int | None) -> Picture:

@@ -6,14 +6,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from bushel.core.pictures.thumbnail import Picture
 from bushel.viewer.byte_ranges import media_type, requested_range
 from bushel.viewer.column_pages import column_choices
 from bushel.viewer.extents import Stored, stored_values
-from bushel.viewer.pictures import picture_of, side_for
+from bushel.viewer.pictures import kept_picture, picture_of, side_for
 from bushel.viewer.rows import MOST_ROWS, rows_of
 from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
 from bushel.viewer.selection import Query, select
-from bushel.viewer.shelf import plain_text
+from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in, redirect
 
 __all__ = ["SamplePages"]
@@ -108,14 +109,29 @@ class SamplePages:
         """A sample as JSON."""
         return as_json_answer(as_json(self._site.shown(request), request.path_params["position"]))
 
-    def thumb(self, request: Any) -> Any:
-        """A picture of a value."""
+    async def thumb(self, request: Any) -> Any:
+        """A picture of a value. One that was kept is returned at once, others are made in a thread."""
+        from starlette.concurrency import run_in_threadpool
+
+        try:
+            kept = kept_picture(self._site.shelf, *self._wanted(request))
+        except (LookupError, ValueError):
+            kept = None
+        if kept is not None:
+            return _picture_answer(kept)
+        return await run_in_threadpool(self._site.answering(self._make_thumb), request)
+
+    def _make_thumb(self, request: Any) -> Any:
+        wanted = self._wanted(request)
+        with self._site.decoding:
+            return _picture_answer(picture_of(self._site.shelf, *wanted))
+
+    def _wanted(self, request: Any) -> tuple[Shown, int, str, int, int | None]:
+        """Return what `picture_of` needs, from the parameters of a URL."""
         shown, parameters = self._site.shown(request), request.query_params
         element = number_in(parameters, "e") if "e" in parameters else None
-        side, position = side_for(number_in(parameters, "side", 256)), number_in(parameters, "i")
-        with self._site.decoding:
-            picture = picture_of(self._site.shelf, shown, position, parameters.get("f", ""), side, element)
-        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
+        side = side_for(number_in(parameters, "side", 256))
+        return shown, number_in(parameters, "i"), parameters.get("f", ""), side, element
 
     def hex(self, request: Any) -> Any:
         """A part of a value as hex digits."""
@@ -154,6 +170,10 @@ class SamplePages:
         if values is None or element >= len(values):
             raise KeyError("this sample has no such value")
         return values[element]
+
+
+def _picture_answer(picture: Picture) -> Any:
+    return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
 
 
 def _suffix(stored: Stored) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import threading
@@ -55,7 +56,12 @@ class Site:
         }
 
     def answering(self, handler: Handler) -> Handler:
-        """Wrap a handler so that an error becomes an answer that names it: data on disk may be damaged in any way."""
+        """Wrap a handler so that an error becomes an answer that names it: data on disk may be damaged in any way.
+
+        Coroutines are returned as they are: they wrap what they run in threads.
+        """
+        if inspect.iscoroutinefunction(handler):
+            return handler
 
         @wraps(handler)
         def guarded(request: Any) -> Any:

@@ -14,8 +14,6 @@ from bushel.core.order import Shuffle, make_order
 from bushel.core.pictures.pixels import displayable
 from bushel.core.pictures.thumbnail import Picture, encoded, shrunk
 from bushel.errors import CodecError
-from bushel.loader import Loader
-from bushel.loader.plan import Plan
 from bushel.transforms import (
     CenterCrop,
     ColorJitter,
@@ -109,6 +107,8 @@ class Settings:
 
 def positions_of_batch(samples: int, settings: Settings) -> tuple[list[int], int]:
     """Return the samples of a batch, as the loader chooses them, and the number of batches of this rank's epoch."""
+    from bushel.loader.plan import Plan
+
     shuffles: dict[str, Shuffle] = {"exact": "exact", "blocks": "blocks", "none": None}
     order = make_order(shuffles[settings.shuffle], samples, settings.seed)
     plan = Plan(order, settings.batch, settings.rank, settings.world)
@@ -125,6 +125,8 @@ def augmented(shown: Shown, position: int, field: str, transforms: Sequence[Any]
         BushelError: The sample cannot be read or decoded.
         CodecError: The result is not an image.
     """
+    from bushel.loader import Loader
+
     # in the stored order, step `position` of each epoch is this sample; its random numbers are the same in every order
     loader = Loader(
         shown.dataset,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bushel.core.progress import Progress
-from bushel.integrity import Problem, VerifyResult, verify
 from bushel.viewer.shelf import Shown, plain_text
+
+if TYPE_CHECKING:
+    from bushel.integrity import Problem, VerifyResult
 
 __all__ = ["Verification", "state_of_shard"]
 
@@ -52,6 +54,8 @@ class Verification:
         self._stop.set()
 
     def _run(self, shown: Shown) -> None:
+        from bushel.integrity import verify  # which imports much that pages do not need
+
         try:
             self.result = verify(shown.source, max_problems=_LISTED, progress=self._tell)
             self.state = "done"

@@ -24,14 +24,13 @@ function toggle(column, condition) {
   document.dispatchEvent(new Event("where"));
 }
 
-function button(column, bin, style) {
+function button(column, bin, words) {
   const made = document.createElement("button");
   made.type = "button";
   const number = bin.count === bin.all ? bin.all.toLocaleString("en") : `${bin.count.toLocaleString("en")} of ${bin.all.toLocaleString("en")}`;
   made.title = `${bin.label}: ${number} samples`;
-  made.setAttribute("aria-label", `${column} ${made.title}`);
+  if (!words) made.setAttribute("aria-label", `${column} ${made.title}`);
   made.setAttribute("aria-pressed", where.value.includes(bin.condition));
-  if (style) made.className = style;
   made.addEventListener("click", () => toggle(column, bin.condition));
   return made;
 }
@@ -49,7 +48,7 @@ function draw(box, found) {
   bins.className = found.kind === "numbers" ? "bars" : "classes";
   for (const bin of found.bins) {
     if (where.value.includes(bin.condition)) clicked.set(found.column, bin.condition);
-    const made = button(found.column, bin);
+    const made = button(found.column, bin, found.kind === "classes");
     if (found.kind === "numbers") {
       const high = (number) => (number ? Math.max(2, (100 * number) / most) : 0);
       const picture = vector("svg", { viewBox: "0 0 10 100", preserveAspectRatio: "none", "aria-hidden": "true" });
@@ -72,8 +71,8 @@ function draw(box, found) {
   }
   const notes = [];
   if (found.missing) notes.push(`${found.missing.toLocaleString("en")} without a value`);
-  if (found.more) notes.push(`${found.more.toLocaleString("en")} more values`);
-  if (!found.bins.length) notes.push("no values");
+  if (found.more) notes.push(`${found.more.toLocaleString("en")} ${found.bins.length ? "more" : "different"} values`);
+  else if (!found.bins.length) notes.push("no values");
   if (notes.length) box.append(span(notes.join("; ")));
 }
 

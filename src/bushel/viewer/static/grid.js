@@ -155,7 +155,6 @@ function show(tile, row, found) {
   for (const [name, value] of rest) { const chip = text("span", value, "chip"); chip.title = `${name}: ${value}`; line.append(chip); }
   if (found.error) { const why = text("span", found.error, "chip bad"); why.title = found.error; line.append(why); }
   link.append(box, text("span", found.key, "key"), line);
-  link.setAttribute("aria-label", [found.key, ...rest.map(([name, value]) => `${name} ${value}`)].join(", "));
   link.title = found.key;
   tile.replaceChildren(link);
   tile.setAttribute("aria-setsize", total);
@@ -168,7 +167,7 @@ function cellOf(cell, found, values) {
   if (cell.kind !== "picture") return text("span", values.get(cell.field) ?? "…", "words");
   const image = document.createElement("img");
   const pixels = Math.ceil((width / Math.min(Math.max(found.cells.length, 1), 2)) * (devicePixelRatio || 1));
-  image.alt = "";
+  image.alt = cell.field;
   image.decoding = "async";
   image.src = `${prefix}/d/${number}/thumb?i=${found.position}&f=${encodeURIComponent(cell.field)}&side=${pixels}&v=${page.dataset.version}`;
   image.addEventListener("error", async () => {

@@ -1,0 +1,116 @@
+"""Take the screenshots of docs/view.md: `python scripts/screenshots.py docs`, after `scripts/browser.sh`.
+
+The pictures in them are drawn here, so nobody else has rights in them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFilter
+
+import bushel
+
+CLASSES = ("apple", "lemon", "lime", "orange", "plum")
+COLOURS = ((190, 48, 44), (238, 206, 62), (120, 176, 60), (236, 138, 44), (96, 56, 120))
+SAMPLES = 600
+
+
+def fruit(number: int, rng: np.random.Generator) -> tuple[Image.Image, int]:
+    """Draw a bowl of fruit, and return it with the number of its class."""
+    label = int(rng.integers(0, len(CLASSES)))
+    width, height = int(rng.integers(220, 420)), int(rng.integers(200, 340))
+    ground = np.array([(222, 214, 198), (198, 208, 214), (206, 196, 188), (230, 226, 218)])[number % 4]
+    rows = np.linspace(1.06, 0.72, height)[:, None, None]
+    image = Image.fromarray((ground * rows).clip(0, 255).astype(np.uint8).repeat(width, axis=1))
+    draw = ImageDraw.Draw(image)
+    for _ in range(int(rng.integers(2, 6))):
+        size = int(rng.integers(50, 110))
+        x, y = int(rng.integers(10, width - size - 5)), int(rng.integers(height // 3, height - size + 10))
+        colour = np.array(COLOURS[label]) * rng.uniform(0.85, 1.1)
+        tall = int(size * (0.78 if CLASSES[label] in ("lemon", "lime") else 1))
+        draw.ellipse((x + 6, y + tall - 12, x + size + 10, y + tall + 8), fill=tuple((ground * 0.6).astype(int)))
+        for step in range(14):  # shading, from the edge to the light
+            share = step / 13
+            shade = tuple((colour * (0.62 + 0.5 * share)).clip(0, 255).astype(int))
+            inset, shift = int(size * 0.42 * share), int(size * 0.12 * share)
+            box = (x + inset - shift, y + inset * tall // size - shift, x + size - inset - shift)
+            draw.ellipse((*box, y + tall - inset * tall // size - shift), fill=shade)
+        if label in (0, 4):
+            draw.line((x + size // 2, y + 4, x + size // 2 + 6, y - 12), fill=(84, 62, 40), width=4)
+    return image.filter(ImageFilter.GaussianBlur(0.8)), label
+
+
+def datasets(root: Path) -> tuple[Path, Path]:
+    """Write the datasets of the screenshots: one, and one with damage and other bytes."""
+    rng = np.random.default_rng(7)
+    spec = {"image": "jpg(88)", "label": "int", "caption": "utf8", "embedding": "array", "meta": "json"}
+    for name in ("fruit", "fruit-edited"):
+        drawn = np.random.default_rng(11)
+        with bushel.Writer(root / name, spec, container="tar", shard_samples=12) as writer:
+            for number in range(SAMPLES if name == "fruit" else SAMPLES // 4):
+                image, label = fruit(number, drawn)
+                if name != "fruit" and number % 5 == 2:
+                    image = image.filter(ImageFilter.GaussianBlur(5))
+                meta = {"camera": {"iso": int(100 * 2 ** (number % 5))}, "tags": [CLASSES[label], "bowl"]}
+                writer.append(
+                    {
+                        "image": np.asarray(image),
+                        "label": label,
+                        "caption": f"a bowl of {CLASSES[label]}s, number {number}",
+                        "embedding": rng.normal(size=(12, 24)).astype(np.float32),
+                        "meta": meta,
+                    },
+                    key=f"{CLASSES[label]}/{number:05d}",
+                )
+        bushel.index(root / name, columns="auto").close()
+    found = bushel.open(root / "fruit-edited")
+    path, offset = found.location(40, "image")
+    found.close()
+    stat = os.stat(path)
+    with open(path, "r+b") as file:
+        file.seek(offset + 4000)
+        file.write(bytes(64))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    return root / "fruit", root / "fruit-edited"
+
+
+def take(folder: Path) -> None:
+    """Take the screenshots."""
+    from playwright.sync_api import sync_playwright
+
+    shots: tuple[tuple[str, str, str, str], ...] = (
+        ("grid", "/d/0?where=image.width+%3E+300&sort=label", "light", ""),
+        ("sample", "/d/0/s/17", "light", ""),
+        ("shards", "/d/1/shards", "light", "document.getElementById('run').click()"),
+        ("training", "/d/0/training?batch=24&world=4&rank=3&step=2&transform=train+224%2C+colours", "dark", ""),
+        ("compare", "/d/0/compare?left=0:image&right=1:image", "dark", ""),
+    )
+    place = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        sync_playwright() as driver,
+        bushel.view(*datasets(Path(temporary))) as viewer,
+    ):
+        browser = driver.chromium.launch(executable_path=place, args=["--no-sandbox"])
+        for name, path, scheme, script in shots:
+            options: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "color_scheme": scheme}
+            page = browser.new_context(**options).new_page()
+            page.goto(viewer.url)
+            page.goto(viewer.url.partition("/?")[0] + path)
+            page.wait_for_load_state("networkidle")
+            if script:
+                page.evaluate(script)
+                page.wait_for_timeout(2500)
+            page.screenshot(path=folder / f"view-{name}.jpg", type="jpeg", quality=82)
+        browser.close()
+
+
+if __name__ == "__main__":
+    take(Path(sys.argv[1]))

@@ -1,0 +1,223 @@
+"""The viewer in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.sources.clips import clip
+from tests.viewer.browsing import Page, chromium, until, violations
+from tests.viewer.serving import write
+
+import bushel
+
+pytestmark = pytest.mark.browser
+
+SAMPLES = 10_000_000
+PAGES = ("/d/0", "/d/0/s/5", "/d/0/shards", "/d/0/training?batch=6", "/d/0/duplicates", "/d/0/compare", "/d/2/s/0")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bushel.Viewer]:
+    pytest.importorskip("av")
+    root = tmp_path_factory.mktemp("browser")
+    mixed = write(root / "mixed", 60)
+    bushel.index(mixed, columns="auto").close()
+    with bushel.Writer(root / "small", {"label": "int"}, container="bag") as writer:
+        for number in range(1000):
+            writer.append({"label": number % 7}, key=f"k{number:04d}")
+    small = bushel.open(root / "small")
+    with bushel.Writer(root / "clips", {"video": "webm", "label": "int"}, container="tar") as writer:
+        path = clip(root / "a.webm", rate=10, levels=[10 * number for number in range(20)], height=64, width=96)
+        writer.append({"video": path.read_bytes(), "label": 1}, key="clip")
+    many = small[np.arange(SAMPLES) % 1000]
+    with bushel.view(mixed, many, root / "clips", mixed) as viewer:
+        yield viewer
+
+
+@pytest.fixture
+def tab(browser: Any, viewer: bushel.Viewer) -> Iterator[Page]:
+    tab = Page(browser, viewer.url)
+    yield tab
+    tab.close()
+
+
+def test_the_grid_shows_pictures(tab: Page) -> None:
+    page = tab.open("/d/0")
+    assert page.locator("#count").inner_text() == "60 samples"
+    until(page, "[...document.querySelectorAll('.tile img')].filter(i => i.naturalWidth).length >= 15")
+    assert page.locator(".tile").first.inner_text().startswith("set/000")
+    assert tab.errors == []
+
+
+def test_ten_million_samples_are_scrolled_to_the_end(tab: Page) -> None:
+    page = tab.open("/d/1")
+    assert page.locator("#count").inner_text() == "10,000,000 samples"
+    page.evaluate("document.getElementById('scroll').scrollTop = 1e9")
+    page.wait_for_selector(f".tile[aria-posinset='{SAMPLES}'] .key")
+    assert page.locator(f".tile[aria-posinset='{SAMPLES}'] .key").inner_text() == "k0999"
+    assert page.locator(".tile").count() < 200
+    page.evaluate("document.getElementById('scroll').scrollTop = 0")
+    page.wait_for_selector(".tile[aria-posinset='1'] .key")
+    assert tab.errors == []
+
+
+def test_the_wheel_moves_by_rows_in_a_huge_grid(tab: Page) -> None:
+    page = tab.open("/d/1")
+    page.fill("#goto input", "5000000")
+    page.press("#goto input", "Enter")
+    page.wait_for_selector(".tile[aria-posinset='5000001'] .key")
+    page.mouse.move(800, 400)
+    page.mouse.wheel(0, 300)
+    page.wait_for_timeout(600)
+    first = min(int(each.get_attribute("aria-posinset")) for each in page.locator(".tile:not(.waiting)").all())
+    assert abs(first - 5_000_000) < 60
+    assert tab.errors == []
+
+
+def test_keys_are_filtered(tab: Page) -> None:
+    page = tab.open("/d/0")
+    page.keyboard.press("/")
+    page.keyboard.type("^set/01")
+    until(page, "document.getElementById('count').textContent === '10 of 60 samples'")
+    assert page.locator(".tile").count() == 10
+    assert page.url.endswith("?q=%5Eset%2F01")
+    assert tab.errors == []
+
+
+def test_a_click_on_a_histogram_filters_and_a_second_one_undoes(tab: Page) -> None:
+    page = tab.open("/d/0")
+    chip = page.locator("[data-column='label'] .classes button").nth(2)
+    chip.click()
+    until(page, "document.getElementById('count').textContent === '20 of 60 samples'")
+    assert page.input_value("#where") == "label == 2"
+    chip = page.locator("[data-column='label'] .classes button[aria-pressed='true']")
+    chip.click()
+    until(page, "document.getElementById('count').textContent === '60 samples'")
+    assert page.input_value("#where") == ""
+    assert tab.errors == []
+
+
+def test_a_wrong_condition_is_explained(tab: Page) -> None:
+    page = tab.open("/d/0")
+    page.fill("#where", "lable == 2")
+    page.wait_for_selector("#wrong:not([hidden])")
+    assert "label" in page.locator("#wrong").inner_text()
+
+
+def test_the_grid_is_used_with_keys(tab: Page) -> None:
+    page = tab.open("/d/0")
+    page.wait_for_selector(".tile a")
+    page.locator(".tile a").first.focus()
+    for key in ("ArrowRight", "ArrowDown", "End"):
+        page.keyboard.press(key)
+    until(page, "document.activeElement.dataset.row === '59'")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    until(page, "document.activeElement.dataset.row === '1'")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1")
+    assert page.locator("h1").inner_text() == "set/001"
+    page.keyboard.press("ArrowRight")
+    until(page, "document.querySelector('h1').textContent === 'set/002'")
+    assert tab.errors == []
+
+
+def test_a_clip_plays_and_seeks(tab: Page) -> None:
+    page = tab.open("/d/2/s/0")
+    duration = page.evaluate(
+        """async () => {
+            const video = document.querySelector('video');
+            video.muted = true;
+            await video.play();
+            await new Promise((go) => video.addEventListener('timeupdate', go, { once: true }));
+            video.pause();
+            video.currentTime = 1.5;
+            await new Promise((go) => video.addEventListener('seeked', go, { once: true }));
+            return [video.duration, video.currentTime, video.videoWidth];
+        }"""
+    )
+    assert duration == [pytest.approx(2.0, abs=0.2), pytest.approx(1.5), 96]
+    assert tab.errors == []
+
+
+def test_the_batches_of_training_are_shown(tab: Page) -> None:
+    page = tab.open("/d/0/training?batch=6&world=4&rank=3&step=1")
+    until(
+        page,
+        "[...document.querySelectorAll('.batch')][0].querySelectorAll('img').length === 6 && "
+        "[...document.querySelectorAll('.batch')[0].querySelectorAll('img')].every(i => i.naturalWidth === 224)",
+    )
+    page.fill("input[name=step]", "0")
+    page.click("button.main")
+    until(page, "document.querySelector('h1').textContent.includes('step 0, rank 3 of 4')")
+    assert tab.errors == []
+
+
+def test_a_verification_runs_from_the_page(tab: Page) -> None:
+    page = tab.open("/d/0/shards")
+    page.click("#run")
+    until(page, "document.getElementById('told').textContent.startsWith('ok')")
+    page.wait_for_selector(".map .ok")
+    assert tab.errors == []
+
+
+def test_what_cannot_be_shown_is_a_card(tab: Page) -> None:
+    page = tab.open("/d/0?field=raw")
+    page.wait_for_selector(".tile .why")
+    assert "has no picture" in page.locator(".tile .why").first.inner_text()
+
+
+def test_bytes_are_shown_as_hex(tab: Page) -> None:
+    page = tab.open("/d/0/s/4")
+    page.locator("section", has_text="raw bytes").locator("details.where summary").click()
+    page.locator("section", has_text="raw bytes").locator(".hexer").click()
+    page.wait_for_selector("pre.hex.loaded")
+    assert page.locator("pre.hex.loaded").inner_text().startswith("00000000  00 01 02 03")
+    assert tab.errors == []
+
+
+def test_the_theme_is_kept(tab: Page) -> None:
+    page = tab.open("/d/0")
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert tab.open("/d/0/shards").evaluate("document.documentElement.dataset.theme") == "dark"
+    assert tab.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(browser: Any, viewer: bushel.Viewer, scheme: str) -> None:
+    tab = Page(browser, viewer.url, color_scheme=scheme)
+    found = {path: wrong for path in PAGES if (wrong := violations(tab.open(path)))}
+    tab.close()
+    assert found == {}
+    assert tab.errors == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_fit_on_a_narrow_screen(tab: Page, path: str) -> None:
+    tab.page.set_viewport_size({"width": 320, "height": 640})
+    page = tab.open(path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    assert tab.errors == []
+
+
+def test_a_frame_works_without_cookies(browser: Any, viewer: bushel.Viewer, tmp_path: Path) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(viewer.frame_url)
+    until(page, "[...document.querySelectorAll('.tile img')].some(i => i.naturalWidth)")
+    page.locator(".tile a").first.click()
+    page.wait_for_selector("h1")
+    assert page.locator("h1").inner_text() == "set/000"
+    assert context.cookies() == []
+    context.close()
