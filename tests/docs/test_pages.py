@@ -115,7 +115,6 @@ def test_columns() -> None:
     pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     written("train")
-    bushel.index("train", columns="label,image.width,image.height")
     names: dict[str, Any] = {}
     assert run_page("docs/columns.md", names) == 2
     assert len(names["labels"]) == 9

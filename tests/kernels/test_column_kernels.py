@@ -12,8 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from bushel.codecs.headers import image_header
-from bushel.kernels import ExtentError, MappedFile, image_headers, number_texts
+from bushel.codecs.headers import image_header as header_by_pillow
+from bushel.kernels import (
+    ExtentError,
+    MappedFile,
+    NumberForms,
+    decode_numbers,
+    image_header,
+    image_headers,
+    number_texts,
+)
 
 FORMATS = {1: "jpeg", 2: "png"}
 
@@ -51,12 +59,13 @@ def test_headers_agree_with_pillow(tmp_path: Path) -> None:
     headers = image_headers(MappedFile(str(tmp_path / "all")), ends - length, length)
     known = 0
     for data, header in zip(datas, headers.tolist(), strict=True):
-        expected = image_header(data)
+        expected = header_by_pillow(data)
         if header[0]:
             assert expected is not None
             own = (FORMATS[header[0]], *header[1:])
             assert own == (expected.format, expected.width, expected.height, expected.channels, expected.orientation)
             known += 1
+    assert [np.frombuffer(image_header(data), np.int32).tolist() for data in datas] == headers.tolist()
     assert known == 11  # not the palette, PNG with Exif, WebP, GIF, and what is no image
     assert headers[11].tolist() == [1, 30, 20, 3, 6]
 
@@ -104,3 +113,41 @@ def test_texts_are_numbered_as_they_appear(texts: list[bytes], most: int) -> Non
 def test_offsets_of_texts_are_checked() -> None:
     with pytest.raises(ValueError, match="of 3"):
         number_texts(np.zeros(3, np.uint8), np.array([0, 4], np.int64), 9)
+
+
+@given(st.lists(st.none() | st.binary(max_size=10), max_size=20), st.sampled_from(["signed", "unsigned", "decimal"]))
+def test_numbers_in_memory(values: list[bytes | None], kind: str) -> None:
+    length = np.array([-1 if value is None else len(value) for value in values], np.int64)
+    out = np.empty(len(values), np.int64)
+    bad = decode_numbers(b"".join(value or b"" for value in values), length, kind, None, out)
+    wrong = set() if bad is None else set(bad.tolist())
+    for row, value in enumerate(values):
+        if value is None:
+            assert row in wrong
+        elif kind == "decimal":
+            try:
+                number = int(value) if value.strip().removeprefix(b"-").removeprefix(b"+").isdigit() else None
+            except ValueError:
+                number = None
+            assert (row in wrong) == (number is None)
+            assert row in wrong or out[row] == number
+        else:
+            number = int.from_bytes(value, "little", signed=kind == "signed")
+            fits = len(value) <= 8 and number < 1 << 63
+            assert (row in wrong) == (not fits)
+            assert not fits or out[row] == number
+
+
+def test_headers_of_numbers_in_memory() -> None:
+    out = np.empty(3, np.float64)
+    stored = b"H" + np.float32(1.5).tobytes() + b"X" + np.float32(2).tobytes() + b"abc"
+    bad = decode_numbers(stored, np.array([5, 5, 3], np.int64), "real", NumberForms({5: b"H"}), out)
+    assert bad is not None
+    assert bad.tolist() == [1, 2]
+    assert out[0] == 1.5
+
+
+@pytest.mark.parametrize(("length", "rows"), [([4], 1), ([-2], 1), ([1 << 62], 1), ([1], 2)])
+def test_arguments_of_numbers_in_memory_are_checked(length: list[int], rows: int) -> None:
+    with pytest.raises(ValueError, match="expected|fit"):
+        decode_numbers(b"123", np.array(length, np.int64), "signed", None, np.empty(rows, np.int64))

@@ -38,6 +38,7 @@ __all__ = [
     "Resume",
     "Retries",
     "Sbatch",
+    "IndexColumns",
     "Seek",
     "ShardBytes",
     "ShardSamples",
@@ -82,6 +83,14 @@ Generation = Annotated[
 ]
 TileJpeg = Annotated[
     str | None, Option("--jpeg", help="tile: store JPEGs in tiles, without loss, so that crops decode faster.")
+]
+IndexColumns = Annotated[
+    str | None,
+    Option(
+        "--index-columns",
+        help="Columns to record in the index: label,image.width; auto for numbers, short texts and sizes of images, "
+        "the default; none.",
+    ),
 ]
 Seek = Annotated[
     bool, Option("--seek", help="Record decoder states of plain JPEGs in the index, so that crops decode faster.")

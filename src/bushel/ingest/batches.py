@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
+from bushel.core.dataset.columns import names_in_any
 from bushel.core.dataset.dataset import Dataset, Sample
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.dataset.stream import StreamDataset
@@ -60,6 +61,7 @@ class DatasetBatches:
         folders: Empty folders of a packed folder, or None.
         labels: Names of classes in each shard.
         has_seek_tables: Whether the index has seek tables.
+        columns: Names of the columns in the index.
     """
 
     def __init__(self, dataset: Dataset, workers: int) -> None:
@@ -73,6 +75,7 @@ class DatasetBatches:
         self.folders = empty_folders_in(dataset)
         self.labels: list[Labels] = [labels_of_fields(shard.labels, self.fields) for shard in dataset.shards]
         self.has_seek_tables = any("seek" in scanned_in(shard.index) for shard in self._own)
+        self.columns = names_in_any(dataset.shards)
 
     def _codecs(self, name: str) -> frozenset[str]:
         indexes = (shard.index for shard in self._own if shard.samples)
@@ -141,6 +144,7 @@ class StreamBatches:
         self.folders: list[str] | None = None
         self.labels: list[Labels] = []
         self.has_seek_tables = False
+        self.columns: tuple[str, ...] = ()
 
     def refuse_missing(self, names: Sequence[str], advice: str) -> None:
         """Raise `SpecError` for the first sample of the first batch that lacks one of these fields."""

@@ -14,6 +14,7 @@ from bushel.containers import Container, container_for, containers, get_containe
 from bushel.containers.base import Column, Layout, WriteOptions
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.stream import StreamDataset
+from bushel.core.index.column_names import AUTO, known_column_of
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
 from bushel.core.writer.class_names import known_labels
@@ -79,6 +80,7 @@ class ConvertOptions:
     generation: Literal["A", "B", "C"] | None = None
     sync: bool = True
     seek: bool | None = None
+    columns: tuple[str, ...] | None = None
 
 
 def convert_one(
@@ -136,6 +138,7 @@ def convert_one(
         sync=options.sync,
         labels=names_in_target(numbers.labels, targets),
         seek=reading.has_seek_tables if options.seek is None else options.seek,
+        columns=_columns(reading, targets) if options.columns is None else options.columns,
     ) as writer:
         kept = len(writer)
         skipped = kept if mode == "resume" else 0
@@ -167,6 +170,18 @@ def convert_one(
     if unnamed := [name for name in numbers.unnamed if name in targets and reading.samples]:
         limits += (f"some samples have no class names for {', '.join(unnamed)}: their numbers are unchanged",)
     return ConvertResult(kind.name, written, kept, size, time.monotonic() - started, writer.spec, limits)
+
+
+def _columns(reading: Batches, targets: Mapping[str, Field]) -> tuple[str, ...]:
+    """Return the usual columns, and those of the source that the target's fields can have, by their new names."""
+    fields = {field.name: field for field in targets.values()}
+    found = [AUTO]
+    for name in reading.columns:
+        old = known_column_of(name, reading.fields)
+        if old is not None and old.field.name in targets:
+            new = targets[old.field.name].name + name[len(old.field.name) :]
+            found += [new] if known_column_of(new, fields) is not None else []
+    return tuple(found)
 
 
 def _layout(kind: Container, targets: Mapping[str, Field], *, keyed: bool, generation: str | None) -> Layout:

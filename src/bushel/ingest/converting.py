@@ -12,6 +12,7 @@ from bushel.containers import container_for, get_container
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
+from bushel.core.index.column_names import names_of
 from bushel.core.progress import OnProgress
 from bushel.core.tasks.drive import TaskOptions
 from bushel.core.writer.dataset_writer import Mode
@@ -51,6 +52,7 @@ def convert(
     workers: int | None = None,
     sync: bool = True,
     seek: bool | None = None,
+    columns: str | Iterable[str] | None = None,
     engine: Any = None,
     retries: int = 3,
     speculate: float = 3.0,
@@ -95,6 +97,7 @@ def convert(
             `engine`, threads of each part; by default 1.
         sync: See `bushel.Writer`.
         seek: See `bushel.Writer`. By default, seek tables are made if the source has some.
+        columns: See `bushel.Writer`. By default those of the source, and the usual ones.
         engine: See `bushel.pack`.
         retries: See `bushel.pack`.
         speculate: See `bushel.pack`.
@@ -130,6 +133,7 @@ def convert(
         generation=generation,
         sync=sync,
         seek=seek,
+        columns=None if columns is None else names_of(columns),
     )
     if isinstance(opened, StreamDataset):
         if parts is not None or engine is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from bushel.codecs import get_codec
 from bushel.containers import container_for, get_container
 from bushel.containers.base import Container, WriteOptions
 from bushel.core.index.class_names import Labels, can_be_named, check_labels, in_order, numbered
+from bushel.core.index.column_names import names_of
 from bushel.core.order import Order, Sequential, Shuffle, make_order
 from bushel.core.parallel import cpu_count
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
@@ -122,6 +123,7 @@ def pack(
     processes: int = 0,
     sync: bool = True,
     seek: bool = False,
+    columns: str | Iterable[str] | None = None,
     engine: Any = None,
     retries: int = 3,
     speculate: float = 3.0,
@@ -178,6 +180,7 @@ def pack(
         processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
         sync: See `bushel.Writer`.
         seek: See `bushel.Writer`.
+        columns: See `bushel.Writer`.
         engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`, an address, a
             client, or an engine of your own (docs/scale-out.md). By default this process writes them one by one.
         retries: How often a part is tried again on an engine if its worker died or the system failed.
@@ -251,6 +254,7 @@ def pack(
         "generation": generation,
         "sync": sync,
         "seek": seek,
+        "columns": None if columns is None else names_of(columns),
     }
     with ExitStack() as stack:
         if processes and engine is None:
@@ -276,6 +280,7 @@ def pack(
                 "generation": generation,
                 "labels": own_labels,
                 "seek": seek,
+                "columns": options["columns"],
             }
             plan = RunPlan("pack", kind.name, order.samples, part_starts(order.samples, parts), describe(arguments))
             join_run(run, plan, mode, part, opened.listing if isinstance(opened, Listed) else None)

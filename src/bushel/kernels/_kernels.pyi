@@ -188,6 +188,25 @@ class NumberForms:
 
     def __init__(self, headers: Mapping[int, bytes]) -> None: ...
 
+def decode_numbers(
+    data: _Bytes, length: NDArray[np.int64], kind: str, forms: NumberForms | None, out: NDArray[Any]
+) -> NDArray[np.int64] | None:
+    """Decode stored numbers in memory, as a `NumberTable` does.
+
+    Args:
+        data: The stored values, one after another.
+        length: int64[n], bytes; -1 for a missing value.
+        kind: As for `NumberTable`, except ``"bytes"``.
+        forms: The headers, or None if no value has one.
+        out: int64[n], or float64[n] for ``"real"``.
+
+    Returns:
+        int64[k], the rows that are missing or no such numbers, of which ``out`` holds anything; None if there are none.
+
+    Raises:
+        ValueError: The values do not fit into ``data``, or ``out`` has another size.
+    """
+
 class NumberTable:
     """Where the numbers of some fields (columns) are in some shards, for gathering them into arrays.
 
@@ -389,6 +408,9 @@ def number_texts(
     Raises:
         ValueError: Offsets descend or are outside ``data``.
     """
+
+def image_header(data: _Bytes) -> bytes:
+    """Return the header of an image as the bytes of a row of `image_headers`."""
 
 def image_headers(file: MappedFile, offset: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int32]:
     """Read the headers of many images of a file. Only the pages with the headers are touched.

@@ -18,7 +18,8 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 def test_the_rows_lead_to_the_bytes(tmp_path: Path, container: str, generation: str | None) -> None:
     dataset = reading(write(tmp_path / "data", container, generation))  # type: ignore[arg-type]
     table = dataset.to_arrow()
-    assert table.column_names == ["__key__", *dataset.spec]
+    own = [f"{name}.extent" if name in dataset.columns else name for name in dataset.spec]
+    assert table.column_names == ["__key__", *own, *dataset.columns]
     rows = table.to_pylist()
     assert [row["__key__"] for row in rows] == list(dataset.keys)
     for position, row in enumerate(rows):

@@ -14,8 +14,9 @@ from bushel.core.dataset.open import checked_spec, each_shard
 from bushel.core.dataset.parts import above_parts
 from bushel.core.dataset.shards import labels_beside, manifest_path, union_of_fields
 from bushel.core.dataset.tables import Indexing
-from bushel.core.index.column_names import AUTO, column_of
+from bushel.core.index.column_names import column_of
 from bushel.core.index.column_scan import ColumnRequest
+from bushel.core.index.contents import Contents
 from bushel.core.index.sidecar import load_manifest
 from bushel.core.progress import OnProgress, Progress
 from bushel.errors import FormatError
@@ -84,7 +85,7 @@ def index(
         KeyError: A column is of no field.
         OSError: The index cannot be written.
     """
-    request = _request(columns)
+    request = ColumnRequest.given(columns, {})
     paths = expand_paths(source)
     found = find(paths, container)
     _check_names(request, _listed_fields(found.shards))
@@ -92,8 +93,7 @@ def index(
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
     wanted = Indexing(
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
-        scans=[scan for scan, yes in asked.items() if yes],
-        columns=request,
+        contents=Contents(frozenset(scan for scan, yes in asked.items() if yes), request),
         labels=labels_beside(found.container, found.shards),
         force=force,
     )
@@ -122,15 +122,6 @@ def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] 
     return None if progress is None else lambda done: progress(Progress(done, total, "samples", samples=done))
 
 
-def _request(columns: str | Iterable[str]) -> ColumnRequest | None:
-    """Return the columns that a user asks for; None if there are none."""
-    names = columns.split(",") if isinstance(columns, str) else list(columns)
-    names = [name.strip() for name in names if name.strip()]
-    if not names:
-        return None
-    return ColumnRequest(tuple(name for name in names if name != AUTO), usual=AUTO in names)
-
-
 def _listed_fields(shards: Sequence[Shard]) -> Spec | None:
     """Return the fields in the manifest, so that a wrong name is refused before anything is read; None if unknown."""
     path = manifest_path(shards)
@@ -141,7 +132,7 @@ def _listed_fields(shards: Sequence[Shard]) -> Spec | None:
     return None if manifest is None else parse_spec(manifest.spec)
 
 
-def _check_names(request: ColumnRequest | None, fields: Spec | None) -> None:
-    if request is not None and fields is not None:
+def _check_names(request: ColumnRequest, fields: Spec | None) -> None:
+    if fields is not None:
         for name in request.names:
             column_of(name, fields)

@@ -10,7 +10,7 @@ one with other checksums unless the user says so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -31,8 +31,7 @@ from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
     from bushel.core.dataset.damaged import Damage
-    from bushel.core.index.column_scan import ColumnRequest
-    from bushel.core.index.value_scan import Scanned
+    from bushel.core.index.contents import Contents
 
 __all__ = [
     "Indexing",
@@ -190,15 +189,13 @@ class Indexing:
 
     Attributes:
         options: What the user declares about the data, and whether checksums are wanted.
-        scans: What to find by reading values, beside what the old table has, which is found again.
-        columns: Columns to add to those of the old table, which are found again.
+        contents: What to find by reading values, beside what the old table has, which is found again.
         labels: Names of classes for shards that have none.
         force: Whether to index shards whose table fits, and to accept other checksums than those on record.
     """
 
     options: ReadOptions
-    scans: Collection[Scanned] = ()
-    columns: ColumnRequest | None = None
+    contents: Contents | None = None
     labels: Labels = field(default_factory=dict)
     force: bool = False
 
@@ -222,8 +219,8 @@ def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
             index = _accepted(table, index, shard)
     if wanted.labels and not index.labels:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.columns))
-    index = _scanned(index, shard, wanted.scans, known)
-    index = _with_columns(index, shard, wanted.columns, known)
+    if wanted.contents is not None or (known is not None and known is not index):
+        index = _completed(index, shard, wanted.contents, known)
     files = stamped(index.files, shard)
     if table is None or index is not known or files != table.recorded:
         index = replace(index, files=files)
@@ -233,29 +230,17 @@ def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
     return index
 
 
-def _scanned(index: ShardIndex, shard: Shard, wanted: Collection[Scanned], known: ShardIndex | None) -> ShardIndex:
+def _completed(index: ShardIndex, shard: Shard, wanted: Contents | None, known: ShardIndex | None) -> ShardIndex:
+    """Return a table with what is wanted, and with what another one of the shard held."""
     from bushel.core.index.clip_scan import FRAMES, has_pyav
-    from bushel.core.index.jpeg_scans import SEEK_TABLES, SEGMENTS
-    from bushel.core.index.value_scan import scanned_in
+    from bushel.core.index.column_scan import ValueFiles
+    from bushel.core.index.contents import Contents
 
-    again: Collection[Scanned] = () if known is None else scanned_in(known)
-    for scan in (SEGMENTS, SEEK_TABLES, FRAMES):
-        if scan.attribute in wanted or (scan.attribute in again and (scan is not FRAMES or has_pyav())):
-            index = scan.add(index, shard.path)
-    return index
-
-
-def _with_columns(
-    index: ShardIndex, shard: Shard, wanted: ColumnRequest | None, known: ShardIndex | None
-) -> ShardIndex:
-    again = () if known is None else tuple(known.values)
-    if wanted is None and not again:
-        return index
-    from bushel.core.index.column_scan import ColumnRequest, ValueFiles, add_columns
-
-    asked = wanted or ColumnRequest()
-    files = ValueFiles(shard.path, get_container(index.container).join)
-    return add_columns(index, replace(asked, names=(*dict.fromkeys((*again, *asked.names)),)), files)
+    wanted, again = wanted or Contents(), Contents() if known is None else Contents.of(known)
+    frames = FRAMES.attribute in wanted.scans or (FRAMES.attribute in again.scans and has_pyav())
+    if frames:
+        index = FRAMES.add(index, shard.path)
+    return (again | wanted).add_to(index, ValueFiles(shard.path, get_container(index.container).join))
 
 
 def _accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:

@@ -18,11 +18,13 @@ from bushel.spec import Field, Spec
 __all__ = [
     "AUTO",
     "BYTES",
+    "NONE",
     "ColumnOf",
     "Reading",
     "column_of",
     "did_you_mean",
     "known_column_of",
+    "names_of",
     "possible_columns",
     "usual_columns",
 ]
@@ -33,6 +35,8 @@ length of a text, the number of elements of a sequence, or nothing (`bytes`)."""
 
 AUTO = "auto"
 """What a user writes for the columns that writers record."""
+NONE = "none"
+"""What a user writes on the command line for no column."""
 
 BYTES = "bytes"
 """The part of a field's name that stands for the number of its stored bytes."""
@@ -65,6 +69,12 @@ class ColumnOf:
     field: Field
     part: str
     reading: Reading
+
+
+def names_of(columns: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the names that a user gives, in a list or in a text with commas."""
+    names = columns.split(",") if isinstance(columns, str) else columns
+    return tuple(name.strip() for name in names if name.strip())
 
 
 def column_of(name: str, fields: Spec) -> ColumnOf:

@@ -8,7 +8,7 @@ column; reading it will report it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 from bushel.codecs import get_codec
 from bushel.codecs.base import ArrayLayout, NumberLayout
-from bushel.core.index.column_names import ColumnOf, known_column_of, usual_columns
+from bushel.core.index.column_names import AUTO, NONE, ColumnOf, column_of, known_column_of, names_of, usual_columns
 from bushel.core.index.table import INLINE, MISSING, Column, ShardIndex
 from bushel.core.index.values import LONGEST_TEXT, Values, numbers, of_objects, of_texts
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.errors import BushelError
-from bushel.kernels import MappedFile, NumberForms, NumberTable, image_headers
+from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers, image_headers
 from bushel.spec import Spec
 from bushel.storage import AnyPath, Extents, File, gather, open_file, read_many
 
-__all__ = ["ColumnRequest", "ValueFiles", "add_columns"]
+__all__ = ["ColumnRequest", "Noted", "ValueFiles", "add_columns"]
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -52,6 +52,23 @@ class ColumnRequest:
     names: tuple[str, ...] = ()
     usual: bool = False
 
+    @classmethod
+    def given(cls, columns: str | Iterable[str] | None, fields: Spec) -> ColumnRequest:
+        """Return what a user asks for: names, in a list or a text with commas, and `auto`; None for the usual ones.
+
+        Args:
+            columns: What the user gives.
+            fields: The fields; empty if they are not known yet.
+
+        Raises:
+            KeyError, SpecError: As `column_of`.
+        """
+        names = (AUTO,) if columns is None else names_of(columns)
+        own = tuple(name for name in names if name not in (AUTO, NONE))
+        for name in own if fields else ():
+            column_of(name, fields)
+        return cls(own, AUTO in names)
+
     def of(self, index: ShardIndex) -> list[ColumnOf]:
         """Return the columns of this request that a table lacks."""
         fields: Spec = {name: column.field for name, column in index.columns.items()}
@@ -64,16 +81,33 @@ class ColumnRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """What a writer has noted of one field while it wrote a shard.
+
+    Attributes:
+        length: int64[samples], bytes of each value; `MISSING` if there is none.
+        data: uint8[bytes], the stored values, one after another; None if they were not noted.
+        headers: int32[samples, 5], as `kernels.image_headers` returns them, or None.
+    """
+
+    length: I64
+    data: npt.NDArray[np.uint8] | None = None
+    headers: npt.NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ValueFiles:
     """Where the values of a shard are read.
 
     Attributes:
         path_of: Returns the path of a file of the shard, given its number.
         join: The container's function that joins the pieces of a value.
+        noted: What is known of the values of fields, so that they need not be read.
     """
 
     path_of: Callable[[int], AnyPath]
     join: Callable[[bytes], bytes]
+    noted: Mapping[str, Noted] = field(default_factory=dict)
 
 
 def add_columns(
@@ -105,7 +139,11 @@ def _is_usual(wanted: ColumnOf, column: Column) -> bool:
     """Return whether a writer records a column that it may record."""
     if wanted.reading != "value" or get_codec(column.codec).layout is not None:
         return True
-    lengths = column.length[column.length != MISSING]
+    lengths = column.length
+    if column.fragments is not None:  # their extents are of whole records
+        lengths = lengths.copy()
+        lengths[column.fragments.rows] = column.fragments.length
+    lengths = lengths[lengths != MISSING]
     return bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
 
 
@@ -114,6 +152,7 @@ class _Scan:
 
     def __init__(self, column: Column, file: File | None, index: ShardIndex, files: ValueFiles) -> None:
         self._column, self._file, self._index, self._files = column, file, index, files
+        self._noted = files.noted.get(column.field.name)
         self._whole = column.length != MISSING
         if column.fragments is not None:
             self._whole[column.fragments.rows] = False
@@ -138,14 +177,19 @@ class _Scan:
         """Return the numbers of a codec whose numbers lie plainly in the stored bytes; None if some do not."""
         column = self._column
         layout = get_codec(column.codec).layout
-        if not isinstance(layout, NumberLayout) or not isinstance(self._file, MappedFile):
+        if not isinstance(layout, NumberLayout):
             return None
         forms = None if layout.length is None else NumberForms({layout.length: layout.header})
-        length = np.where(self._whole, column.length, MISSING)
         rows = column.rows
-        table = NumberTable([(0, rows, [(self._file, column.offset, length, None, layout.kind, forms)])], 1)
         out = np.empty(rows, np.float64 if layout.kind == "real" else np.int64)
-        [bad], _ = table.gather(np.arange(rows, dtype=np.int64), [[out]])
+        if self._noted is not None and self._noted.data is not None:
+            bad = decode_numbers(self._noted.data, self._noted.length, layout.kind, forms, out)
+        elif isinstance(self._file, MappedFile):
+            length = np.where(self._whole, column.length, MISSING)
+            table = NumberTable([(0, rows, [(self._file, column.offset, length, None, layout.kind, forms)])], 1)
+            [bad], _ = table.gather(np.arange(rows, dtype=np.int64), [[out]])
+        else:
+            return None
         missing = column.length == MISSING
         if bad is not None and not missing[bad].all():
             return None  # damaged, too large or in pieces: decoded one by one
@@ -153,12 +197,19 @@ class _Scan:
 
     def _texts(self) -> Values | None:
         """Return the texts of a field; None if some have to be decoded one by one."""
-        column = self._column
-        if column.codec != "utf8" or not isinstance(self._file, MappedFile) or self._in_pieces():
+        column, noted = self._column, self._noted
+        if column.codec != "utf8":
             return None
-        short = self._whole & (column.length <= LONGEST_TEXT)
-        length = np.where(short, column.length, MISSING)
-        text, offsets = gather([self._file], Extents(0, column.offset, length))
+        if noted is not None and noted.data is not None and int(noted.length.max(initial=0)) <= LONGEST_TEXT:
+            short = noted.length != MISSING
+            text, offsets = noted.data, np.zeros(column.rows + 1, np.int64)
+            np.cumsum(np.maximum(noted.length, 0), out=offsets[1:])
+        elif isinstance(self._file, MappedFile) and not self._in_pieces():
+            short = self._whole & (column.length <= LONGEST_TEXT)
+            length = np.where(short, column.length, MISSING)
+            text, offsets = gather([self._file], Extents(0, column.offset, length))
+        else:
+            return None
         try:
             str(text.data, "utf-8")
         except UnicodeDecodeError:
@@ -177,8 +228,11 @@ class _Scan:
         header = np.zeros((rows, 5), np.int32)
         formats = np.zeros(rows, object)
         length = np.where(self._whole, self._column.length, MISSING)
-        if isinstance(self._file, MappedFile):
+        if self._noted is not None and self._noted.headers is not None:
+            header = self._noted.headers.copy()
+        elif isinstance(self._file, MappedFile):
             header = image_headers(self._file, self._column.offset, length)
+        if len(header):
             formats[header[:, 0] == 1], formats[header[:, 0] == 2] = "jpeg", "png"
         rest = np.flatnonzero((header[:, 0] == 0) & (self._column.length != MISSING))
         if len(rest):

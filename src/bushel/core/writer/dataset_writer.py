@@ -15,7 +15,8 @@ from bushel.codecs import get_codec
 from bushel.containers.base import Layout, WriteOptions
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.class_names import Labels
-from bushel.core.index.value_scan import Scanned, scanned_in
+from bushel.core.index.column_scan import ColumnRequest
+from bushel.core.index.contents import Contents
 from bushel.core.writer.advice import add_advice
 from bushel.core.writer.class_names import names_to_write, write_file_of_names
 from bushel.core.writer.keys import KeyCheck, checked_key
@@ -74,6 +75,7 @@ class DatasetWriter:
         sync: bool = True,
         labels: Mapping[str, Sequence[str]] | None = None,
         seek: bool = False,
+        columns: str | Iterable[str] | None = None,
         before_publish: Callable[[], None] | None = None,
         before_checkpoint: Callable[[], None] | None = None,
     ) -> None:
@@ -102,7 +104,8 @@ class DatasetWriter:
             raise SpecError(f"{self._container.name} cannot store empty folders: use ffrecord")
         self._sync = sync
         self._labels: Labels = {}
-        self._scans: frozenset[Scanned] = frozenset({"seek"} if seek else ())
+        self._usual_columns = columns is None
+        self._contents = Contents(frozenset({"seek"} if seek else ()), ColumnRequest.given(columns, self._fields))
         self._before_publish = before_publish
         self._before_checkpoint = before_checkpoint
         self._mode = mode
@@ -379,7 +382,8 @@ class DatasetWriter:
             self._layout = current.layout
         elif self._shards:
             last = self._shards[-1]
-            self._scans |= scanned_in(last.index)
+            usual = self._contents.columns.usual and not (self._usual_columns and self._mode == "append")
+            self._contents = Contents.to_keep(last.index, usual=usual) | self._contents.with_usual_columns(usual)
             self._generation = self._generation or self._container.generation(last.shard)
             if self._adopts_spec:
                 self._fields = {field.name: field for shard in self._shards for field in shard.fields}
@@ -425,7 +429,7 @@ class DatasetWriter:
             sync=self._sync,
             replace=self._mode == "overwrite" and self._overwrite is None,
             labels=self._labels,
-            scans=self._scans,
+            contents=self._contents,
         )
 
     def _reopen_last(self, layout: Layout) -> ShardInProgress:
@@ -436,7 +440,7 @@ class DatasetWriter:
             layout,
             sync=self._sync,
             labels=self._labels,
-            scans=self._scans,
+            contents=self._contents,
         )
         self._shards.pop()
         return reopened

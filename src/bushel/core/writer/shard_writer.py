@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,20 +25,23 @@ from bushel.core.dataset.shards import OpenShard
 from bushel.core.dataset.tables import stamp_of
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.class_names import Labels
-from bushel.core.index.clip_scan import FRAMES, has_pyav
-from bushel.core.index.jpeg_scans import SEEK_TABLES, SEGMENTS
+from bushel.core.index.column_scan import ValueFiles
+from bushel.core.index.contents import Contents
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
 from bushel.core.index.table import FileStamp, ShardIndex
-from bushel.core.index.value_scan import Scanned, scanned_in
 from bushel.core.writer.journal import Journal, SavedShard, read_journal
 from bushel.core.writer.limits import ShardLimits
 from bushel.core.writer.pending import PendingSamples
+from bushel.core.writer.recorder import Recorder
 from bushel.errors import StateError
 from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, Staging, open_file, workplace
 from bushel.storage.staging import Claim, remove_staged
 
 __all__ = ["FinishedShard", "ShardInProgress", "Uploads"]
+
+NOTHING_ELSE = Contents()
+"""Tables hold extents only."""
 
 
 class ShardInProgress:
@@ -61,11 +64,12 @@ class ShardInProgress:
         journal: Journal,
         *,
         labels: Labels | None = None,
-        scans: Collection[Scanned] = (),
+        contents: Contents = NOTHING_ELSE,
         before: ShardIndex | None = None,
     ) -> None:
         self.shard, self.layout, self.labels = shard, layout, labels or {}
-        self._scans, self._before = scans, before
+        self._contents, self._before = contents, before
+        self._recorder = None if builder.samples else Recorder(layout, contents.columns)
         self._container, self._staging, self._builder, self._journal = container, staging, builder, journal
         try:
             self._writer: ShardWriter = container.writer(layout, shard, staging, builder)
@@ -88,9 +92,9 @@ class ShardInProgress:
         sync: bool,
         replace: bool = False,
         labels: Labels | None = None,
-        scans: Collection[Scanned] = (),
+        contents: Contents = NOTHING_ELSE,
     ) -> ShardInProgress:
-        """Start a new shard. `replace` allows an upload to replace existing objects; `scans` are made in the end.
+        """Start a new shard. `replace` allows an upload to replace existing objects; `contents` are made in the end.
 
         Raises:
             FileExistsError: A file of the shard exists, or another process is writing it.
@@ -103,8 +107,8 @@ class ShardInProgress:
                 "the dataset lacks an earlier shard"
             )
         builder = _builder(container, layout)
-        journal = Journal(staging.place, head=_head(shard, container, layout, labels, scans))
-        return cls(shard, container, layout, staging, builder, journal, labels=labels, scans=scans)
+        journal = Journal(staging.place, head=_head(shard, container, layout, labels, contents))
+        return cls(shard, container, layout, staging, builder, journal, labels=labels, contents=contents)
 
     @classmethod
     def reopen(
@@ -116,21 +120,21 @@ class ShardInProgress:
         *,
         sync: bool,
         labels: Labels | None = None,
-        scans: Collection[Scanned] = (),
+        contents: Contents = NOTHING_ELSE,
     ) -> ShardInProgress:
-        """Copy an existing shard to the staging folder, to add samples to it. What it holds of `scans` is kept."""
+        """Copy an existing shard to the staging folder, to add samples to it. What it holds beside extents is kept."""
         shard = last.shard
         staging = Staging(root, _staging_name(shard), sync=sync)
         staging.keep(kept := container.reopen(layout, shard, last.index, staging))
         staging.sync_files(kept)  # the checksums in the journal begin after them
         builder = _builder(container, layout)
         builder.load(last.index)
-        scans = scanned_in(last.index).union(scans)
-        head = _head(shard, container, layout, labels, scans)
+        contents = Contents.to_keep(last.index, usual=contents.columns.usual) | contents
+        head = _head(shard, container, layout, labels, contents)
         head["folder"] = None  # the folder exists: its files are replaced one by one
         journal = Journal(staging.place, head=head)
         parts = shard, container, layout, staging, builder, journal
-        opened = cls(*parts, labels=labels, scans=scans, before=last.index)
+        opened = cls(*parts, labels=labels, contents=contents, before=last.index)
         opened.checkpoint()
         return opened
 
@@ -180,8 +184,8 @@ class ShardInProgress:
         journal = Journal(staging.place, head=None)
         journal.resume(kept.samples, kept.positions)
         labels = {name: tuple(names) for name, names in kept.head.get("labels", {}).items()}
-        scans = kept.head.get("scans", ())
-        return cls(shard, container, layout, staging, builder, journal, labels=labels, scans=scans)
+        contents = Contents.restored(kept.head)
+        return cls(shard, container, layout, staging, builder, journal, labels=labels, contents=contents)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -234,6 +238,8 @@ class ShardInProgress:
             self._staging.truncate(positions)
             self._builder.truncate(samples)
             raise
+        if self._recorder is not None:
+            self._recorder.add(values)
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many samples at once, as far as there is room, and return how many: see `WritesColumns`."""
@@ -245,11 +251,14 @@ class ShardInProgress:
             return 0
         positions, samples = self._staging.positions, self._builder.samples
         try:
-            return self._columns.extend(keys, columns, room)
+            rows = self._columns.extend(keys, columns, room)
         except BaseException:
             self._staging.truncate(positions)
             self._builder.truncate(samples)
             raise
+        if rows and self._recorder is not None:
+            self._recorder.add_rows(columns, rows)
+        return rows
 
     def checkpoint(self) -> None:
         """Save the samples added so far, so that they survive a kill of this process."""
@@ -282,11 +291,10 @@ class ShardInProgress:
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
             index = dataclasses.replace(self._builder.build(stamps), labels=self.labels)
-            for scan in (SEGMENTS, SEEK_TABLES):
-                if scan.attribute in self._scans:
-                    index = scan.add(index, staged_files.__getitem__, self._before)
-            if FRAMES.fields(index) and has_pyav():  # without it, clips are read whole until `bushel index --frames`
-                index = FRAMES.add(index, staged_files.__getitem__, self._before)
+            noted = {} if self._recorder is None else self._recorder.noted(index)
+            files = ValueFiles(staged_files.__getitem__, self._container.join, noted)
+            # without PyAV, clips are read whole until `bushel index --frames`
+            index = self._contents.add_to(index, files, self._before, all_frames=True)
             sidecar = _sidecar_name(self.shard)
             save_index(index, self._staging.place / sidecar, sync=self._staging.sync)
             self._staging.sync_names()
@@ -438,7 +446,7 @@ def _builder(container: Container, layout: Layout) -> IndexBuilder:
 
 
 def _head(
-    shard: Shard, container: Container, layout: Layout, labels: Labels | None, scans: Collection[Scanned]
+    shard: Shard, container: Container, layout: Layout, labels: Labels | None, contents: Contents
 ) -> dict[str, Any]:
     options = layout.options
     return {
@@ -452,7 +460,7 @@ def _head(
         "sparse": layout.sparse,
         "limits": list(layout.limits),
         "labels": {name: list(names) for name, names in (labels or {}).items()},
-        "scans": sorted(scans),
+        **contents.saved(),
     }
 
 

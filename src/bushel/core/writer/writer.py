@@ -48,13 +48,17 @@ class Writer(ColumnWriter):
         seek: Make seek tables of plain JPEGs, with which crops and whole images decode faster: see
             docs/seek-tables.md. Each finished shard is read, and its images are decoded once. Samples that are added to
             a dataset with seek tables get theirs in any case.
+        columns: Columns to record in the index, such as `["label", "image.width"]`, in which `auto` stands for the
+            usual ones; `()` for none. By default the usual ones: numbers, texts of at most 32 bytes on average, and
+            sizes of images (docs/columns.md); samples that are added to a dataset get the columns that it has.
 
     Raises:
         FileExistsError: There is a dataset or an unfinished write at `path`; with `overwrite`, the folder contains
             files that are not part of a dataset, or another process is overwriting it.
         FileNotFoundError: There is no dataset to append to.
         SpecError: The container cannot hold samples of this spec; the message says why, and which containers can. Or
-            `labels` are invalid.
+            `labels` are invalid, or a field cannot have a column.
+        KeyError: A column is of no field.
         StateError: The existing dataset has another spec or container, or numbers the classes in another way.
     """
 
@@ -73,6 +77,7 @@ class Writer(ColumnWriter):
         sync: bool = True,
         labels: Mapping[str, Sequence[str]] | None = None,
         seek: bool = False,
+        columns: str | Iterable[str] | None = None,
     ) -> None:
         super().__init__(
             path,
@@ -87,4 +92,5 @@ class Writer(ColumnWriter):
             sync=sync,
             labels=labels,
             seek=seek,
+            columns=columns,
         )

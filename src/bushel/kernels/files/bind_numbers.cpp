@@ -1,4 +1,5 @@
 // Python bindings: gathering numbers.
+#include <algorithm>
 #include <memory>
 #include <string_view>
 
@@ -243,10 +244,45 @@ private:
     std::vector<nb::object> kept_;  // files, arrays and forms
 };
 
+// Decode the numbers of stored values in memory, one after another. Return the rows of those that are none; None if all
+// are numbers.
+nb::object decode_numbers(nb::handle data, nb::handle length, nb::handle kind, nb::handle forms, nb::handle out) {
+    constexpr std::size_t number = 8;
+    const BufferArgument stored(data);
+    const auto lengths = array_argument<const std::int64_t>(length, "length");
+    const WritableArgument target(out);
+    if (static_cast<std::size_t>(target.size()) != number * lengths.size()) {
+        throw nb::value_error("out: expected 8 bytes for each value");
+    }
+    NumberColumn column;
+    column.kind = kind_argument(kind);
+    if (!forms.is_none()) {
+        if (!nb::isinstance<Forms>(forms)) throw nb::type_error("forms: expected NumberForms");
+        column.forms = &nb::inst_ptr<Forms>(forms)->forms;
+    }
+    std::vector<std::int64_t> bad;
+    std::size_t at = 0;
+    for (std::size_t row = 0; row < lengths.size(); ++row) {
+        const std::int64_t own = lengths.data()[row];
+        if (own < -1 || (own > 0 && static_cast<std::uint64_t>(own) > stored.size() - at)) {
+            throw nb::value_error("length: the values do not fit into the data");
+        }
+        std::uint8_t *const place = target.data() + number * row;
+        if (!decode_number(column, stored.data() + at, own, place)) bad.push_back(static_cast<std::int64_t>(row));
+        if (own > 0) at += static_cast<std::size_t>(own);
+    }
+    if (bad.empty()) return nb::none();
+    std::unique_ptr<std::int64_t[]> rows(new std::int64_t[bad.size()]);
+    std::copy(bad.begin(), bad.end(), rows.get());
+    return owned_array(rows.release(), bad.size());
+}
+
 }  // namespace
 
 void bind_numbers(nb::module_ &module) {
     nb::class_<Forms>(module, "NumberForms").def(nb::init<nb::handle>(), nb::arg("headers"));
+    module.def("decode_numbers", &decode_numbers, nb::arg("data"), nb::arg("length"), nb::arg("kind"),
+               nb::arg("forms").none(), nb::arg("out"));
     nb::class_<Table>(module, "NumberTable")
         .def(nb::init<nb::handle, std::size_t>(), nb::arg("shards"), nb::arg("columns"))
         .def("gather", &Table::gather, nb::arg("samples"), nb::arg("targets"))

@@ -302,4 +302,13 @@ void prefetch_numbers(const NumberShards &shards, std::size_t column, const std:
     prefetch(values.batch());
 }
 
+bool decode_number(const NumberColumn &column, const std::uint8_t *data, std::int64_t length, std::uint8_t *out) {
+    const NumberForm *form = nullptr;
+    const std::int64_t content = column.kind == NumberKind::bytes ? -1 : column.content(length, form);
+    if (content < 0) return false;
+    const std::int64_t before = length - content;
+    if (before && std::memcmp(data, form->header.data(), static_cast<std::size_t>(before)) != 0) return false;
+    return convert(column.kind, data + before, content, out);
+}
+
 }  // namespace bushel

@@ -64,6 +64,10 @@ struct NumberTargets {
 bool gather_numbers(const NumberShards &shards, std::size_t column, const std::int64_t *samples, std::size_t count,
                     const NumberTargets &targets, std::vector<std::int64_t> &bad);
 
+// Write the number of a stored value, 8 bytes, as `column` says, of which only kind and forms are used. Return whether it
+// could.
+bool decode_number(const NumberColumn &column, const std::uint8_t *data, std::int64_t length, std::uint8_t *out);
+
 // Find the bytes of content of each sample's value, -1 if it cannot be gathered. No data are read.
 void measure_numbers(const NumberShards &shards, std::size_t column, const std::int64_t *samples, std::size_t count,
                      std::int64_t *sizes);

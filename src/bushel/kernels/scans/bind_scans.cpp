@@ -89,33 +89,46 @@ private:
     bool finished_ = false;
 };
 
-// The headers of the rows of a mapped file, which is not copied. Five numbers a row: see ImageHeader.
+constexpr std::size_t header_numbers = 5;  // of ImageHeader
+
+void put_header(const std::uint8_t *data, std::size_t size, std::int32_t *out) {
+    const ImageHeader header = read_image_header(data, size);
+    out[0] = header.format, out[1] = header.width, out[2] = header.height;
+    out[3] = header.channels, out[4] = header.orientation;
+}
+
+// The headers of the rows of a mapped file, which is not copied.
 nb::object image_headers(nb::handle file, nb::handle offset, nb::handle length) {
-    constexpr std::size_t numbers = 5;
     nb::list files;
     files.append(file);
     const BatchArgument batch(files, nb::int_(0), offset, length, nb::none());
     check(*batch);
     const MappedFile &mapped = *batch->files[0];
-    std::unique_ptr<std::int32_t[]> found(new std::int32_t[batch->rows * numbers]());
+    std::unique_ptr<std::int32_t[]> found(new std::int32_t[batch->rows * header_numbers]());
     {
         const nb::gil_scoped_release unlocked;
         for (std::size_t row = 0; row < batch->rows && mapped.data(); ++row) {
             if (batch->missing(row)) continue;
-            const ImageHeader header =
-                read_image_header(mapped.data() + batch->offset[row], static_cast<std::size_t>(batch->length[row]));
-            std::int32_t *const out = found.get() + row * numbers;
-            out[0] = header.format, out[1] = header.width, out[2] = header.height;
-            out[3] = header.channels, out[4] = header.orientation;
+            put_header(mapped.data() + batch->offset[row], static_cast<std::size_t>(batch->length[row]),
+                       found.get() + row * header_numbers);
         }
     }
-    const nb::object flat = owned_array(found.release(), batch->rows * numbers);
-    return flat.attr("reshape")(batch->rows, numbers);
+    const nb::object flat = owned_array(found.release(), batch->rows * header_numbers);
+    return flat.attr("reshape")(batch->rows, header_numbers);
+}
+
+// The header of an image in memory, as the bytes of five int32.
+nb::bytes image_header(nb::handle data) {
+    const BufferArgument image(data);
+    std::int32_t found[header_numbers];
+    put_header(image.data(), image.size(), found);
+    return nb::bytes(reinterpret_cast<const char *>(found), sizeof found);
 }
 
 }  // namespace
 
 void bind_scans(nb::module_ &module) {
+    module.def("image_header", &image_header, nb::arg("data"));
     module.def("image_headers", &image_headers, nb::arg("file"), nb::arg("offset"), nb::arg("length"));
 
     nb::class_<TarMembers> members(module, "TarMembers");

@@ -1,0 +1,89 @@
+"""What the table of a shard shall hold beside extents, found by reading values: scans, and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bushel.core.index.clip_scan import FRAMES, has_pyav
+from bushel.core.index.column_names import usual_columns
+from bushel.core.index.column_scan import ColumnRequest, ValueFiles, add_columns
+from bushel.core.index.jpeg_scans import SEEK_TABLES, SEGMENTS
+from bushel.core.index.table import ShardIndex
+from bushel.core.index.value_scan import Scanned, scanned_in
+
+__all__ = ["Contents"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a table shall hold.
+
+    Attributes:
+        scans: Segments and seek tables of JPEGs, and packets of clips.
+        columns: Values of samples.
+    """
+
+    scans: frozenset[Scanned] = frozenset()
+    columns: ColumnRequest = field(default_factory=ColumnRequest)
+
+    @classmethod
+    def of(cls, index: ShardIndex) -> Contents:
+        """Return what a table holds."""
+        return cls(scanned_in(index), ColumnRequest(tuple(index.values)))
+
+    @classmethod
+    def to_keep(cls, index: ShardIndex, *, usual: bool) -> Contents:
+        """Return what samples that follow those of a table get, too.
+
+        Args:
+            index: The table.
+            usual: Whether they get the usual columns anyway, which depend on the values of each shard.
+        """
+        own = usual_columns({name: column.field for name, column in index.columns.items()}) if usual else ()
+        decided = {each.name for each in own}
+        return cls(scanned_in(index), ColumnRequest(tuple(name for name in index.values if name not in decided)))
+
+    def __or__(self, other: Contents) -> Contents:
+        """Return what either holds."""
+        names = dict.fromkeys((*self.columns.names, *other.columns.names))
+        columns = ColumnRequest(tuple(names), self.columns.usual or other.columns.usual)
+        return Contents(self.scans | other.scans, columns)
+
+    def saved(self) -> dict[str, Any]:
+        """Return this as members of a journal, which msgpack can store."""
+        return {"scans": sorted(self.scans), "values": [list(self.columns.names), self.columns.usual]}
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> Contents:
+        """Return what `saved` returned. Journals of older versions have fewer members."""
+        names, usual = saved.get("values", ((), False))
+        return cls(frozenset(saved.get("scans", ())), ColumnRequest(tuple(names), usual))
+
+    def add_to(
+        self, index: ShardIndex, files: ValueFiles, before: ShardIndex | None = None, *, all_frames: bool = False
+    ) -> ShardIndex:
+        """Return a table with what it lacks of this. Values are read.
+
+        Args:
+            index: The table.
+            files: The files of the shard.
+            before: The table of the shard before it grew: only the values that came later are scanned, except for
+                columns.
+            all_frames: Whether packets of clips are found whenever PyAV is installed.
+
+        Raises:
+            ExtentError: The files are shorter than the table says.
+            SpecError: Columns of clips are wanted, and PyAV is not installed.
+        """
+        for scan in (SEGMENTS, SEEK_TABLES):
+            if scan.attribute in self.scans:
+                index = scan.add(index, files.path_of, before)
+        if all_frames and FRAMES.fields(index) and has_pyav():
+            index = FRAMES.add(index, files.path_of, before)
+        return add_columns(index, self.columns, files)
+
+    def with_usual_columns(self, usual: bool) -> Contents:
+        """Return this with or without the columns that writers record."""
+        return replace(self, columns=replace(self.columns, usual=usual))

@@ -1,0 +1,154 @@
+"""Values for columns, noted while a shard is written, so that nothing has to be read again when it is complete.
+
+What is noted are stored bytes of numbers and short texts, and headers of images. If anything is missing in the end, as
+after a resumed write, the columns are found in the files instead, with the same result.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from bushel.codecs import get_codec
+from bushel.codecs.base import NumberLayout
+from bushel.containers.base import Layout, Stored, StoredColumn
+from bushel.core.index.column_names import known_column_of, usual_columns
+from bushel.core.index.column_scan import ColumnRequest, Noted
+from bushel.core.index.table import MISSING, ShardIndex
+from bushel.kernels import crc32, image_header
+
+__all__ = ["Recorder"]
+
+_BYTES = (bytes, bytearray, memoryview)
+
+_MEAN, _ALLOWED = 64, 1 << 16
+"""Texts are noted while they have up to this many bytes on average, beside some at the beginning."""
+
+
+class _Tap(Protocol):
+    """What is noted of one field."""
+
+    def add(self, value: Stored | None) -> bool:
+        """Note a value. Return whether there is use in noting more."""
+        ...
+
+    def add_rows(self, column: StoredColumn, rows: int) -> bool:
+        """Note the first values of a column. Return whether there is use in noting more."""
+        ...
+
+    def noted(self, index: ShardIndex, name: str) -> Noted | None:
+        """Return what was noted if it is of all samples of a table."""
+        ...
+
+
+class Recorder:
+    """Notes values of the samples of a new shard.
+
+    Args:
+        layout: How samples are stored.
+        request: The columns that the shard will have.
+    """
+
+    __slots__ = ("_taps",)
+
+    def __init__(self, layout: Layout, request: ColumnRequest) -> None:
+        fields = {column.field.name: column.field for column in layout.columns}
+        wanted = [known_column_of(name, fields) for name in request.names]
+        wanted += usual_columns(fields) if request.usual else []
+        readings = {(each.field.name, each.reading) for each in wanted if each is not None}
+        self._taps: dict[str, _Tap] = {}
+        for column in layout.columns:
+            name = column.field.name
+            if (name, "image") in readings:
+                self._taps[name] = _Headers()
+            elif (name, "value") in readings and (
+                column.codec == "utf8" or isinstance(get_codec(column.codec).layout, NumberLayout)
+            ):
+                self._taps[name] = _Values()
+
+    def add(self, values: Mapping[str, Stored]) -> None:
+        """Note a sample that was written."""
+        for name in [name for name, tap in self._taps.items() if not tap.add(values.get(name))]:
+            del self._taps[name]
+
+    def add_rows(self, columns: Mapping[str, StoredColumn], rows: int) -> None:
+        """Note the first samples of columns, which were written."""
+        for name in [name for name, tap in self._taps.items() if not tap.add_rows(columns[name], rows)]:
+            del self._taps[name]
+
+    def noted(self, index: ShardIndex) -> dict[str, Noted]:
+        """Return what was noted by field, of all samples of a table and with the bytes that it knows."""
+        found = {name: tap.noted(index, name) for name, tap in self._taps.items()}
+        return {name: each for name, each in found.items() if each is not None}
+
+
+class _Values:
+    """Stored bytes of numbers or texts."""
+
+    __slots__ = ("_data", "_lengths")
+
+    def __init__(self) -> None:
+        self._data, self._lengths = bytearray(), array("q")
+
+    def add(self, value: Stored | None) -> bool:
+        if value is None:
+            self._lengths.append(MISSING)
+        elif isinstance(value, _BYTES):
+            before = len(self._data)
+            self._data += value
+            self._lengths.append(len(self._data) - before)
+        return self._is_small()
+
+    def add_rows(self, column: StoredColumn, rows: int) -> bool:
+        ends = column.offsets[: rows + 1]
+        self._data += column.data[int(ends[0]) : int(ends[-1])].data
+        self._lengths.frombytes(np.diff(ends).tobytes())
+        return self._is_small()
+
+    def _is_small(self) -> bool:
+        return len(self._data) <= _MEAN * len(self._lengths) + _ALLOWED
+
+    def noted(self, index: ShardIndex, name: str) -> Noted | None:
+        length = np.array(self._lengths, np.int64)
+        column = index.columns[name]
+        there = np.flatnonzero(length != MISSING)
+        if len(length) != index.samples or int(length[there].sum()) != len(self._data):
+            return None
+        if not np.array_equal(there, np.flatnonzero(column.length != MISSING)):
+            return None
+        if len(there) and column.crc32 is not None and column.fragments is None:
+            first, last = self._data[: length[there[0]]], self._data[len(self._data) - length[there[-1]] :]
+            if [crc32(first), crc32(last)] != column.crc32[there[[0, -1]]].tolist():
+                return None
+        return Noted(length, np.frombuffer(self._data, np.uint8))
+
+
+class _Headers:
+    """Headers of images."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows = bytearray()
+
+    def add(self, value: Stored | None) -> bool:
+        self._rows += image_header(value) if isinstance(value, _BYTES) else _NO_HEADER
+        return True
+
+    def add_rows(self, column: StoredColumn, rows: int) -> bool:
+        view, ends = column.data.data, column.offsets[: rows + 1].tolist()
+        for first, last in zip(ends[:-1], ends[1:], strict=True):
+            self._rows += image_header(view[first:last])
+        return True
+
+    def noted(self, index: ShardIndex, name: str) -> Noted | None:
+        headers = np.frombuffer(self._rows, np.int32).reshape(-1, 5)
+        if len(headers) != index.samples:
+            return None
+        return Noted(index.columns[name].length, headers=headers)
+
+
+_NO_HEADER = bytes(20)
