@@ -1,16 +1,23 @@
 """Train on several processes with PyTorch's DistributedDataParallel, on the CPU here.
 
-    torchrun --nproc-per-node 2 examples/train_ddp.py run
+    torchrun --nproc-per-node 2 examples/train_ddp.py run                  two epochs, a checkpoint every 5 steps
+    torchrun --nproc-per-node 2 examples/train_ddp.py run --die-after 7    one rank kills itself there
+    torchrun --nproc-per-node 4 examples/train_ddp.py run                  continues, here with more ranks
+    torchrun --nproc-per-node 8 examples/train_ddp.py run --data imagenet --batch 128 --side 224 --epochs 90
 
-The loader takes rank and world size from torch.distributed. Each rank loads its part of every global batch, so every
-sample of an epoch is loaded once. `pad="wrap"` gives all ranks the same number of batches, since they wait for each
-other.
+The last line is for ImageNet, packed by `bushel pack ILSVRC2012/train/ imagenet/ --container bag --seek`; put a model
+of its size, and `device=`, in place of the small ones here. The loader takes rank and world size from
+torch.distributed. Each rank loads its part of every global batch, so every sample of an epoch is loaded once. `pad="wrap"` gives all ranks
+the same number of batches, since they wait for each other.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -19,39 +26,55 @@ import torch.distributed as dist
 # DistributedDataParallel imports it. Threads of a group that is kept outlive destroy_process_group(), and abort the
 # program if they release a tensor while Python shuts down.
 import torch.distributed.nn
-from shapes import open_shapes, write_shapes
+from shapes import write_shapes
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import bushel
 from bushel.transforms import Normalize, RandomHorizontalFlip, RandomResizedCrop, ToCHW
 
-EPOCHS, BATCH = 2, 16
+EVERY = 5
 
 
-def train(folder: Path) -> None:
+def train(options: argparse.Namespace) -> None:
     """Train as one of the ranks."""
     torch.manual_seed(0)
+    data, checkpoint = options.data or options.folder / "shapes", options.folder / "checkpoint.pt"
     if dist.get_rank() == 0:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_shapes(folder / "shapes")
+        options.folder.mkdir(parents=True, exist_ok=True)
+        if options.data is None:
+            write_shapes(data)
     dist.barrier()
 
+    ds, side = bushel.open(data), options.side
     loader = bushel.Loader(
-        open_shapes(folder / "shapes"),
-        BATCH,  # of one rank
+        ds,
+        options.batch,  # of one rank
         shuffle=True,
+        seed=0,
         pad="wrap",
         transforms={
-            "image": [RandomResizedCrop(32), RandomHorizontalFlip(), Normalize((0.5,) * 3, (0.25,) * 3), ToCHW()]
+            "image": [RandomResizedCrop(side), RandomHorizontalFlip(), Normalize((0.5,) * 3, (0.25,) * 3), ToCHW()]
         },
         to="torch",
         workers=1,
     )
-    network = nn.Sequential(nn.Conv2d(3, 8, 5, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 2))
+    classes = len(ds.labels.get("label", ())) or 2
+    network = nn.Sequential(
+        nn.Conv2d(3, 8, 5, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(14), nn.Flatten(), nn.Linear(8 * 14 * 14, classes)
+    )
     model = DistributedDataParallel(network)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    for _ in range(EPOCHS):
+    steps = 0
+    if checkpoint.exists():
+        saved: dict[str, Any] = torch.load(checkpoint)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        loader.load_state_dict(saved["loader"])  # with any number of ranks, and any batch size
+        steps = saved["steps"]
+        if dist.get_rank() == 0:
+            print(f"going on at step {steps}, in epoch {loader.epoch}")
+    for _ in range(loader.epoch, options.epochs):
         epoch, keys, total = loader.epoch, [], torch.zeros(2)
         for batch in loader:
             loss = nn.functional.cross_entropy(model(batch["image"]), batch["label"])
@@ -60,6 +83,14 @@ def train(folder: Path) -> None:
             optimizer.step()
             total += torch.tensor([loss.item(), 1.0])
             keys += batch["__key__"]
+            steps += 1
+            if steps % EVERY == 0 and dist.get_rank() == 0:
+                states = {"model": model, "optimizer": optimizer, "loader": loader}
+                saved = {**{name: one.state_dict() for name, one in states.items()}, "steps": steps}
+                torch.save(saved, checkpoint.with_suffix(".partial"))
+                os.replace(checkpoint.with_suffix(".partial"), checkpoint)  # a kill leaves the old one or the new one
+            if steps == options.die_after and dist.get_rank() == dist.get_world_size() - 1:
+                os.kill(os.getpid(), signal.SIGKILL)
         dist.all_reduce(total)
         everyone: list[list[str]] = [[] for _ in range(dist.get_world_size())]
         dist.all_gather_object(everyone, keys)
@@ -72,10 +103,15 @@ def train(folder: Path) -> None:
 def main() -> None:
     """Join the process group, train, and leave it."""
     parser = argparse.ArgumentParser(description="Data-parallel training.")
-    parser.add_argument("folder", type=Path, help="folder of the dataset")
-    folder = parser.parse_args().folder
+    parser.add_argument("folder", type=Path, help="folder of the checkpoint, and of the dataset without --data")
+    parser.add_argument("--data", help="a dataset with the fields image and label, such as ImageNet")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=16, help="samples of a batch of one rank")
+    parser.add_argument("--side", type=int, default=32, help="height and width of the crops")
+    parser.add_argument("--die-after", type=int, help="step after which the last rank kills itself")
+    options = parser.parse_args()
     dist.init_process_group("gloo")
-    train(folder)
+    train(options)
     dist.destroy_process_group()
 
 

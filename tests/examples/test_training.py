@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.paths import ROOT
+from tests.sources.folders import jpeg
+from tests.storage.objects.range_server import serving
+
+import bushel
 
 EXAMPLES = ROOT / "examples"
 
@@ -15,9 +19,13 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is no
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 
 
-def run(*arguments: str | Path) -> str:
+needs_av = pytest.mark.skipif(find_spec("av") is None, reason="PyAV is not installed")
+needs_lightning = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
+
+
+def run(*arguments: str | Path, dies: bool = False) -> str:
     done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode != 0) == dies, done.stderr
     return done.stdout
 
 
@@ -50,3 +58,66 @@ def test_two_ranks_see_every_sample(tmp_path: Path) -> None:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     output = run(*launch, EXAMPLES / "train_ddp.py", tmp_path)
     assert output.count("512 different samples; by rank 256, 256") == 2
+
+
+@needs_torch
+def test_ranks_resume_after_one_was_killed_with_another_number_of_ranks(tmp_path: Path) -> None:
+    def launch(ranks: int, *options: str, dies: bool = False) -> str:
+        command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+        return run(*command, EXAMPLES / "train_ddp.py", tmp_path, "--epochs", "1", *options, dies=dies)
+
+    launch(2, "--die-after", "7", dies=True)
+    output = launch(1)
+    assert "going on at step 5, in epoch 0" in output
+    assert "352 different samples; by rank 352" in output  # of 512, without the 160 before the checkpoint
+
+
+@needs_torch
+def test_tokens_are_learned_and_resumed(tmp_path: Path) -> None:
+    script = EXAMPLES / "train_tokens.py"
+    whole = run(script, tmp_path / "whole")
+    run(script, tmp_path / "cut", "--stop-after", "7")
+    resumed = run(script, tmp_path / "cut")
+    assert "going on at step 5" in resumed
+    assert whole.split("at first, ")[1] in resumed
+    first, last = (float(found) for found in re.findall(r"\d\.\d+", whole))
+    assert last < first
+
+
+@needs_torch
+@needs_av
+def test_clips_are_classified(tmp_path: Path) -> None:
+    output = run(EXAMPLES / "train_video.py", tmp_path)
+    losses = [float(found) for found in re.findall(r"mean loss ([0-9.]+); frames \(8, 8, 48, 64, 3\)", output)]
+    assert len(losses) == 4
+    assert losses[-1] < losses[0]
+
+
+@needs_torch
+@needs_lightning
+def test_lightning_resumes_after_a_kill(tmp_path: Path) -> None:
+    script = EXAMPLES / "train_lightning.py"
+    run(script, tmp_path, "--die-after", "7", dies=True)
+    assert "32 steps, 864 samples here, 512 different ones" in run(script, tmp_path)  # 27 batches after the fifth
+
+
+def test_a_pipeline_moves_by_one_line(tmp_path: Path) -> None:
+    script = EXAMPLES / "webdataset_pipeline.py"
+    expected = "8 batches, the last one (64, 32, 32, 3); samples of each class [256, 256]"
+    assert expected in run(script, tmp_path)
+    if find_spec("webdataset") is not None:
+        assert expected in run(script, tmp_path, "--original")
+
+
+def test_the_second_epoch_comes_from_the_cache(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "train", {"image": "jpg"}, container="tar", shard_samples=50) as writer:
+        for number in range(200):
+            writer.append({"image": jpeg(number % 10)}, key=f"{number:03d}")
+    with serving(tmp_path) as server:
+        script, cache = EXAMPLES / "train_cloud.py", str(tmp_path / "cache")
+        assert "epoch 0: 200 samples" in run(script, f"{server.url}/train/", "--cache", cache, "--epochs", "1")
+        asked = len(server.gets(".tar"))
+        output = run(script, f"{server.url}/train/", "--cache", cache)
+        assert "epoch 1: 200 samples" in output
+        assert asked
+        assert len(server.gets(".tar")) == asked
