@@ -6,9 +6,11 @@
     torchrun --nproc-per-node 8 examples/train_ddp.py run --data imagenet --batch 128 --side 224 --epochs 90
 
 The last line is for ImageNet, packed by `bushel pack ILSVRC2012/train/ imagenet/ --container bag --seek`; put a model
-of its size, and `device=`, in place of the small ones here. The loader takes rank and world size from
-torch.distributed. Each rank loads its part of every global batch, so every sample of an epoch is loaded once. `pad="wrap"` gives all ranks
-the same number of batches, since they wait for each other.
+of its size, and `device=`, in place of the small ones here.
+
+The loader takes rank and world size from torch.distributed. Each rank loads its part of every global batch, so every
+sample of an epoch is loaded once. `pad="wrap"` gives all ranks the same number of batches, since they wait for each
+other.
 """
 
 from __future__ import annotations
