@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
+from bushel.cli.command import Option
 from bushel.cli.options import Debug, Json, Kind, Path, Pickle
+
+if TYPE_CHECKING:
+    from bushel.cli.histograms import ColumnSummary
 
 __all__ = ["command"]
 
@@ -14,12 +19,20 @@ _SHOWN = 5
 
 
 def command(
-    path: Path, container: Kind = None, pickle: Pickle = False, as_json: Json = False, debug: Debug = False
+    path: Path,
+    columns_too: Annotated[
+        bool, Option("--columns", help="Show the columns in the index: ranges, frequent values, and histograms.")
+    ] = False,
+    container: Kind = None,
+    pickle: Pickle = False,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Describe a dataset: container, samples, fields, sizes, keys, checksums.
 
-    Example:
+    Examples:
       bushel info train/
+      bushel info --columns train/
     """
     import bushel
     from bushel.cli.describe import summarise
@@ -29,6 +42,11 @@ def command(
     dataset = bushel.open(path, container=container, pickle=pickle)
     info, fields = dataset.info, summarise(dataset.shards, dataset.spec)
     stray = unlisted_shards(dataset.shards)
+    summaries = []
+    if columns_too:
+        from bushel.cli.histograms import summary
+
+        summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
         print_json(
             {
@@ -47,6 +65,7 @@ def command(
                 "labels": dataset.labels,
                 "stray": stray,
                 "fields": [asdict(field) for field in fields],
+                **({"columns": [asdict(each) for each in summaries]} if columns_too else {}),
             }
         )
         return
@@ -84,6 +103,28 @@ def command(
     print_text("")
     for line in columns([header, *rows]):
         print_text(line)
+    if columns_too:
+        print_text("")
+        table = [_COLUMN_HEADER, *map(_row, summaries)]
+        wide = max(len(row[-1]) for row in table)
+        for line in columns([(*row[:-1], row[-1].ljust(wide)) for row in table]) if summaries else (_NO_COLUMNS,):
+            print_text(line.rstrip())
+
+
+_COLUMN_HEADER = ("column", "kind", "values", "missing", "distinct", "mean", "min", "max", "")
+_NO_COLUMNS = "no columns: `bushel index --columns auto` records numbers, short texts and sizes of images"
+
+
+def _row(column: ColumnSummary) -> tuple[str, ...]:
+    from bushel.cli.histograms import bars
+
+    numbers = ("" if each is None else f"{each:,.6g}" for each in (column.mean, column.min, column.max))
+    shown = ", ".join(
+        f"{str(value) if str(value).isprintable() else ascii(value)} ({many:,})" for value, many in column.top
+    )
+    more = ", …" if column.top and len(column.top) < column.distinct else ""
+    counts = (f"{column.values:,}", f"{column.missing:,}", f"{column.distinct:,}")
+    return (column.name, column.kind, *counts, *numbers, bars(column.histogram) if column.histogram else shown + more)
 
 
 def _named(names: Sequence[str]) -> str:

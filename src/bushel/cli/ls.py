@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from bushel.cli.command import Option
 from bushel.cli.options import Allow, Debug, Json, Kind, Path, Pickle
 
+if TYPE_CHECKING:
+    from bushel.core.dataset.dataset import Dataset
+
 __all__ = ["command"]
+
+_NOT_IN_JSON = (float("inf"), float("-inf"))
 
 
 def command(
     path: Path,
     number: Annotated[int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")] = None,
-    start: Annotated[int, Option("--start", min=0, help="Position of the first sample.")] = 0,
+    start: Annotated[int, Option("--start", min=0, help="Number of samples to leave out before the first one.")] = 0,
     fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = False,
+    where: Annotated[
+        str | None,
+        Option("--where", help="List samples for which this is true, such as 'label == 3 and image.width > 256'."),
+    ] = None,
+    columns: Annotated[str | None, Option("--columns", help="Show these columns, such as label,image.width.")] = None,
+    sort: Annotated[
+        str | None, Option("--sort", help="Sort by this column; -image.width begins with the largest.")
+    ] = None,
+    as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = False,
     container: Kind = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
@@ -23,19 +37,57 @@ def command(
 ) -> None:
     """List the keys of a dataset, in order.
 
-    Only the index is read.
+    Only the index is read. Columns are values in the index: `bushel info --columns` shows them.
 
     Examples:
       bushel ls train/ -n 10 --fields
       bushel ls train/ --json | jq .key
+      bushel ls train/ --where 'label == 3' --columns label,image.width --sort -image.width --csv
     """
     from bushel.cli.describe import listing
-    from bushel.cli.output import print_json, print_text
+    from bushel.cli.output import print_csv, print_json, print_text
+    from bushel.core.dataset.dataset import Dataset
     from bushel.core.dataset.open import open_any
 
     dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn")
-    for position, key, sizes in listing(dataset, start, number, sizes=fields or as_json):
-        if as_json:
-            print_json({"position": position, "key": key, "fields": sizes})
+    names = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    places: Any = range(0)
+    if where or names or sort or as_csv:
+        if not isinstance(dataset, Dataset):
+            raise ValueError("a stream has no columns: write it as a dataset first, with `bushel convert`")
+        dataset, places = _chosen(dataset, where, sort, start, number)
+        start, number = 0, None
+    values = {name: dataset.column(name).tolist() for name in names} if isinstance(dataset, Dataset) else {}
+    if as_csv:
+        print_csv(["position", "key", *names])
+    for position, key, sizes in listing(dataset, start, number, sizes=(fields or as_json) and not as_csv):
+        own = {name: column[position] for name, column in values.items()}
+        place = int(places[position]) if len(places) else position
+        if as_csv:
+            print_csv([place, key, *own.values()])
+        elif as_json:
+            finite = {name: None if value in _NOT_IN_JSON or value != value else value for name, value in own.items()}
+            print_json({"position": place, "key": key, "fields": sizes} | ({"columns": finite} if names else {}))
         else:
-            print_text("  ".join([key, *(f"{name}={found}" for name, found in sizes.items())]))
+            shown = [f"{name}={'' if value is None else value}" for name, value in own.items()]
+            print_text("  ".join([key, *shown, *(f"{name}={found}" for name, found in sizes.items())]))
+
+
+def _chosen(
+    dataset: Dataset, where: str | None, sort: str | None, start: int, number: int | None
+) -> tuple[Dataset, Any]:
+    """Return the samples to list, and their positions in the dataset."""
+    import numpy as np
+
+    places = np.arange(len(dataset), dtype=np.int64)
+    if where is not None:
+        places = dataset.positions_where(where)
+    if sort:
+        values: Any = dataset[places].column(sort.removeprefix("-"))
+        absent = np.ma.getmaskarray(values)
+        order = np.argsort(np.ma.getdata(values)[~absent], kind="stable")
+        if sort.startswith("-"):  # equal ones stay in order
+            order = len(order) - 1 - np.argsort(np.ma.getdata(values)[~absent][::-1], kind="stable")[::-1]
+        places = np.concatenate([places[~absent][order], places[absent]])
+    places = places[start : None if number is None else start + number]
+    return dataset[places], places

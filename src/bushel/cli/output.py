@@ -23,6 +23,7 @@ __all__ = [
     "columns",
     "count",
     "print_bytes",
+    "print_csv",
     "print_json",
     "print_text",
     "progress_bar",
@@ -47,6 +48,16 @@ def print_bytes(data: Buffer) -> None:
     with naming(STDOUT):
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
+
+
+def print_csv(row: Sequence[object]) -> None:
+    """Print a line of CSV. None is empty."""
+    import csv
+    import io
+
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(row)
+    print_text(line.getvalue())
 
 
 def print_json(value: Any) -> None:

@@ -20,12 +20,17 @@ _CHUNK = 1024
 def classes_of(dataset: Dataset, field: str) -> npt.NDArray[np.int64]:
     """Return int64[samples], a number for the class of each sample. Samples without the field are a class.
 
+    If the field is a column of the index, no data are read.
+
     Raises:
         KeyError: The dataset has no such field.
         SpecError: The values of the field are not single numbers or texts.
     """
     numbers: dict[Hashable, int] = {}
     classes = np.empty(len(dataset), np.int64)
+    known = _known_classes(dataset, field)
+    if known is not None:
+        return known
     for first in range(0, len(dataset), _CHUNK):
         positions = range(first, min(first + _CHUNK, len(dataset)))
         for position, sample in zip(positions, dataset.read(positions, [field]), strict=True):
@@ -37,6 +42,19 @@ def classes_of(dataset: Dataset, field: str) -> npt.NDArray[np.int64]:
                 )
             classes[position] = numbers.setdefault(value, len(numbers))
     return classes
+
+
+def _known_classes(dataset: Dataset, field: str) -> npt.NDArray[np.int64] | None:
+    """Return the classes by a column of the index, numbered as they first appear; None if it has no such column.
+
+    Values that a column lacks may be too long for it. If there are such ones, the field is read.
+    """
+    if field not in dataset.columns or isinstance(values := dataset.column(field), np.ma.MaskedArray):
+        return None
+    _, first, numbers = np.unique(values, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[numbers.reshape(-1)]
 
 
 def largest_remainders(samples: int, shares: Mapping[str, float]) -> list[int]:

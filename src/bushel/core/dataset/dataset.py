@@ -125,11 +125,15 @@ class Dataset(Samples):
             ValueError: The condition is malformed, or something in it is not allowed.
             KeyError: There is no such column, as for `column`.
         """
+        return self._view(self._absolute(self.positions_where(condition)))
+
+    def positions_where(self, condition: str) -> npt.NDArray[np.int64]:
+        """Return int64[n], the positions of the samples of `where`, ascending."""
         from bushel.core.dataset.columns import part_of
         from bushel.core.dataset.where import choose
 
         chosen = choose(condition, len(self), lambda name: part_of(self._reader, self._positions, name))
-        return self._view(self._absolute(np.flatnonzero(chosen).astype(np.int64)))
+        return np.flatnonzero(chosen).astype(np.int64)
 
     # Views
 

@@ -1,0 +1,76 @@
+"""Columns in a terminal: counts, ranges, and small histograms. Pure: no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ColumnSummary", "bars", "summary"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+_BINS = 20
+_NAMED = 5
+"""Values that are shown of a column with few different ones."""
+_FEW = 10
+"""Integers with up to this many different values are counted one by one, like texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """What is shown of a column.
+
+    Attributes:
+        name: Name of the column.
+        kind: `int`, `float`, `bool` or `text`.
+        values: Number of samples with a value.
+        missing: Number of samples without one.
+        distinct: Number of different values.
+        min: The smallest number; None for texts, and if there is no finite value.
+        max: The largest number.
+        mean: The mean of the numbers.
+        top: The most frequent values with their counts, of texts, truth values and integers of few values.
+        histogram: Counts of numbers in bins of equal width from `min` to `max`; empty if `top` has all values.
+    """
+
+    name: str
+    kind: str
+    values: int
+    missing: int
+    distinct: int
+    min: float | None
+    max: float | None
+    mean: float | None
+    top: tuple[tuple[Any, int], ...]
+    histogram: tuple[int, ...]
+
+
+def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
+    """Return what is shown of a column as `Dataset.column` returns it."""
+    masked = isinstance(column, np.ma.MaskedArray)
+    own: npt.NDArray[Any] = column.compressed() if isinstance(column, np.ma.MaskedArray) else column
+    missing = len(column) - len(own) if masked else 0
+    kind = {"O": "text", "b": "bool", "f": "float"}.get(own.dtype.kind, "int")
+    distinct, counts = np.unique(own, return_counts=True)
+    top: tuple[tuple[Any, int], ...] = ()
+    if kind in ("text", "bool") or (kind == "int" and len(distinct) <= _FEW):
+        order = np.argsort(-counts, kind="stable")[: _FEW if kind == "int" else _NAMED]
+        top = tuple(zip(distinct[order].tolist(), counts[order].tolist(), strict=True))
+    numbers = own[np.isfinite(own)] if kind == "float" else own
+    if kind in ("text", "bool") or not len(numbers):
+        return ColumnSummary(name, kind, len(own), missing, len(distinct), None, None, None, top, ())
+    low, high, mean = numbers.min().item(), numbers.max().item(), float(numbers.mean(dtype=np.float64))
+    histogram: tuple[int, ...] = ()
+    span = float(high) - float(low)
+    if not top and 0 < span < float("inf"):
+        places = (numbers.astype(np.float64) - float(low)) * (_BINS / span)
+        histogram = tuple(np.bincount(np.clip(places, 0, _BINS - 1).astype(np.int64), minlength=_BINS).tolist())
+    return ColumnSummary(name, kind, len(own), missing, len(distinct), low, high, mean, top, histogram)
+
+
+def bars(counts: tuple[int, ...]) -> str:
+    """Return counts as a line of bars, of which the highest stands for the largest count. Zero is a blank."""
+    most = max(counts, default=0)
+    return "".join(" " if not each else _BARS[min(each * len(_BARS) // (most + 1), len(_BARS) - 1)] for each in counts)
