@@ -160,3 +160,16 @@ def test_integrations() -> None:
     assert "ray" in last  # tests/integrations/test_ray_data.py
     names: dict[str, Any] = {}
     assert sum(run(page, block, names) for block in shown) == 9
+
+
+def test_view(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    page = "docs/view.md"
+    with bushel.Writer("train", {"image": "jpg", "label": "int"}, container="tar") as writer:
+        for number in range(6):
+            writer.append({"image": jpeg(number, 40, 30), "label": number}, key=f"k{number}")
+    assert run_page(page, {}) == 2
+    for commands in blocks(page, "sh"):
+        run_commands(commands.splitlines())
+    assert Path("sheet.jpg").exists()

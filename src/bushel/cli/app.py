@@ -36,6 +36,7 @@ _COMMANDS = {
     "repair": "Write the intact samples of a damaged dataset to a new one.",
     "bench": "Measure how fast a dataset loads, and what limits it.",
     "view": "Look at datasets in a browser: samples, fields, where their bytes are.",
+    "sheet": "Write a contact sheet: many samples in one picture.",
     "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
     "ls": "List the keys of a dataset, in order.",
     "cat": "Print samples as lines of JSON.",

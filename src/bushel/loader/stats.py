@@ -130,6 +130,14 @@ class LoaderStats:
         ]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from bushel.core.pictures.notebook import facts_html
+
+        total = sum(seconds for _, seconds in self._stages()) or 1.0
+        rows = [("stage", "seconds", "share")]
+        rows += [(name, f"{seconds:.3f}", "█" * round(20 * seconds / total)) for name, seconds in self._stages()]
+        return facts_html(self._summary, [("", self.advice)], rows)
+
     def __rich__(self) -> Table:
         """Return a table for `rich.print`."""
         from rich.table import Table

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs import get_codec
-from bushel.codecs.base import describe
-from bushel.codecs.image import image_reading
-from bushel.core.pictures.pixels import array_pixels
-from bushel.core.pictures.thumbnail import Picture, encoded, image_thumbnail, mosaic, shrunk, thumbnail_pixels
+from bushel.core.pictures.thumbnail import Picture, encoded, mosaic, shrunk
+from bushel.core.pictures.values import value_picture, value_pixels
 from bushel.errors import CodecError
-from bushel.viewer.byte_ranges import media_type
-from bushel.viewer.extents import Stored, stored_values
-from bushel.viewer.kinds import Kind
+from bushel.viewer.extents import stored_values
 from bushel.viewer.shelf import Shelf, Shown
 
-__all__ = ["SIDES", "arrays_in", "kept_picture", "picture_of", "side_for"]
+__all__ = ["SIDES", "kept_picture", "picture_of", "side_for"]
 
 SIDES = (96, 160, 256, 384, 512)
 """Sides of thumbnails in pixels. A few sizes only, so that the cache is useful."""
@@ -73,14 +65,12 @@ def _picture(shown: Shown, position: int, name: str, side: int, element: int | N
         if not values:
             raise CodecError("this sequence has no such element" if element is not None else "an empty sequence")
         if len(values) > 1:
-            chosen = [values[number] for number in _spread(len(values), _ON_TILE)]
             half = max(side // 2, 1)
-            return encoded(mosaic([_pixels(field.kind, value, 2 * half) for value in chosen], half, 2))
+            chosen = [values[number] for number in _spread(len(values), _ON_TILE)]
+            small = [value_pixels(value.extent.codec, value.read(), 2 * half) for value in chosen]
+            return encoded(mosaic(small, half, 2))
     [value] = values
-    data = value.read()
-    if field.kind == "image":
-        return image_thumbnail(data, side, _upright(value.extent.codec))
-    return encoded(_pixels_of_bytes(field.kind, value, data, side))
+    return value_picture(value.extent.codec, value.read(), side)
 
 
 def _spread(count: int, wanted: int) -> list[int]:
@@ -88,48 +78,6 @@ def _spread(count: int, wanted: int) -> list[int]:
     return sorted({count * number // wanted for number in range(min(count, wanted))})
 
 
-def _upright(codec: str) -> Any:
-    from dataclasses import replace
-
-    return replace(image_reading(codec), orient=True)
-
-
-def _pixels(kind: Kind, value: Stored, side: int) -> npt.NDArray[np.uint8]:
-    data = value.read()
-    if kind == "image":
-        return thumbnail_pixels(data, side, _upright(value.extent.codec))
-    return _pixels_of_bytes(kind, value, data, side)
-
-
-def _pixels_of_bytes(kind: Kind, value: Stored, data: bytes, side: int) -> npt.NDArray[np.uint8]:
-    if (media_type(data[:16]) or "").startswith("image/"):
-        return thumbnail_pixels(data, side)
-    if kind in ("array", "other"):
-        for array in arrays_in(get_codec(value.extent.codec).decode(data)).values():
-            if (drawn := array_pixels(array, side)) is not None:
-                return shrunk(drawn[0], side)
-    raise CodecError(f"a value of codec {value.extent.codec!r} has no picture")
-
-
 def _clip_frame(shown: Shown, position: int, name: str, side: int, element: int | None) -> npt.NDArray[np.uint8]:
     frames = shown.dataset[position, {name: [element or 0]}][name]
     return shrunk(np.asarray(frames)[0], side)
-
-
-def arrays_in(value: Any) -> Mapping[str, npt.NDArray[Any]]:
-    """Return the arrays of a decoded value by name: an array itself has an empty name.
-
-    Raises:
-        CodecError: It has none.
-    """
-    if isinstance(value, np.ndarray):
-        return {"": value}
-    if isinstance(value, Mapping):
-        found = {str(name): each for name, each in value.items() if isinstance(each, np.ndarray)}
-    elif isinstance(value, list | tuple):
-        found = {str(number): each for number, each in enumerate(value) if isinstance(each, np.ndarray)}
-    else:
-        found = {}
-    if not found:
-        raise CodecError(f"expected arrays, found {describe(value)}")
-    return found

@@ -13,12 +13,12 @@ from bushel.codecs import get_codec
 from bushel.codecs.base import describe
 from bushel.core.dataset.info import readable_size
 from bushel.core.pictures.pixels import ArrayFacts, array_facts, array_pixels
+from bushel.core.pictures.values import arrays_in
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
 from bushel.viewer.byte_ranges import media_type
 from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.kinds import ShownField
-from bushel.viewer.pictures import arrays_in
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
 

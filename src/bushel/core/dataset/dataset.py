@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from bushel.core.dataset.info import Info, info_of, readable_size, totals_of
 from bushel.core.dataset.samples import CHUNK, Sample, Samples
 from bushel.core.dataset.shards import OpenShard, kinds
 from bushel.core.index.read_plan import Mask
+
+if TYPE_CHECKING:
+    from bushel.core.pictures.notebook import Gallery
 
 __all__ = ["Dataset", "Sample"]
 
@@ -45,6 +48,28 @@ class Dataset(Samples):
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         notes = ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
         return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{notes}>"
+
+    def _repr_html_(self) -> str:
+        from bushel.core.dataset.in_notebook import dataset_html
+
+        return dataset_html(self)
+
+    def show(self, n: int = 12, columns: Sequence[str] | None = None) -> Gallery:
+        """Return the first samples as a notebook shows them: pictures, keys and short values.
+
+        Elsewhere, printing it shows keys and values. Choose others with a view: `ds[1000:].show()`,
+        `ds.where("label == 3").show()`.
+
+        Args:
+            n: Number of samples.
+            columns: Columns of the index to show below each; by default the fields of numbers and texts.
+
+        Raises:
+            KeyError: There is no such column; the message says what may be meant, or which command makes it.
+        """
+        from bushel.core.pictures.notebook import Gallery
+
+        return Gallery(self, n, columns)
 
     @property
     def size(self) -> int:

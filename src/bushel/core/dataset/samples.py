@@ -18,13 +18,24 @@ from bushel.core.index.key_lookup import KeyTable, KeyView
 from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
 from bushel.spec import format_spec
 
-__all__ = ["CHUNK", "Positions", "Sample", "Samples"]
+__all__ = ["CHUNK", "Positions", "Sample", "Samples", "ShownSample"]
 
 Positions = range | npt.NDArray[np.int64]
 """The samples of a view, in order, as positions in the whole dataset."""
 
 CHUNK = 64
 """Number of samples that iteration reads at once."""
+
+
+class ShownSample(dict[str, Any]):
+    """A sample: a dict, which a notebook shows as a table with its pictures."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from bushel.core.pictures.notebook import sample_html
+
+        return sample_html(self)
 
 
 class Samples:
@@ -154,9 +165,9 @@ class Samples:
                 raise TypeError(f"ds[position, fields] takes one position and one mask, not {len(item)} items")
             item, mask = item
         if isinstance(item, str):
-            return self._reader.sample(self._at(self.position(item)), self._wanted(mask))
+            return ShownSample(self._reader.sample(self._at(self.position(item)), self._wanted(mask)))
         if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
-            return self._reader.sample(self._at(operator.index(item)), self._wanted(mask))
+            return ShownSample(self._reader.sample(self._at(operator.index(item)), self._wanted(mask)))
         if mask is not None:
             raise TypeError("a mask applies to one sample: choose the fields of several with ds[...].fields(names)")
         if isinstance(item, slice):

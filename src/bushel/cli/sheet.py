@@ -1,0 +1,69 @@
+"""`bushel sheet`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import click
+
+from bushel.cli.command import Argument, Option
+from bushel.cli.options import Debug, Kind, OnePath, Quiet
+
+__all__ = ["command"]
+
+
+def command(
+    path: OnePath,
+    output: Annotated[str, Argument(help="The picture to write: .jpg, .png or .webp.", metavar="OUT")],
+    rows: Annotated[int, Option("--rows", min=1, max=200, help="Number of rows.")] = 8,
+    columns: Annotated[int, Option("--columns", min=1, max=200, help="Number of samples in a row.")] = 8,
+    side: Annotated[
+        int, Option("--side", min=16, max=1024, help="Largest width and height of a sample in pixels.")
+    ] = 160,
+    where: Annotated[
+        str | None, Option("--where", help="Only samples of this condition on columns, such as 'label == 3'.")
+    ] = None,
+    start: Annotated[int, Option("--start", min=0, help="Position of the first sample, after --where.")] = 0,
+    field: Annotated[
+        str | None, Option("--field", help="The field to draw. [default: the first image, clip or array]")
+    ] = None,
+    container: Kind = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a contact sheet: many samples of a dataset in one picture.
+
+    The exit code is 1 if a sample on it cannot be read or decoded; its frame is empty.
+
+    Examples:
+      bushel sheet train/ first.jpg
+      bushel sheet train/ cats.jpg --where "label == 3" --rows 4
+    """
+    import os
+
+    import bushel
+    from bushel.cli.output import count, say
+    from bushel.core.pictures.notebook import main_field
+    from bushel.core.pictures.sheet import contact_sheet
+    from bushel.errors import naming
+
+    if os.path.splitext(output)[1].lower() not in (".jpg", ".jpeg", ".png", ".webp"):
+        raise click.BadParameter(f"{output!r} should end in .jpg, .png or .webp", param_hint="OUT")
+    dataset = bushel.open(path, container=container)
+    if where is not None:
+        dataset = dataset.where(where)
+    chosen = field or main_field(dataset.spec)
+    if chosen is None:
+        raise ValueError(f"there is no image, clip or array to draw: the fields are {', '.join(dataset.spec)}")
+    if chosen not in dataset.spec:
+        raise KeyError(f"there is no field {chosen!r}: the fields are {', '.join(dataset.spec)}")
+    keys = dataset.keys[start : start + rows * columns]
+    if not keys:
+        raise ValueError(f"there are no samples to draw: {count(len(dataset), 'sample')}, --start {start}")
+    sheet, bad = contact_sheet(dataset, chosen, keys, columns=min(columns, len(keys)), side=side, first=start)
+    with naming(output):
+        sheet.save(output, quality=88)
+    say(f"{output}: {count(len(keys), 'sample')} of {len(dataset):,}", quiet=quiet)
+    if bad:
+        say(f"bushel: {count(bad, 'sample')} cannot be drawn; `bushel verify --decode` says why", quiet=False)
+        raise click.exceptions.Exit(1)
