@@ -1,12 +1,12 @@
-"""Benchmark of loading random crops of plain and tiled JPEGs: photos, 1920-pixel photos, and clips of 16 frames.
+"""Benchmark of loading random crops of JPEGs, plain, tiled and with seek tables: photos, 1920-pixel photos, clips.
 
     python benchmarks/crops.py --out crops.json    5,000 photos, 600 large ones, 160 clips
     python benchmarks/crops.py --small             a tenth of them, fewer rounds
 
 Every image becomes 224 x 224 uint8 by a random resized crop and a flip, in shuffled batches of 128; the frames of a
-clip share one crop, in batches of 8 clips. The photos, chosen as in images.py, are repeated. Each contestant has its
-own process. They run in turns, and their first epoch is not counted, so files are in the page cache. "the kernel alone"
-is the upper limit: a C++ loop in two threads with bytes and boxes in memory (`make ceiling` builds it).
+clip of 16 share one crop, in batches of 8 clips. The photos, chosen as in images.py, are repeated. Each contestant has
+its own process. They run in turns, and their first epoch is not counted, so files are in the page cache. "the kernel
+alone" is the upper limit: a C++ loop in two threads with bytes and boxes in memory (`make ceiling` builds it).
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Case:
             for name, peer in (("bushel.Loader", "bushel"), ("the kernel alone", "kernel"))
             for form in ("plain", "tiled")
         ]
+        ours.insert(2, Contestant("bushel.Loader, seek tables", "bushel", "seek", variant, None))
         theirs = [
             Contestant("torch + Pillow", "clips" if self.clips else "torch", "files", "Pillow"),
             Contestant("torch + simplejpeg + cv2", "clips" if self.clips else "torch", "files", "cv2"),
@@ -71,8 +72,8 @@ CASES = (
 
 
 def fill(case: Case, images: int, folder: Path | None) -> Path:
-    """Write the images of a case as files and as bags, plain and tiled, if they do not exist."""
-    root = SCRATCH / f"crops-{case.name.replace(' ', '-')}-{images}"
+    """Write the images of a case as files and as bags, plain, tiled and with seek tables, if they do not exist."""
+    root = SCRATCH / f"crops-3-{case.name.replace(' ', '-')}-{images}"
     if (root / "done").exists():
         return root
     console.print(f"writing {root.name}")
@@ -93,6 +94,8 @@ def fill(case: Case, images: int, folder: Path | None) -> Path:
             for frame, data in enumerate(sample["frames"] if case.clips else [sample["image"]]):
                 (at / (f"{frame:02d}.jpg" if case.clips else f"{number:06d}.jpg")).write_bytes(data)
     bushel.convert(root / "plain", root / "tiled", container="bag", jpeg="tile")
+    shutil.copytree(root / "plain", root / "seek")
+    bushel.index(root / "seek", seek=True)
     (root / "done").touch()
     return root
 
@@ -134,6 +137,8 @@ def show(case: Case, images: int, results: dict[str, Result]) -> None:
         ("bushel.Loader, plain", "torch + simplejpeg + cv2"),
         ("bushel.Loader, plain", "SPDL + simplejpeg + cv2"),
         ("bushel.Loader, tiled", "bushel.Loader, plain"),
+        ("bushel.Loader, seek tables", "bushel.Loader, plain"),
+        ("bushel.Loader, tiled", "bushel.Loader, seek tables"),
         ("the kernel alone, plain", "bushel.Loader, plain"),
         ("the kernel alone, tiled", "bushel.Loader, tiled"),
     ):
@@ -143,7 +148,7 @@ def show(case: Case, images: int, results: dict[str, Result]) -> None:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Loading of crops of plain and tiled JPEGs.")
+    parser = argparse.ArgumentParser(description="Loading of crops of JPEGs, plain, tiled and with seek tables.")
     parser.add_argument("--photos", type=Path, help="a folder of JPEG files")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--plot", type=Path, help="SVG file for a drawing of them")
