@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.core.order import Blocks, Exact, Mixed, Order, Permutation, Sequential, Shuffle, derive, make_order
+from bushel.core.order import (
+    Blocks,
+    Exact,
+    Mixed,
+    Order,
+    Permutation,
+    Sequential,
+    Shuffle,
+    Weighted,
+    derive,
+    make_order,
+)
+from bushel.loader.sampling import balanced_order, weighted_order
 
 I64 = npt.NDArray[np.int64]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "order.md"
-KINDS: dict[str, Callable[..., Order]] = {"exact": Exact, "blocks": Blocks, "sequential": Sequential, "mixed": Mixed}
+
+
+def weighted(weights: list[float], samples: int, seed: int) -> Order:
+    assert len(weights) == samples
+    return weighted_order(np.array(weights, np.float64), seed)
+
+
+def balanced(classes: list[int], samples: int, seed: int) -> Order:
+    assert len(classes) == samples
+    return balanced_order(np.array(classes), "label", seed)
+
+
+KINDS: dict[str, Callable[..., Order]] = {
+    "exact": Exact,
+    "blocks": Blocks,
+    "sequential": Sequential,
+    "mixed": Mixed,
+    "weighted": weighted,
+    "balanced": balanced,
+}
 
 
 def vectors(having: str) -> list[dict[str, Any]]:
@@ -115,6 +147,7 @@ def test_derive_gives_the_published_keys(vector: dict[str, Any]) -> None:
 def test_orders_give_the_published_samples(vector: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {name: vector[name] for name in ("samples", "seed", "size", "window") if name in vector}
     arguments |= {name: tuple(vector[name]) for name in ("sizes", "shares") if name in vector}
+    arguments |= {name: vector[name] for name in ("weights", "classes") if name in vector}
     order = KINDS[vector["order"]](**arguments)
     there = order.take(vector["epoch"], np.array(vector["positions"], np.int64))
     assert there.tolist() == vector["samples_there"]
@@ -332,3 +365,65 @@ def test_shuffle_means_an_order(shuffle: Shuffle, order: Order) -> None:
 def test_other_values_of_shuffle_are_refused(shuffle: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         make_order(shuffle, 9, 4)
+
+
+def weighted_by_document(weights: list[float], seed: int, e: int, p: int) -> int:
+    c = [sum(weights[: i + 1]) for i in range(len(weights))]
+    key = derive_by_document(1, 6, len(weights), seed, e)
+    x = mix64((key + (p + 1) * 0x9E3779B97F4A7C15) % 2**64)
+    t = (x >> 11) / 2**53 * c[-1]
+    last = max(i for i, weight in enumerate(weights) if weight > 0)
+    return next((i for i, each in enumerate(c) if each > t), last)
+
+
+def balanced_by_document(classes: list[int | None], seed: int, e: int, p: int) -> int:
+    kinds = sorted({each for each in classes if each is not None})
+    members = [i for kind in kinds for i, each in enumerate(classes) if each == kind]
+    sizes = [classes.count(kind) for kind in kinds]
+    shares = [-(-4096 // len(kinds))] * len(kinds)
+    mixed = Mixed(tuple(sizes), tuple(shares), len(classes), seed)
+    return members[int(mixed.take(e, np.array([p], np.int64))[0])]
+
+
+@given(
+    weights=st.lists(st.integers(0, 9) | st.floats(0, 1e6), min_size=1, max_size=20).filter(any),
+    seed=st.integers(0, 2**64 - 1),
+    epoch=st.integers(0, 2**64 - 1),
+)
+def test_weighted_agrees_with_the_document(weights: list[float], seed: int, epoch: int) -> None:
+    order = weighted(weights, len(weights), seed)
+    expected = [weighted_by_document([float(each) for each in weights], seed, epoch, p) for p in range(len(weights))]
+    assert whole(order, epoch).tolist() == expected
+    assert all(weights[sample] > 0 for sample in expected)
+
+
+@given(
+    classes=st.lists(st.none() | st.integers(0, 4), min_size=1, max_size=12).filter(lambda own: set(own) != {None}),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_balanced_agrees_with_the_document(classes: list[int | None], seed: int) -> None:
+    array = np.ma.MaskedArray([each or 0 for each in classes], [each is None for each in classes])
+    order = balanced_order(array, "label", seed)
+    assert whole(order, 3).tolist() == [balanced_by_document(classes, seed, 3, p) for p in range(len(classes))]
+
+
+def test_weights_are_the_shares_of_samples() -> None:
+    weights = np.array([1, 0, 3, 6], np.float64)
+    order = Weighted(np.cumsum(np.tile(weights, 5000)), 3)
+    counts = np.bincount(whole(order) % 4, minlength=4) / order.samples
+    assert np.allclose(counts, weights / 10, atol=0.015)
+    assert order.version != replace(order, sums=order.sums * 2).version
+    assert replace(order, seed=4).version == order.version
+
+
+def test_every_class_of_a_balanced_order_has_its_share() -> None:
+    classes = np.repeat([7, 1, 3], [30000, 50, 2])
+    order = balanced_order(classes, "label", 5)
+    drawn = classes[np.concatenate([whole(order, epoch) for epoch in range(2)])]
+    block = 3 * 1366
+    for first in range(0, len(drawn) - block, block):
+        assert np.unique(drawn[first : first + block], return_counts=True)[1].tolist() == [1366] * 3
+    of_class = np.concatenate([whole(order, epoch) for epoch in range(2)])
+    ones = of_class[drawn == 1][:100]
+    assert len(set(ones[:50].tolist())) == len(set(ones[50:].tolist())) == 50
+    assert ones[:50].tolist() != ones[50:].tolist()

@@ -18,6 +18,7 @@ from bushel import kernels
 __all__ = [
     "LIMIT",
     "ORDER_VERSION",
+    "Balanced",
     "Blocks",
     "Exact",
     "Mixed",
@@ -25,6 +26,7 @@ __all__ = [
     "Permutation",
     "Sequential",
     "Shuffle",
+    "Weighted",
     "check_mixed",
     "derive",
     "fold_hash",
@@ -112,7 +114,7 @@ class Permutation:
         return int(kernels.permute(np.array([value], np.int64), self.size, self.key, inverse=True)[0])
 
 
-_EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART = 1, 2, 3, 4, 5  # part of the key, so that no two uses share one
+_EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART, _WEIGHTED = 1, 2, 3, 4, 5, 6  # part of the key, so that no two uses share one
 
 
 def _check(samples: int, seed: int) -> None:
@@ -285,15 +287,16 @@ class Mixed:
             raise ValueError(f"epoch {epoch} of a mixture ends beyond 2**48 draws")
         sets, draws = self.draws(positions + epoch * self.samples)
         found = np.empty_like(positions)
-        start = 0
-        for number, size in enumerate(self.sizes):
-            mine = np.flatnonzero(sets == number)
+        starts = np.cumsum((0, *self.sizes)).tolist()
+        order = np.argsort(sets, kind="stable")
+        present, firsts = np.unique(sets[order], return_index=True)
+        for number, mine in zip(present.tolist(), np.split(order, firsts[1:]), strict=bool(len(present))):
+            size = self.sizes[number]
             passes, there = np.divmod(draws[mine], size)
             for one in np.unique(passes).tolist():
                 chosen = passes == one
                 key = derive(ORDER_VERSION, _PART, size, self.seed, one, number)
-                found[mine[chosen]] = start + Permutation(size, key).take(there[chosen])
-            start += size
+                found[mine[chosen]] = starts[number] + Permutation(size, key).take(there[chosen])
         return found
 
     def draws(self, positions: I64) -> tuple[I64, I64]:
@@ -318,7 +321,83 @@ class Mixed:
         return sets, before
 
 
-Order = Sequential | Exact | Blocks | Mixed
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighted:
+    """Random samples, each with a probability in proportion to its weight, with replacement.
+
+    Attributes:
+        sums: float64[samples], the sums of the weights up to each sample, ascending. The last one is above 0.
+        seed: 0 to 2**64 - 1.
+    """
+
+    sums: npt.NDArray[np.float64]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.seed)
+
+    @property
+    def samples(self) -> int:
+        """Draws in an epoch: as many as there are samples."""
+        return len(self.sums)
+
+    @property
+    def version(self) -> str:
+        """Kind, CRC-32 of the sums, and version. A loader refuses a saved state of another version."""
+        return f"weighted({kernels.crc32(np.ascontiguousarray(self.sums)):08x})/{ORDER_VERSION}"
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        _check_positions(self.samples, epoch, positions)
+        key = derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
+        words = np.uint64(key) + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        words ^= words >> np.uint64(31)
+        drawn = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 * self.sums[-1:]
+        found = np.searchsorted(self.sums, drawn, side="right")
+        last = np.searchsorted(self.sums, self.sums[-1:], side="left")  # of those with a weight above 0
+        return np.minimum(found, last).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Balanced:
+    """Samples of every class equally often. A class starts again only after all of its samples were drawn.
+
+    It is a `Mixed` order of the classes, in which all have the same share.
+
+    Attributes:
+        members: int64[n], the samples of the first class, then those of the second one, and so on.
+        sizes: Number of samples in each class, 1 or more.
+        samples: Draws in an epoch.
+        seed: 0 to 2**64 - 1.
+    """
+
+    members: I64
+    sizes: tuple[int, ...]
+    samples: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.seed)
+
+    @property
+    def version(self) -> str:
+        """Kind, CRC-32 of the members and sizes, and version. A loader refuses a saved state of another version."""
+        sum_of_sizes = kernels.crc32(np.array(self.sizes, np.int64))
+        return f"balanced({kernels.crc32(np.ascontiguousarray(self.members), sum_of_sizes):08x})/{ORDER_VERSION}"
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        share = max(1, -(-_BALANCED_BLOCK // len(self.sizes)))
+        order = Mixed(self.sizes, (share,) * len(self.sizes), self.samples, self.seed)
+        return self.members[order.take(epoch, positions)]
+
+
+_BALANCED_BLOCK = 4096
+"""Draws, at least, within which every class has exactly its share."""
+
+Order = Sequential | Exact | Blocks | Mixed | Weighted | Balanced
 
 Shuffle = bool | Literal["exact", "blocks"] | Sequential | Exact | Blocks | None
 """The values of `shuffle=`, which mean the same in `Loader`, `pack` and `split`:

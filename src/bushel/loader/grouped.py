@@ -228,5 +228,6 @@ class _Groups:
         pipeline, clock = self._pipeline, self.clock
         arrays = pipeline.arrays(plan, self._factory)
         fetched = pipeline.fetch(plan, clock, arrays)
-        decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays)
+        draws = pipeline.draws(plan)
+        decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays, draws=draws)
         return pipeline.assemble(plan, fetched, decoded, arrays, self._report, clock)

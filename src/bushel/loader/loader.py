@@ -8,9 +8,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Unpack
 
+import numpy.typing as npt
+
 from bushel.codecs.image import ImageReading
 from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order import Shuffle, check_mixed, make_order
+from bushel.core.order import Order, Shuffle, check_mixed, make_order
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.bad_samples import BadSample, read_errors, write_errors
 from bushel.loader.base import LoaderBase, LoaderState, Options, Progress, SharedArguments
@@ -20,6 +22,7 @@ from bushel.loader.mixture import Mixture
 from bushel.loader.pipeline import Finished, Pipeline, Readable
 from bushel.loader.plan import Pad, Plan
 from bushel.loader.processes import run_processes
+from bushel.loader.sampling import sampled_order
 
 __all__ = ["Loader"]
 
@@ -41,6 +44,12 @@ class Loader(LoaderBase):
         shuffle: True or `"exact"` for a permutation of the whole dataset, another in every epoch; False or None (the
             default) for the stored order; `"blocks"` for blocks of neighbouring samples, which suits disks and object
             stores; or an order such as `Blocks(len(dataset), seed, size=1024, window=8)`. A mixture has its own order.
+        weights: Draw samples at random, with replacement, each with a probability in proportion to its weight: an array
+            with a number for each sample, or the name of a column of the index. An epoch has as many draws as there
+            are samples.
+        balance: Draw the classes in this column of the index, such as `label`, equally often. A class starts again,
+            in another order, after all of its samples were drawn; samples without a class are not drawn. An epoch has
+            as many draws as there are samples.
         fields: The fields to read, as for `Dataset.read`; None for all.
         drop_last: Whether to leave out the samples at the end of an epoch that do not fill a batch on every rank.
         pad: `"wrap"` fills the last batches with samples from the start of the epoch, so that all batches are full
@@ -93,6 +102,7 @@ class Loader(LoaderBase):
         SpecError: A transform or a collate rule is for a field that the dataset does not have.
         TypeError: An argument has a wrong type.
         ValueError: An argument is out of its range.
+        KeyError: There is no column of the name in `weights` or `balance`.
     """
 
     def __init__(
@@ -101,6 +111,8 @@ class Loader(LoaderBase):
         batch_size: int | None,
         *,
         shuffle: Shuffle = None,
+        weights: str | npt.ArrayLike | None = None,
+        balance: str | None = None,
         fields: Any = None,
         drop_last: bool = False,
         pad: Pad = None,
@@ -118,7 +130,13 @@ class Loader(LoaderBase):
         super().__init__(options, len(source), least_workers=1 if options.processes else 0)
         own = dataset.order if isinstance(dataset, Mixture) else None
         seed = options.seed
-        order = make_order(shuffle, len(source), seed) if own is None else check_mixed(own, shuffle, seed)
+        order: Order
+        if weights is not None or balance is not None:
+            if own is not None:
+                raise ValueError("a mixture has its own order: leave out weights= and balance=")
+            order = sampled_order(source, weights, balance, shuffle, seed)
+        else:
+            order = make_order(shuffle, len(source), seed) if own is None else check_mixed(own, shuffle, seed)
         collate, batch_transform = options.collate, options.batch_transform
         if isinstance(collate, Mapping) and (unknown := set(collate) - set(source.spec)):
             raise SpecError(f"collate= names the fields {sorted(unknown)}, but the fields are {', '.join(source.spec)}")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.numbers import NumberField, NumberReader, gathers
 from bushel.core.index.seek_lookup import warn_of_refused
-from bushel.core.order import Order
+from bushel.core.order import Balanced, Order, Weighted
 from bushel.errors import BushelError, CodecError, TooManyErrors
 from bushel.loader.bad_samples import BadSample, ErrorReport, Failure, OnError
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
@@ -258,6 +258,10 @@ class Pipeline:
         except Exception as error:
             return self._failure(error, sample)
 
+    def draws(self, plan: BatchPlan) -> I64 | None:
+        """Return what the random numbers of transforms depend on: the positions if samples repeat within an epoch."""
+        return plan.positions if isinstance(self.order, Weighted | Balanced) else None
+
     def decode_and_transform(
         self,
         epoch: int,
@@ -266,6 +270,7 @@ class Pipeline:
         clock: Clock,
         arrays: BatchArrays | None = None,
         first: int = 0,
+        draws: I64 | None = None,
     ) -> list[Sample | Failure]:
         """Decode and transform stored samples. A `Failure` takes the place of each bad one, whatever `on_error` says.
 
@@ -276,6 +281,7 @@ class Pipeline:
             clock: Adds up times.
             arrays: The arrays of the batch.
             first: Row of the first sample in the batch.
+            draws: int64[n], what the random numbers of each sample depend on, if not on its position in the dataset.
         """
         done: list[Sample | Failure] = []
         for start, end in micro_batches(stored, self.transforms.fused):
@@ -286,7 +292,8 @@ class Pipeline:
             decoding, own = perf_counter() - started, numbers[start:end].tolist()
             rngs: list[np.random.Generator | None] = [None] * len(own)
             if self.transforms.random:
-                rngs = [generator(self.order.seed, epoch, number) for number in own]
+                seeds = own if draws is None else draws[start:end].tolist()
+                rngs = [generator(self.order.seed, epoch, number) for number in seeds]
             refused: list[int] = []
             micro = MicroBatch(samples, own, rngs, first + start, arrays, self._failure, self._warn, refused)
             for step in self.transforms.fields:
@@ -401,7 +408,8 @@ class Pipeline:
             positions = np.array([position], np.int64)
             one = BatchPlan(plan.epoch, positions, self.order.take(plan.epoch, positions), 0)
             stored = self.fetch(one, clock).samples
-            [sample] = self.decode_and_transform(plan.epoch, one.samples, stored, clock, arrays, place)
+            draws = self.draws(one)
+            [sample] = self.decode_and_transform(plan.epoch, one.samples, stored, clock, arrays, place, draws)
             if not isinstance(sample, Failure):
                 return sample
             self._report(int(one.samples[0]), sample, report)

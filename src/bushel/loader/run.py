@@ -97,7 +97,8 @@ def run_inline(
         pipeline.prefetch(plan)
         arrays = pipeline.arrays(plan, factory)
         fetched = pipeline.fetch(plan, clock, arrays)
-        decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays)
+        draws = pipeline.draws(plan)
+        decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays, draws=draws)
         finished = pipeline.assemble(plan, fetched, decoded, arrays, report, clock)
         del arrays, decoded
         yield replace(finished, batch=upload.finish(upload.start(output.to_host(finished.batch))))
@@ -219,8 +220,15 @@ class _BatchTask:
     def _decode(self, part: int, start: int, end: int) -> None:
         try:
             plan, stored = self.plan, self._fetched.samples[start:end]
+            draws = self._pipeline.draws(plan)
             self._decoded[part] = self._pipeline.decode_and_transform(
-                plan.epoch, plan.samples[start:end], stored, self._clock, self._arrays, start
+                plan.epoch,
+                plan.samples[start:end],
+                stored,
+                self._clock,
+                self._arrays,
+                start,
+                None if draws is None else draws[start:end],
             )
             with self._lock:
                 self._left -= 1

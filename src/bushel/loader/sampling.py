@@ -1,0 +1,82 @@
+"""Orders of a loader that draws samples by weight, or classes equally often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.dataset.dataset import Dataset
+from bushel.core.order import Balanced, Shuffle, Weighted
+
+__all__ = ["balanced_order", "sampled_order", "weighted_order"]
+
+
+def sampled_order(
+    dataset: Any, weights: str | npt.ArrayLike | None, balance: str | None, shuffle: Shuffle, seed: int
+) -> Weighted | Balanced:
+    """Return the order that `weights=` or `balance=` of a loader asks for.
+
+    Args:
+        dataset: The dataset.
+        weights: The weights, or the name of a column that has them.
+        balance: Name of a column that has the classes.
+        shuffle: The loader's argument, which must not ask for another order.
+        seed: The seed.
+
+    Raises:
+        ValueError: Both or another order are asked for, or weights or classes are unusable.
+        TypeError: A column is named, but the dataset has no index.
+        KeyError: There is no such column.
+    """
+    if weights is not None and balance is not None:
+        raise ValueError("weights= and balance= are two orders: give only one of them")
+    if shuffle not in (None, True, "exact"):
+        raise ValueError(f"weights= and balance= draw in an order of their own: leave out shuffle={shuffle!r}")
+    if balance is not None:
+        return balanced_order(_column(dataset, balance, "balance"), balance, seed)
+    if isinstance(weights, str):
+        found = _column(dataset, weights, "weights")
+        return weighted_order(np.ma.filled(found, 0) if isinstance(found, np.ma.MaskedArray) else found, seed)
+    if len(given := np.asarray(weights)) != len(dataset):
+        raise ValueError(f"weights= has {len(given)} weights for {len(dataset)} samples")
+    return weighted_order(given, seed)
+
+
+def weighted_order(weights: npt.NDArray[Any], seed: int) -> Weighted:
+    """Return the order that draws samples by weight.
+
+    Args:
+        weights: Numbers [samples], finite and not negative, of which one is above 0.
+        seed: The seed.
+    """
+    if weights.ndim != 1 or weights.dtype.kind not in "biuf":
+        raise ValueError(f"weights= must be one number for each sample, not {weights.dtype} of shape {weights.shape}")
+    own = weights.astype(np.float64)
+    sums = np.cumsum(own)
+    if len(own) and not (np.isfinite(own).all() and (own >= 0).all() and 0 < sums[-1] < np.inf):
+        raise ValueError("weights must be finite and 0 or more, and one of them above 0")
+    return Weighted(sums, seed)
+
+
+def balanced_order(classes: npt.NDArray[Any], name: str, seed: int) -> Balanced:
+    """Return the order that draws every class equally often.
+
+    Args:
+        classes: [samples], the class of each sample. Masked ones are never drawn.
+        name: Name of the column, for errors.
+        seed: The seed.
+    """
+    there = np.flatnonzero(~np.ma.getmaskarray(classes))
+    _, numbers, sizes = np.unique(np.ma.getdata(classes)[there], return_inverse=True, return_counts=True)
+    if len(classes) and not len(there):
+        raise ValueError(f"balance={name!r}: no sample has a value in this column")
+    members = there[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
+    return Balanced(members, tuple(sizes.tolist()), len(classes), seed)
+
+
+def _column(dataset: Any, name: str, argument: str) -> npt.NDArray[Any]:
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"{argument}={name!r} names a column of an index, which {type(dataset).__name__} does not have")
+    return dataset.column(name)
