@@ -17,7 +17,7 @@ import bushel
 HOUSE = Path(bushel.__file__).parent
 PUBLIC_NAMES = "the public names"
 FLOORS = (
-    ("kernels", "errors", "core.lazy_names"),
+    ("kernels", "errors", "core.lazy_names", "core.system"),
     ("core.order", "core.parallel", "core.processes", "core.progress", "core.tasks"),
     ("spec", "codecs", "storage"),
     ("core.index", "jpeg", "transforms"),

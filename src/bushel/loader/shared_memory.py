@@ -1,7 +1,8 @@
 """Shared memory that carries batches from worker processes. It is anonymous, so nothing is left when one is killed.
 
-A segment is a memfd: it has no name in any file system, and the kernel frees it when no process holds it. The worker
-process creates segments, sends each descriptor once, and reuses a segment when the consumer's last array in it is gone.
+A segment is a memfd, or a temporary file without a name where there are none: the kernel frees it when no process holds
+it. The worker process creates segments, sends each descriptor once, and reuses a segment when the consumer's last array
+in it is gone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.errors import UnsupportedError
+from bushel.core.system import anonymous_file
 
 __all__ = ["SegmentPool", "SegmentReader", "SharedBatch"]
 
@@ -50,10 +51,6 @@ class SegmentPool:
     """The side of the worker process: writes batches into free segments."""
 
     def __init__(self) -> None:
-        if not hasattr(os, "memfd_create"):
-            raise UnsupportedError(
-                "processes= needs memfd_create, which only Linux has: use workers= (threads) instead"
-            )
         self._segments: list[_Segment] = []
         self._free: deque[int] = deque()
 
@@ -88,7 +85,7 @@ class SegmentPool:
         try:
             number = self._free.popleft()
         except IndexError:
-            descriptor = os.memfd_create("bushel", os.MFD_CLOEXEC)
+            descriptor = anonymous_file()
             os.ftruncate(descriptor, size)
             self._segments.append(_Segment(descriptor, mmap.mmap(descriptor, size)))
             return len(self._segments) - 1, [descriptor]

@@ -2,8 +2,8 @@
 
 The staging folder of `data/train` is `data/.bushel/overwrite/train`. It contains the new dataset, `train`, and the
 files that lie beside it, under their final relative names. To publish it, a marker file is written; it makes the swap
-repeatable. Then the new `train` is exchanged with the old one by one system call (`renameat2`), and the files beside it
-follow. A process that dies before the marker leaves the old dataset; the next writer removes the staging folder. A
+repeatable. Then the new `train` is exchanged with the old one by one system call (`core.system`), and the files beside
+it follow. A process that dies before the marker leaves the old dataset; the next writer removes the staging folder. A
 process that dies after the marker leaves the old or the new dataset; the next writer completes the swap. Until then,
 the index of a new file is read from the staging folder. Only a `.rec` file with its `.idx` cannot be replaced in one
 step: between the two, the `.idx` is missing.
@@ -11,8 +11,6 @@ step: between the two, the `.idx` is missing.
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import json
 import os
 import shutil
@@ -21,6 +19,7 @@ from pathlib import Path
 
 from bushel.containers import containers
 from bushel.core.index.sidecar import FOLDER
+from bushel.core.system import exchange_names
 from bushel.errors import FormatError, StateError
 from bushel.storage import make_folder, read_whole, sync_folder, write_whole
 from bushel.storage.staging import Claim
@@ -29,8 +28,6 @@ __all__ = ["Overwrite", "overwrite_folder", "recover_overwrite"]
 
 _MARKER = "commit.json"
 _OWN_FILES = (_MARKER, "writer", "errors.jsonl")
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
-_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 
 
 def overwrite_folder(target: Path) -> Path:
@@ -208,13 +205,8 @@ def _exchange(new: Path, target: Path, old: Path) -> None:
     if not target.exists():
         os.rename(new, target)
         return
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is not None:
-        if rename(_AT_FDCWD, os.fsencode(new), _AT_FDCWD, os.fsencode(target), _RENAME_EXCHANGE) == 0:
-            return
-        code = ctypes.get_errno()
-        if code not in _NO_EXCHANGE:
-            raise OSError(code, os.strerror(code), str(new), None, str(target))
+    if exchange_names(new, target):
+        return
     if not new.is_dir() and not target.is_dir():
         os.replace(new, target)
         return

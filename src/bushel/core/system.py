@@ -1,0 +1,76 @@
+"""What Bushel asks of the operating system beyond POSIX, each with a way for systems without it.
+
+| asked for | Linux | macOS | elsewhere |
+|---|---|---|---|
+| memory that processes share and no name leads to | `memfd_create` | a temporary file without a name | the same |
+| the exchange of two names in one step | `renameat2` | `renamex_np` | two renames (the caller's) |
+
+Read-ahead (`posix_fadvise`, `F_RDADVISE`, or nothing) is in the kernels (`files/mapped_file.cpp`). Windows is not
+supported.
+
+`BUSHEL_PORTABLE=1` chooses the last column on every system, for tests.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+__all__ = ["anonymous_file", "exchange_names"]
+
+if sys.platform == "win32":
+    raise ImportError("Bushel does not support Windows; it runs in WSL, the Windows Subsystem for Linux")
+
+_AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
+_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
+
+
+def _portable() -> bool:
+    return os.environ.get("BUSHEL_PORTABLE") == "1"
+
+
+def anonymous_file() -> int:
+    """Return the descriptor of an empty file without a name, which the system frees when no process holds it.
+
+    It can be made larger with `os.ftruncate`, mapped, and sent to another process. Without `memfd_create` it is in the
+    folder for temporary files (`TMPDIR`), which should be one in memory.
+
+    Raises:
+        OSError: There is no memory, or the folder cannot be written to.
+    """
+    if hasattr(os, "memfd_create") and not _portable():
+        return os.memfd_create("bushel", os.MFD_CLOEXEC)
+    descriptor, path = tempfile.mkstemp(prefix="bushel-")
+    os.unlink(path)
+    return descriptor
+
+
+def exchange_names(first: Path, second: Path) -> bool:
+    """Exchange the names of two files or folders in one step.
+
+    Returns:
+        Whether that was done; False if the system or the file system cannot do it.
+
+    Raises:
+        OSError: A name does not exist, or may not be changed.
+    """
+    if _portable():
+        return False
+    library = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(first), os.fsencode(second)
+    if (rename := getattr(library, "renameat2", None)) is not None:
+        failed = rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
+    elif (rename := getattr(library, "renamex_np", None)) is not None:
+        failed = rename(*names, ctypes.c_uint(_RENAME_SWAP))
+    else:
+        return False
+    if not failed:
+        return True
+    code = ctypes.get_errno()
+    if code not in _NO_EXCHANGE:
+        raise OSError(code, os.strerror(code), str(first), None, str(second))
+    return False
