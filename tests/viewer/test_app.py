@@ -289,3 +289,16 @@ def test_records_that_hold_the_magic_word_are_read_whole(tmp_path: Path) -> None
         assert client.get("/d/0/bytes?i=0&f=raw").content == data
         assert client.get("/d/0/bytes?i=0&f=raw", headers={"range": "bytes=-3"}).content == b"end"
         assert "stored in pieces" in client.get("/d/0/s/0").text
+
+
+def test_sounds_are_played_and_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    with bushel.Writer(tmp_path / "data", {"audio": "flac(8000)"}, container="tar") as writer:
+        writer.append({"audio": np.sin(np.arange(4000) / 20).astype(np.float32)}, key="a")
+    with client_of(tmp_path / "data") as client:
+        assert "<audio controls" in client.get("/d/0/s/0").text
+        assert client.get("/d/0/bytes?i=0&f=audio").headers["content-type"] == "audio/flac"
+        part = client.get("/d/0/bytes?i=0&f=audio", headers={"range": "bytes=0-3"})
+        assert (part.status_code, part.content) == (206, b"fLaC")
+        shown = client.get("/d/0/thumb?i=0&f=audio")
+        assert Image.open(io.BytesIO(shown.content)).size == (192, 96)

@@ -18,7 +18,7 @@ _KINDS: Mapping[str, Collection[str]] = {
     "--root": ("list", "table", "recipe", *_LAYOUTS),
     "--file": ("table",),
     "--columns": ("table",),
-    "--exts": ("images", "files", "videos"),
+    "--exts": ("images", "files", "videos", "sounds"),
     "--allow-commands": ("recipe",),
     "--rate": _WITH_VIDEOS,
     "--stride": _WITH_VIDEOS,

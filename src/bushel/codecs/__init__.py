@@ -11,6 +11,7 @@ from bushel.codecs.registry import (
     holds_clip,
     holds_elements,
     holds_image,
+    holds_sound,
     is_registered,
     register_codec,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "holds_clip",
     "holds_elements",
     "holds_image",
+    "holds_sound",
     "is_registered",
     "register_codec",
     "tar_storage",

@@ -22,7 +22,10 @@ _EXTENSIONS: Mapping[str, str] = {
         "jpg": "jpg jpeg",
         "image": "img image pnm",
         "tif": "tif tiff",
-        **{name: name for name in ("png", "webp", "ppm", "pgm", "pbm", "bmp", "gif", "mp4", "webm")},
+        **{
+            name: name
+            for name in ("png", "webp", "ppm", "pgm", "pbm", "bmp", "gif", "mp4", "webm", "wav", "flac", "mp3", "ogg")
+        },
     }.items()
     for extension in extensions.split()
 }

@@ -21,7 +21,16 @@ from bushel.codecs.base import (
 )
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["codec_names", "get_codec", "holds_clip", "holds_elements", "holds_image", "is_registered", "register_codec"]
+__all__ = [
+    "codec_names",
+    "get_codec",
+    "holds_clip",
+    "holds_elements",
+    "holds_image",
+    "holds_sound",
+    "is_registered",
+    "register_codec",
+]
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 _CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
@@ -33,6 +42,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     "structured": ("json", "msgpack", "tree", "pickle"),
     "image": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"),
     "video": ("mp4", "webm"),
+    "audio": ("wav", "flac", "mp3", "ogg"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
     "gzipped": ("gzip",),
 }
@@ -94,10 +104,16 @@ def holds_clip(name: str) -> bool:
     return base in _MODULES["video"] and base not in _registered
 
 
-def holds_elements(name: str) -> bool:
-    """Return whether single elements of a codec's value can be decoded (`Codec.ranged`): frames of a clip."""
+def holds_sound(name: str) -> bool:
+    """Return whether a codec stores sounds. False if a user has replaced the codec."""
     base = name.partition("(")[0]
-    return _registered[base].ranged is not None if base in _registered else base in _MODULES["video"]
+    return base in _MODULES["audio"] and base not in _registered
+
+
+def holds_elements(name: str) -> bool:
+    """Return whether single elements of a codec's value can be decoded (`Codec.ranged`), as of clips and sounds."""
+    base = name.partition("(")[0]
+    return _registered[base].ranged is not None if base in _registered else _MODULE_OF.get(base) in ("video", "audio")
 
 
 def register_codec(

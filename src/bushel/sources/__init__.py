@@ -7,7 +7,7 @@ a source of your own, and `bushel.testing.check_source` checks one.
 from bushel.sources.adapters import Adapter, NoModuleError, ParameterError, load_class, parameters_of, write_script
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Fetching, Foldered, Labelled, Sample, Selective, Source, Traceable, extend_labels
-from bushel.sources.files import Files, ImageFolder, LabelledFolder, VideoFolder
+from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder
 from bushel.sources.layouts import (
     activitynet,
     kinetics,
@@ -19,7 +19,7 @@ from bushel.sources.layouts import (
     twentybn_json,
 )
 from bushel.sources.lists import ListFile, ListLine, parse_line
-from bushel.sources.media import Clip, Frames, Image, Media
+from bushel.sources.media import Audio, Clip, Frames, Image, Media
 from bushel.sources.members import Recipe, SampleFolder
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Samples, Stream
@@ -30,6 +30,8 @@ from bushel.sources.video import Pick, decode_video
 __all__ = [
     "Adapter",
     "Arrays",
+    "Audio",
+    "AudioFolder",
     "Clip",
     "Fetching",
     "Files",

@@ -13,11 +13,11 @@ from bushel.core.index.sidecar import FOLDER
 from bushel.errors import FormatError
 from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
-from bushel.sources.media import IMAGES, VIDEOS, Frames, Image, Media
+from bushel.sources.media import IMAGES, SOUNDS, VIDEOS, Audio, Frames, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names
 
-__all__ = ["Files", "ImageFolder", "LabelledFolder", "VideoFolder", "walk"]
+__all__ = ["AudioFolder", "Files", "ImageFolder", "LabelledFolder", "VideoFolder", "walk"]
 
 
 def walk(
@@ -249,6 +249,27 @@ class ImageFolder(LabelledFolder):
         listing: Iterable[str] | None = None,
     ) -> None:
         super().__init__(root, Image(), suffixes, label2idx, listing)
+
+
+class AudioFolder(LabelledFolder):
+    """Sounds in one folder per class: the fields `audio` (the file unchanged) and `label`.
+
+    Args:
+        root: The folder.
+        suffixes: Suffixes of the files to use; the files must be of one kind.
+        label2idx: Classes with given numbers; others follow in sorted order.
+        listing: What the attribute `listing` was in another process; by default the folder is listed.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | AnyPath,
+        *,
+        suffixes: Collection[str] = SOUNDS,
+        label2idx: Mapping[str, int] | None = None,
+        listing: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__(root, Audio(), suffixes, label2idx, listing)
 
 
 class VideoFolder(LabelledFolder):

@@ -16,13 +16,17 @@ from bushel.sources.fetching import Fetched, read_file
 from bushel.sources.video import decode_video
 from bushel.storage import AnyPath, read_all
 
-__all__ = ["IMAGES", "VIDEOS", "Clip", "Frames", "Image", "Media"]
+__all__ = ["IMAGES", "SOUNDS", "VIDEOS", "Audio", "Clip", "Frames", "Image", "Media"]
 
 IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 """Suffixes of the images that the image codecs read."""
 
 VIDEOS = (".mp4", ".webm", ".mkv", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".ogv", ".flv", ".wmv", ".3gp")
 """Suffixes of the videos that PyAV reads."""
+
+
+SOUNDS = (".wav", ".flac", ".mp3", ".ogg")
+"""Suffixes of the sounds that the audio codecs read."""
 
 
 class Media(Protocol):
@@ -69,6 +73,27 @@ class Clip:
         if codec not in ("mp4", "webm"):
             raise SpecError("clips are stored unchanged if all are .mp4, or all .webm: select one kind with suffixes=")
         return "video", codec
+
+    def read(self, path: AnyPath) -> bytes:
+        """Return the file's bytes."""
+        return read_file(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """Sound files unchanged, in the field `audio`."""
+
+    def field(self, names: Collection[str]) -> tuple[str, str]:
+        """Return `audio`, with the codec `wav`, `flac`, `mp3` or `ogg`.
+
+        Raises:
+            SpecError: The names imply none of them, or several.
+        """
+        codec = _codec(names, "bytes")
+        if f".{codec}" not in SOUNDS:
+            kinds = ", ".join(SOUNDS)
+            raise SpecError(f"sounds are stored unchanged if all are of one kind of {kinds}: select it with suffixes=")
+        return "audio", codec
 
     def read(self, path: AnyPath) -> bytes:
         """Return the file's bytes."""

@@ -18,10 +18,10 @@ from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Source
-from bushel.sources.files import Files, ImageFolder, VideoFolder, walk
+from bushel.sources.files import AudioFolder, Files, ImageFolder, VideoFolder, walk
 from bushel.sources.layouts import LAYOUTS
 from bushel.sources.lists import ListFile
-from bushel.sources.media import IMAGES, VIDEOS
+from bushel.sources.media import IMAGES, SOUNDS, VIDEOS
 from bushel.sources.members import Recipe, SampleFolder
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored
@@ -37,6 +37,7 @@ KINDS: Mapping[str, Any] = {
     "table": Table,
     "arrays": Arrays,
     "videos": VideoFolder,
+    "sounds": AudioFolder,
     "samples": SampleFolder,
     "recipe": Recipe,
     "dataset": lambda path: _stored(open_any(path)),
@@ -47,7 +48,7 @@ KINDS: Mapping[str, Any] = {
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz")
 
 
-_LISTED = ("images", "files", "videos", "samples")
+_LISTED = ("images", "files", "videos", "sounds", "samples")
 """The kinds that list a folder."""
 _SIGHT = 1000
 
@@ -64,8 +65,8 @@ def open_source(
 
     Args:
         source: A source; a dataset; an adapter of GulpIO; a list of dicts, or anything that yields dicts; an array or
-            a dict of arrays; or a path: a folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy`
-            file, or a dataset.
+            a dict of arrays; or a path: a folder of images, videos or sounds, a `.lst`, `.csv`, `.json`, `.npz` or
+            `.npy` file, or a dataset.
         kind: The kind of source at the path; by default it is detected. `files` packs a folder of images as files.
         types: Types of fields, for dicts whose values have no obvious type.
         listing: The listing of the folder, if it is known: the attribute `listing` of a source.
@@ -129,25 +130,25 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
         return kind
     if any(container.shards(path) is not None for container in containers()) or holds_parts(path):
         return "dataset"
-    for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS)):
+    for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS)):
         if next(walk(path, suffixes), None) is not None:
             return kind
     raise FormatError(
-        "this folder is not a dataset, and has neither images nor videos",
+        "this folder is not a dataset, and has neither images nor videos nor sounds",
         file=str(path),
         hint="kind='files' packs any files unchanged",
     )
 
 
 def _at_first_sight(path: AnyPath) -> str | None:
-    """Detect the kind of a remote folder if the first thousand of its files are all images, or all videos.
+    """Detect the kind of a remote folder if the first thousand of its files are all images, all videos or all sounds.
 
     That avoids listing a large folder several times.
     """
     if is_local(path) or (is_object(path) and not path.listable):
         return None
     suffixes = {os.path.splitext(name)[1].lower() for name in itertools.islice(walk_names(path), _SIGHT)}
-    for kind, known in (("images", IMAGES), ("videos", VIDEOS)):
+    for kind, known in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS)):
         if suffixes and suffixes <= set(known):
             return kind
     return None

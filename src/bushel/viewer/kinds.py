@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from bushel.codecs import holds_clip, holds_image, is_registered
+from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 
 __all__ = ["Kind", "ShownField", "kind_of", "shown_fields"]
 
@@ -20,7 +20,6 @@ _KINDS: Mapping[str, Kind] = {
         ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"),
         "number",
     ),
-    **dict.fromkeys(("wav", "flac", "mp3", "ogg"), "audio"),
     "utf8": "text",
     "bytes": "bytes",
     "pickle": "bytes",  # which is never unpickled here
@@ -65,6 +64,8 @@ def kind_of(codec: str) -> Kind:
         return inner if inner in ("text", "tree", "number", "array") else "bytes"
     if holds_image(codec):
         return "image"
+    if holds_sound(codec):
+        return "audio"
     return "clip" if holds_clip(codec) else _KINDS.get(base, "bytes")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bushel.codecs import holds_clip, holds_image
+from bushel.codecs import holds_clip, holds_image, holds_sound
 from bushel.codecs.base import describe
 from bushel.core.pictures.pixels import array_pixels
 from bushel.core.pictures.thumbnail import encoded, shrunk
@@ -115,9 +115,9 @@ class Gallery:
 
 
 def main_field(spec: Mapping[str, str]) -> str | None:
-    """Return the first field that is shown as pictures: images before clips before arrays; None if there is none."""
+    """Return the first field that is shown as pictures: images, clips, sounds, arrays; None if there is none."""
     kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
-    for suits in (holds_image, holds_clip, lambda kind: kind.partition("(")[0] in ("array", "npy")):
+    for suits in (holds_image, holds_clip, holds_sound, lambda kind: kind.partition("(")[0] in ("array", "npy")):
         for name, kind in kinds.items():
             if suits(kind):
                 return name

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs import get_codec, holds_image
+from bushel.codecs import get_codec, holds_image, holds_sound
 from bushel.codecs.base import Buffer, describe
 from bushel.codecs.image import image_reading
 from bushel.core.pictures.pixels import array_pixels
@@ -18,11 +18,13 @@ from bushel.errors import CodecError
 
 __all__ = ["arrays_in", "value_picture", "value_pixels"]
 
+_FRAMES = 3_000_000
+"""Number of frames of a sound that are drawn at most: a minute at 48 kHz."""
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8")
 
 
 def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
-    """Return a small picture of a stored value: of an image, of bytes that are an image, or of an array.
+    """Return a small picture of a stored value: an image, an array, or the curve of a sound.
 
     Args:
         codec: Codec of the stored bytes. Pickles are never opened.
@@ -37,6 +39,11 @@ def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
     """
     if holds_image(codec):
         return thumbnail_pixels(data, side, replace(image_reading(codec), orient=True))
+    if holds_sound(codec) and (ranged := get_codec(codec).ranged) is not None:
+        sound = np.asarray(ranged.decode(data, slice(0, _FRAMES)))
+        if (drawn := array_pixels(sound.mean(axis=1), side)) is None:
+            raise CodecError("an empty sound")
+        return shrunk(drawn[0], side)
     head = bytes(memoryview(data)[:8])
     if head.startswith(_MAGIC):
         return thumbnail_pixels(data, side)

@@ -1,0 +1,205 @@
+"""Sound, through PyAV (`pip install 'bushel[video]'`).
+
+Files are stored unchanged. A decoded value is float32[frames, channels], where a frame is one number per channel;
+`sample_rate` tells how many frames there are in a second.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.frames import I64, choose
+from bushel.codecs.video import MAX_DECODED, pyav, reason
+from bushel.errors import CodecError, SpecError
+
+__all__ = ["FACTORIES", "sample_rate"]
+
+Sound = npt.NDArray[np.float32]
+
+_ENCODERS: Mapping[str, str] = {"wav": "pcm_s16le", "flac": "flac"}
+_LAYOUTS = {1: "mono", 2: "stereo"}
+
+
+def sample_rate(data: Buffer, codec: str = "audio") -> int:
+    """Return the number of frames per second of an encoded sound.
+
+    Args:
+        data: The encoded sound: WAV, FLAC, MP3 or Ogg.
+        codec: Name of the codec in errors.
+
+    Raises:
+        CodecError: The bytes are not a sound.
+        SpecError: PyAV is not installed.
+    """
+    with _Sound(codec, _format_of(codec, data), data) as sound:
+        return sound.rate
+
+
+def _format_of(codec: str, data: Buffer) -> str:
+    """Return FFmpeg's name of the format; FFmpeg's own detection also accepts playlists, which open other files."""
+    head = bytes(memoryview(data)[:12])
+    if head[:4] == b"RIFF" and head[8:] == b"WAVE":
+        return "wav"
+    if head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] >= b"\xe0"):
+        return "mp3"
+    formats = {b"fLaC": "flac", b"OggS": "ogg"}
+    if head[:4] not in formats:
+        raise codec_error(codec, "a sound (WAV, FLAC, MP3, Ogg)", found_bytes(data))
+    return formats[head[:4]]
+
+
+class _Sound:
+    """An open sound. Every error of PyAV in its block becomes a `CodecError`."""
+
+    def __init__(self, codec: str, container: str, data: Buffer) -> None:
+        self._av, self._codec, self._container, self._data = pyav(codec), codec, container, data
+
+    def __enter__(self) -> _Sound:
+        try:
+            self._source = self._av.open(io.BytesIO(self._data), format=self._container)
+            self._stream = self._source.streams.audio[0]
+            self._stream.codec_context.thread_count = 1  # decoding many sounds at once uses processors better
+            self.rate, self.channels = int(self._stream.rate), int(self._stream.channels)
+            if self.rate < 1 or self.channels < 1:
+                raise ValueError("no sample rate or no channels")  # noqa: TRY301 - told as every error here
+        except Exception as error:  # beside FFmpeg's errors, PyAV raises IndexError, ValueError, TypeError …
+            raise self._failed(error) from error
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._source.close()
+        if isinstance(error, Exception) and not isinstance(error, CodecError):
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> CodecError:
+        found = f"{found_bytes(self._data)} ({reason(error)})"
+        return codec_error(self._codec, f"a complete sound ({self._container})", found)
+
+    @property
+    def length(self) -> int | None:
+        """Number of frames, if the header tells it and frames can be sought by their number; else None."""
+        stream = self._stream
+        if self._container not in ("wav", "flac") or not stream.duration or stream.time_base is None:
+            return None
+        frames = stream.duration * stream.time_base * self.rate
+        return int(frames) if frames.denominator == 1 else None
+
+    def seek(self, frame: int) -> bool:
+        """Continue at or before a frame, and return whether that is possible: short FLAC files cannot be sought in."""
+        try:
+            self._source.seek(int(frame / self.rate / self._stream.time_base), stream=self._stream, backward=True)
+        except self._av.FFmpegError:
+            return False
+        return True
+
+    def parts(self) -> Iterator[tuple[int | None, Sound]]:
+        """Decode to the end: the number of the first frame of each part, and float32[frames, channels]."""
+        resampler = self._av.AudioResampler(format="flt", layout=self._stream.layout, rate=self.rate)
+        total = 0
+        for frame in self._source.decode(self._stream):
+            first = None if frame.pts is None else round(frame.pts * frame.time_base * self.rate)
+            for converted in resampler.resample(frame):
+                part = converted.to_ndarray().reshape(-1, self.channels)
+                total += part.nbytes
+                if total > MAX_DECODED:
+                    raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of decoded sound", "more")
+                yield first, part
+                first = None if first is None else first + len(part)
+
+
+def _decode(codec: str, container: str, data: Buffer) -> Sound:
+    with _Sound(codec, container, data) as sound:
+        parts = [part for _, part in sound.parts()]
+        return np.concatenate(parts) if parts else np.zeros((0, sound.channels), np.float32)
+
+
+def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound:
+    """Decode frames. Of WAV and FLAC, those before the first and after the last of them are not decoded if possible."""
+    for seek in (True, False):
+        with _Sound(codec, container, data) as sound:
+            length = sound.length
+            if length is None:
+                break
+            numbers = choose(elements, length)
+            if not len(numbers):
+                return np.zeros((0, sound.channels), np.float32)
+            first, last = int(numbers.min()), int(numbers.max()) + 1
+            if (not seek or sound.seek(first)) and (found := _between(sound, first, last)) is not None:
+                return found[numbers - first]
+    whole = _decode(codec, container, data)
+    return whole[choose(elements, len(whole))]
+
+
+def _between(sound: _Sound, first: int, last: int) -> Sound | None:
+    """Decode some neighbouring frames; None if the parts of the sound do not say where they are."""
+    out = np.empty((last - first, sound.channels), np.float32)
+    filled = first
+    for start, part in sound.parts():
+        if start is None or start > filled:
+            return None
+        skipped = filled - start
+        if skipped < len(part):
+            own = part[skipped : skipped + last - filled]
+            out[filled - first : filled - first + len(own)] = own
+            filled += len(own)
+        if filled >= last:
+            return out
+    return None
+
+
+def _count(codec: str, container: str, data: Buffer) -> int:
+    with _Sound(codec, container, data) as sound:
+        length = sound.length
+    return len(_decode(codec, container, data)) if length is None else length
+
+
+def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
+    if rate is None:
+        how = f"{container}(16000) encodes arrays" if container in _ENCODERS else "arrays are encoded by wav and flac"
+        raise codec_error(codec, f"the bytes of a file ({how})", describe(value))
+    sound = np.asarray(value)
+    sound = sound[:, None] if sound.ndim == 1 else sound
+    if sound.ndim != 2 or sound.shape[1] not in _LAYOUTS or sound.dtype not in (np.float32, np.float64, np.int16):
+        raise codec_error(codec, "an array of frames or frames x 1 or 2 channels, float32 or int16", describe(value))
+    if sound.dtype != np.int16:
+        if not np.isfinite(sound).all():
+            raise codec_error(codec, "finite numbers", describe(value))
+        sound = np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16)
+    av = pyav(codec)
+    stored = io.BytesIO()
+    try:
+        with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:
+            layout = _LAYOUTS[sound.shape[1]]
+            stream = output.add_stream(_ENCODERS[container], rate=rate, options={"flags": "+bitexact"})
+            stream.codec_context.layout, stream.codec_context.format = layout, "s16"
+            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(sound.reshape(1, -1)), format="s16", layout=layout)
+            frame.sample_rate, frame.pts = rate, 0
+            if len(sound):
+                output.mux(stream.encode(frame))
+            output.mux(stream.encode(None))
+    except (av.FFmpegError, ValueError) as error:
+        raise codec_error(codec, "a sound that the encoder accepts", f"{describe(value)} ({error})") from error
+    return stored.getvalue()
+
+
+def _audio(name: str, arguments: str) -> Codec:
+    """Return codec `wav`, `flac`, `mp3` or `ogg`; `wav(16000)` and `flac(16000)` also encode arrays at that rate."""
+    container = name.partition("(")[0]
+    if arguments and (container not in _ENCODERS or not re.fullmatch("[1-9][0-9]{2,5}", arguments)):
+        raise SpecError(
+            f"codec {name!r}: the parameter must be the frames per second of arrays, as in 'wav(16000)', 'flac(16000)'"
+        )
+    ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container))
+    rate = int(arguments) if arguments else None
+    return Codec(name, partial(_encode, name, container, rate), partial(_decode, name, container), ranged)
+
+
+FACTORIES: Mapping[str, Factory] = {"wav": _audio, "flac": _audio, "mp3": _audio, "ogg": _audio}

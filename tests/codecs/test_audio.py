@@ -1,0 +1,139 @@
+"""Sound: files stay as they are, frames of them decode alone."""
+
+from __future__ import annotations
+
+import io
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.codecs.sounds import RATE, encoded, tone
+
+import bushel
+from bushel.codecs import get_codec
+from bushel.codecs.audio import sample_rate
+from bushel.errors import CodecError, SpecError
+
+pytest.importorskip("av")
+
+FILES = {kind: encoded(kind) for kind in ("wav", "flac", "mp3", "ogg")}
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac"])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_arrays_are_stored_without_loss_at_16_bits(kind: str, channels: int) -> None:
+    codec = get_codec(f"{kind}({RATE})")
+    data = bytes(codec.encode(tone(channels=channels)))
+    found = codec.decode(data)
+    assert (found.dtype, found.shape) == (np.float32, (9000, channels))
+    assert np.abs(found - tone(channels=channels)).max() <= 0.5 / 32768 + 1e-6
+    assert bytes(codec.encode(found)) == data
+    assert sample_rate(data) == RATE
+
+
+def test_a_wav_of_another_program() -> None:
+    values = (tone(500, 1) * 32767).astype(np.int16)
+    stored = io.BytesIO()
+    with wave.open(stored, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(values.tobytes())
+    found = get_codec("wav").decode(stored.getvalue())
+    assert np.array_equal(found, values.astype(np.float32) / 32768)
+    assert sample_rate(stored.getvalue()) == 8000
+
+
+@pytest.mark.parametrize("kind", FILES)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_frames_are_those_of_the_whole(kind: str, data: st.DataObject) -> None:
+    codec = get_codec(kind)
+    assert codec.ranged is not None
+    whole = codec.decode(FILES[kind])
+    count = codec.ranged.count(FILES[kind])
+    assert count == len(whole)
+    first, last = sorted(data.draw(st.tuples(st.integers(0, count), st.integers(0, count))))
+    step = data.draw(st.sampled_from([1, 1, 3, -2]))
+    part = slice(first, last, step)
+    assert np.array_equal(codec.ranged.decode(FILES[kind], part), whole[part])
+    numbers = np.array(data.draw(st.lists(st.integers(-count, count - 1), max_size=4)), np.int64)
+    assert np.array_equal(codec.ranged.decode(FILES[kind], numbers), whole[numbers])
+
+
+@pytest.mark.parametrize("container", ["tar", "bag", "recordio"])
+def test_a_dataset_of_sounds(tmp_path: Path, container: str) -> None:
+    with bushel.Writer(tmp_path / "data", {"audio": "flac", "label": "int"}, container=container) as writer:
+        for number in range(3):
+            writer.append({"audio": FILES["flac"], "label": number}, key=f"k{number}")
+    dataset = bushel.open(tmp_path / "data")
+    assert dataset.read([1], ["audio"], decode=False)[0]["audio"] == FILES["flac"]
+    assert dataset.available(1)["audio"] == range(9000)
+    part = dataset[1, {"audio": slice(4000, 4100)}]["audio"]
+    assert np.array_equal(part, dataset[1]["audio"][4000:4100])
+
+
+def test_a_tar_tells_its_sounds_by_their_extension(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "a.tar", {"wav": "wav"}) as writer:
+        writer.append({"wav": FILES["wav"]}, key="a")
+    (tmp_path / "a.tar").rename(tmp_path / "b.tar")
+    assert bushel.open(tmp_path / "b.tar").spec == {"wav": "wav"}
+
+
+DAMAGED = {
+    "empty": b"",
+    "short": b"RIFF",
+    "text": b"nothing",
+    "cut flac": FILES["flac"][:20],
+    "cut ogg": FILES["ogg"][:30],
+    "playlist": b"#EXTM3U\nfile:///etc/passwd",
+}
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize("kind", FILES)
+def test_damaged_bytes_are_refused(kind: str, data: bytes) -> None:
+    with pytest.raises(CodecError, match=f"codec '{kind}'"):
+        get_codec(kind).decode(data)
+    with pytest.raises(CodecError):
+        sample_rate(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("wav", tone()),
+        ("mp3", tone()),
+        ("wav(16000)", np.zeros((5, 3), np.float32)),
+        ("wav(16000)", np.zeros((5, 2), np.int64)),
+        ("flac(16000)", np.array([np.nan], np.float32)),
+        ("flac(16000)", "text"),
+    ],
+)
+def test_values_that_cannot_be_encoded(kind: str, value: Any) -> None:
+    with pytest.raises(CodecError):
+        get_codec(kind).encode(value)
+
+
+@pytest.mark.parametrize("name", ["mp3(16000)", "wav(1)", "wav(fast)", "flac(0)"])
+def test_wrong_parameters(name: str) -> None:
+    with pytest.raises(SpecError):
+        get_codec(name)
+
+
+def test_a_folder_of_sounds(tmp_path: Path) -> None:
+    for number, name in enumerate(["dog/a.wav", "cat/b.wav", "cat/c.wav", "cat/notes.txt"]):
+        path = tmp_path / "sounds" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(FILES["wav"] if number < 3 else b"text")
+    packed = bushel.pack(tmp_path / "sounds", tmp_path / "out", container="tar")
+    dataset = bushel.open(tmp_path / "out")
+    assert packed.samples == 3
+    assert dataset.spec == {"audio": "wav", "label": "int"}
+    assert list(dataset.keys) == ["cat/b", "cat/c", "dog/a"]
+    assert [int(sample["label"]) for sample in dataset] == [0, 0, 1]
+    (tmp_path / "sounds" / "dog" / "d.flac").write_bytes(FILES["flac"])
+    with pytest.raises(SpecError, match="of one kind"):
+        bushel.sources.AudioFolder(tmp_path / "sounds")
