@@ -36,6 +36,9 @@ _CHUNK_BYTES, _CHUNK_ROWS = 4 << 20, 4096
 _HEAD = 1 << 16
 """Bytes of a remote image that are read first."""
 
+_FORMATS = {1: "jpeg", 2: "png"}
+"""Formats as `kernels.image_headers` numbers them."""
+
 _USUAL_TEXT = 32
 """Writers record texts that have at most this many bytes on average: names, not captions."""
 
@@ -190,8 +193,8 @@ class _Scan:
             [bad], _ = table.gather(np.arange(rows, dtype=np.int64), [[out]])
         else:
             return None
-        missing = column.length == MISSING
-        if bad is not None and not missing[bad].all():
+        missing = None if bad is None else column.length == MISSING
+        if bad is not None and missing is not None and not missing[bad].all():
             return None  # damaged, too large or in pieces: decoded one by one
         return numbers("float" if layout.kind == "real" else "int", out, missing)
 
@@ -226,14 +229,12 @@ class _Scan:
     def _images(self, wanted: Sequence[ColumnOf], workers: int) -> dict[str, Values]:
         rows = self._column.rows
         header = np.zeros((rows, 5), np.int32)
-        formats = np.zeros(rows, object)
-        length = np.where(self._whole, self._column.length, MISSING)
+        others: dict[int, str] = {}  # formats that the kernel does not know
         if self._noted is not None and self._noted.headers is not None:
             header = self._noted.headers.copy()
         elif isinstance(self._file, MappedFile):
+            length = np.where(self._whole, self._column.length, MISSING)
             header = image_headers(self._file, self._column.offset, length)
-        if len(header):
-            formats[header[:, 0] == 1], formats[header[:, 0] == 2] = "jpeg", "png"
         rest = np.flatnonzero((header[:, 0] == 0) & (self._column.length != MISSING))
         if len(rest):
             from bushel.codecs.headers import image_header
@@ -241,12 +242,12 @@ class _Scan:
             head = None if isinstance(self._file, MappedFile) else _HEAD
             for row, one in zip(rest.tolist(), self._each(rest, image_header, workers, head), strict=True):
                 if one is not None:
-                    formats[row] = one.format
-                    header[row] = 9, one.width, one.height, one.channels, one.orientation
+                    others[row] = one.format
+                    header[row] = -1, one.width, one.height, one.channels, one.orientation
         missing = header[:, 0] == 0
         places = {"width": 1, "height": 2, "channels": 3, "exif_orientation": 4}
         return {
-            each.name: of_objects([value or None for value in formats.tolist()])
+            each.name: of_objects([_FORMATS.get(n, others.get(row)) for row, n in enumerate(header[:, 0].tolist())])
             if each.part == "format"
             else numbers("int", header[:, places[each.part]], missing)
             for each in wanted

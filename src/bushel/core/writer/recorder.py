@@ -71,8 +71,12 @@ class Recorder:
 
     def add(self, values: Mapping[str, Stored]) -> None:
         """Note a sample that was written."""
-        for name in [name for name, tap in self._taps.items() if not tap.add(values.get(name))]:
-            del self._taps[name]
+        useless = None
+        for name, tap in self._taps.items():
+            if not tap.add(values.get(name)):
+                useless = name
+        if useless is not None:
+            del self._taps[useless]
 
     def add_rows(self, columns: Mapping[str, StoredColumn], rows: int) -> None:
         """Note the first samples of columns, which were written."""
@@ -112,13 +116,13 @@ class _Values:
         return len(self._data) <= _MEAN * len(self._lengths) + _ALLOWED
 
     def noted(self, index: ShardIndex, name: str) -> Noted | None:
-        length = np.array(self._lengths, np.int64)
+        length = np.frombuffer(self._lengths, np.int64)
         column = index.columns[name]
-        there = np.flatnonzero(length != MISSING)
-        if len(length) != index.samples or int(length[there].sum()) != len(self._data):
+        if len(length) != index.samples or int(np.maximum(length, 0).sum()) != len(self._data):
             return None
-        if not np.array_equal(there, np.flatnonzero(column.length != MISSING)):
+        if not np.array_equal(length < 0, column.length < 0):
             return None
+        there = np.flatnonzero(length >= 0)
         if len(there) and column.crc32 is not None and column.fragments is None:
             first, last = self._data[: length[there[0]]], self._data[len(self._data) - length[there[-1]] :]
             if [crc32(first), crc32(last)] != column.crc32[there[[0, -1]]].tolist():
