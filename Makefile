@@ -14,7 +14,7 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check wheels sdist coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel clean
+.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check wheels sdist types coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,9 @@ bench-check: $(READY)  ## CPU time compared with that of the commit BASE (HEAD~1
 docs: $(READY)  ## the site in build/site, by Zensical, which is installed if missing; fails for a dead link
 	scripts/docs.sh
 
+types: $(READY) installed  ## mypy and pyright on examples/, against the installed package
+	scripts/types.sh
+
 workflows: $(READY)  ## check the workflows of GitHub with actionlint and zizmor, installed if missing
 	scripts/workflows.sh
 
@@ -140,7 +143,7 @@ aarch64: $(READY)  ## compile the kernels for 64-bit ARM, and run their tests un
 	scripts/aarch64.sh
 
 clean:  ## remove all build products and environments
-	rm -rf .venv .interop .cloud .cluster .browser .bench .workflows .site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .types .venv .interop .cloud .cluster .browser .bench .workflows .site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP) $(MODULES)
 	scripts/environment.sh

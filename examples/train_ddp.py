@@ -87,7 +87,7 @@ def train(options: argparse.Namespace) -> None:
             keys += batch["__key__"]
             steps += 1
             if steps % EVERY == 0 and dist.get_rank() == 0:
-                states = {"model": model, "optimizer": optimizer, "loader": loader}
+                states: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
                 saved = {**{name: one.state_dict() for name, one in states.items()}, "steps": steps}
                 torch.save(saved, checkpoint.with_suffix(".partial"))
                 os.replace(checkpoint.with_suffix(".partial"), checkpoint)  # a kill leaves the old one or the new one

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -83,7 +84,7 @@ def main() -> None:
         steps += 1
         losses.append(loss.item())
         if steps % EVERY == 0:
-            states = {"model": model, "optimizer": optimizer, "loader": loader}
+            states: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
             torch.save({**{name: one.state_dict() for name, one in states.items()}, "steps": steps}, checkpoint)
         if steps == options.stop_after:
             print(f"stopped after step {steps}")

@@ -79,7 +79,7 @@ def main() -> None:
             optimizer.step()
             steps += 1
             if steps % EVERY == 0:
-                states = {"model": model, "optimizer": optimizer, "loader": loader}
+                states: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
                 saved = {name: one.state_dict() for name, one in states.items()}
                 torch.save({**saved, "steps": steps}, checkpoint)
             if steps == options.stop_after:

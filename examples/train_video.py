@@ -62,15 +62,16 @@ def main() -> None:
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
     for epoch in range(EPOCHS):
-        losses = []
+        losses, shape = list[float](), (0,)
         for batch in loader:
+            shape = tuple(batch["video"].shape)
             video = batch["video"].permute(0, 4, 1, 2, 3) / 128.0 - 1  # N, frames, height, width, 3 → N, 3, frames, …
             loss = nn.functional.cross_entropy(model(video), batch["label"])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-        print(f"epoch {epoch}: mean loss {np.mean(losses):.4f}; frames {tuple(batch['video'].shape)}")
+        print(f"epoch {epoch}: mean loss {np.mean(losses):.4f}; frames {shape}")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,9 @@ def write_shards(folder: Path) -> str:
         for number, sample in enumerate(shapes.read(range(len(shapes)), decode=False)):
             label = shapes[number, ["label"]]["label"]
             writer.write({"__key__": f"{number:06d}", "jpg": bytes(sample["image"]), "cls": label})
+    samples = len(shapes)
     shapes.close()
-    return str(folder / f"shapes-{{000000..{(number // SHARD):06d}}}.tar")
+    return str(folder / f"shapes-{{000000..{((samples - 1) // SHARD):06d}}}.tar")
 
 
 def image_augmentation(image: npt.NDArray[np.uint8]) -> Array:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the tests with every Python that is here: python3.11 to python3.14 and free-threaded ones, on the PATH or of pyenv;
-# and, if `uv` is installed, those that it has or can fetch. Each has an environment in build/pythons.
+# and, if `uv` is installed, those that it has or can fetch. Each has an environment in build/pythons. VERSIONS="3.13 3.14t"
+# chooses some.
 #
 #   scripts/all_pythons.sh [arguments of pytest]
 set -eu
@@ -21,7 +22,7 @@ find_python() {
 }
 
 failed=0
-for version in 3.11 3.12 3.13 3.14 3.13t 3.14t; do
+for version in ${VERSIONS:-3.11 3.12 3.13 3.14 3.13t 3.14t}; do
     python=$(find_python "$version")
     if [ -z "$python" ]; then
         report="$report\n$version: not here"
