@@ -391,8 +391,10 @@ def main() -> None:
     shown = navigation(reference)
     for page, text in texts.items():
         (target / "pages" / page).write_text(text, encoding="utf-8")
-    for drawing in (ROOT / "docs").glob("*.svg"):
-        shutil.copy(drawing, target / "pages" / drawing.name)
+    (target / "pages/notebooks").mkdir()
+    for pattern in ("*.svg", "*.jpg", "notebooks/*.ipynb"):
+        for file in (ROOT / "docs").glob(pattern):
+            shutil.copy(file, target / "pages" / file.relative_to(ROOT / "docs"))
     (target / "pages/llms.txt").write_text(llms(shown, texts), encoding="utf-8")
     full = "\n\n".join(texts[page] for page in texts if not page.startswith("reference/"))
     (target / "pages/llms-full.txt").write_text(full, encoding="utf-8")
