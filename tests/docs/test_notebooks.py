@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,7 @@ def test_stored_with_results_and_without_paths_of_one_machine(path: Path) -> Non
 def test_they_run(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    done = subprocess.run(
-        [sys.executable, "-c", EXECUTE, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=150
-    )
+    place = {**os.environ, "TMPDIR": str(tmp_path)}  # where the notebook makes its folder
+    command = [sys.executable, "-c", EXECUTE, str(path)]
+    done = subprocess.run(command, cwd=tmp_path, env=place, capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stderr[-3000:]
