@@ -40,6 +40,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "cloud.md": "Use object stores and the Hub",
         "scale-out.md": "Use more than one machine",
         "ten-million-photos.md": "Pack ten million photos",
+        "reading-at-scale.md": "Read on many machines",
         "integrations.md": "Use it with other packages",
         "extending.md": "Add my own codec, source or container",
         "cli.md": "Use the command line",

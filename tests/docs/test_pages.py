@@ -147,6 +147,7 @@ def test_scale_out(tmp_path: Path) -> None:
         run_commands(commands.splitlines())
     assert [len(bushel.open(name)) for name in ("train/", "gulped/", "out1/")] == [6, 6, 6]
     assert run_page(page, {}) == 1
+    assert len(bushel.open("out2/")) == 6
 
 
 def test_integrations() -> None:

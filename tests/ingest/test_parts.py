@@ -67,6 +67,21 @@ class TestPlan:
             bushel.pack(Numbered(3), tmp_path / "out", container="bag", parts=2)
         assert len(opened(tmp_path / "out")) == 3
 
+    def test_another_driver_creates_the_plan_meanwhile(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        options: dict[str, Any] = {"container": "tar", "parts": 2}
+        load_plan, answers = RunFolder.load_plan, [0, 0]
+
+        def late(run: RunFolder) -> RunPlan | None:
+            if answers:  # `planned_listing` and `join_run` have looked before it was there
+                answers.pop()
+                return None
+            return load_plan(run)
+
+        bushel.pack(Numbered(6), tmp_path / "out", part=0, **options)
+        monkeypatch.setattr(RunFolder, "load_plan", late)
+        done = bushel.pack(Numbered(6), tmp_path / "out", **options)
+        assert (done.samples, done.kept, answers) == (3, 3, [])
+
     def test_only_the_plan(self, tmp_path: Path) -> None:
         done = bushel.pack(Numbered(7), tmp_path / "out", container="tar", parts=3, plan_only=True)
         assert (done.samples, len(done.paths)) == (0, 3)

@@ -98,10 +98,15 @@ def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listin
     known = run.load_plan()
     if mode == "overwrite":
         known = _forget(run, plan, known, part)
-    if known is None:
-        if mode != "overwrite":
+    if known is None and mode != "overwrite":
+        try:
             _refuse_existing(run)
-        elif not run.single and is_object(run.target):
+        except FileExistsError:
+            known = run.load_plan()  # another driver may have created it since, and its first parts
+            if known is None:
+                raise
+    if known is None:
+        if mode == "overwrite" and not run.single and is_object(run.target):
             raise UnsupportedError(
                 f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write to another path, "
                 "or delete the old dataset first"
