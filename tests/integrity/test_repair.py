@@ -311,3 +311,16 @@ def test_the_command_says_what_is_lost_and_ends_with_1(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert json.loads(done.stdout)["samples"] == 6
     assert run("out", "again").returncode == 2
+
+
+def test_a_sample_that_is_not_on_record_is_kept_and_not_called_checked(tmp_path: Path) -> None:
+    """A damaged key looks like a new sample in the place of one that is gone."""
+    with bushel.Writer(tmp_path / "in", {"frames": "jpg[]", "label": "int"}, container="gulp") as writer:
+        for number in range(3):
+            writer.append({"frames": [], "label": number}, key=f"k{number}")
+    [table] = (tmp_path / "in").glob("meta_*.gmeta")
+    table.write_bytes(table.read_bytes().replace(b'"k1"', b'"kX"').replace(b'"label": 1', b'"label": 71'))
+    done = bushel.repair(tmp_path / "in", tmp_path / "out")
+    assert (done.samples, done.checked) == (3, False)
+    [problem] = done.problems
+    assert (problem.kind, "1 of 3 samples on record are gone; 1 are new" in problem.message) == ("replaced", True)

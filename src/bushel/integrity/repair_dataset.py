@@ -138,11 +138,12 @@ def repair(
     shards: list[OpenShard] = []
     whole: list[I64] = []
     known = samples = 0
+    checked = True
     for each in inspected:
         found.add_shard(each.findings, samples)
         shards += each.shards
         whole.append(each.whole + samples)
-        known, samples = known + each.known, samples + each.samples
+        known, samples, checked = known + each.known, samples + each.samples, checked and each.checked
     positions = np.concatenate([np.zeros(0, np.int64), *whole])
     if not len(positions):
         problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
@@ -174,7 +175,7 @@ def repair(
         done.container,
         done.kept + done.samples,
         known - len(positions),
-        all(opened.checksums for opened in shards),
+        checked,
         tuple(problem for problem, _ in found.problems),
         found.more,
     )

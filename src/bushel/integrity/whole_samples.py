@@ -17,9 +17,10 @@ from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard, labels_beside
 from bushel.core.dataset.tables import bind, stamps_of
 from bushel.core.index.class_names import Labels, labels_of_fields
-from bushel.core.index.matching import checked, compare_values
+from bushel.core.index.matching import checked as checked_table
+from bushel.core.index.matching import compare_values
 from bushel.core.index.sidecar import load_index
-from bushel.core.index.table import I64, FileStamp, Keys, ShardIndex
+from bushel.core.index.table import I64, MISSING, FileStamp, Keys, ShardIndex
 from bushel.errors import BushelError, CorruptError, FormatError
 from bushel.integrity.check_shard import ReportsFaults
 from bushel.integrity.compare import differences
@@ -43,12 +44,14 @@ class Inspected:
         shards: The shard with its best available table; a second table has samples that lie elsewhere in its files.
         whole: int64[n], ascending positions of the intact samples, counted over these tables.
         known: Number of samples that are known to have existed.
+        checked: Whether there is a checksum on record of every value in these tables.
         findings: What is damaged.
     """
 
     shards: tuple[OpenShard, ...]
     whole: I64
     known: int
+    checked: bool
     findings: Findings
 
     @property
@@ -72,7 +75,7 @@ class InspectPlace:
     def __call__(self, place: Place) -> Inspected:
         """Inspect a shard."""
         found = Findings(self.room)
-        parts, missing = _open(place, found)
+        parts, missing, checked = _open(place, found)
         labels = _labels(place)
         for opened, _ in parts:
             opened.labels = labels_of_fields(labels, [each.name for each in opened.fields])
@@ -81,11 +84,11 @@ class InspectPlace:
         known = missing + (parts[0][0].samples if parts else 0)
         with Dataset(list(shards), verify=True) as dataset:
             whole = np.fromiter(_whole_samples(dataset, located.tolist(), self.decode, found), np.int64)
-        return Inspected(shards, whole, known, found)
+        return Inspected(shards, whole, known, checked, found)
 
 
-def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int]:
-    """Return the shard with its best available table, and the number of samples known to be missing from it.
+def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int, bool]:
+    """Return a shard with its best available table, how many samples are known to be missing, and `Inspected.checked`.
 
     The table comes with bool[samples]: whether the extents of a sample are known. If the index does not locate all
     samples, there is a second table, for those that are found elsewhere in the damaged files.
@@ -102,31 +105,50 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
         opened = OpenShard.of(name, shard, kept, stored=fresh)
         everything = np.ones(kept.samples, np.bool_)
         if built is not None or kept.keys is None:
-            return [(opened, everything)], 0
-        return _with_moved_samples(place, opened, kept, kept.keys), 0
+            return [(opened, everything)], 0, True
+        return _with_moved_samples(place, opened, kept, kept.keys), 0, True
     repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
     if built is not None and not faults and not repeated:
-        built = _with_known_checksums(place, kept, built)
-        return [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))], 0
+        built, checked = _with_known_checksums(place, kept, built, found)
+        return [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))], 0, checked
     recovered = recover_shard(name, shard, None if kept is None else _spec(kept), found.add_error)
     if recovered is None:
-        return [], 0
-    index = _with_known_checksums(place, kept, recovered.index)
-    return [(OpenShard.of(name, shard, index, stored=False), recovered.whole)], recovered.lost
+        return [], 0, True
+    index, checked = _with_known_checksums(place, kept, recovered.index, found)
+    return [(OpenShard.of(name, shard, index, stored=False), recovered.whole)], recovered.lost, checked
 
 
-def _with_known_checksums(place: Place, known: ShardIndex | None, index: ShardIndex) -> ShardIndex:
-    """Return the table of a changed shard with the checksums on record of its values, unless no value has its own."""
+def _with_known_checksums(
+    place: Place, known: ShardIndex | None, index: ShardIndex, found: Findings
+) -> tuple[ShardIndex, bool]:
+    """Return the table of a changed shard with the checksums on record of its values, and whether each has one.
+
+    If no value has its own any more, the checksums on record are of another file, and not used. Samples on record that
+    the shard does not have are noted: they may be there under a damaged key.
+    """
+    own = all(column.crc32 is not None for column in index.columns.values())
     if known is None:
-        return index
+        return index, own
     shard = place.shard
     try:
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         now = with_checksums(index, files, join=place.container.join)
-        compared = compare_values(checked(known, str(shard.sidecar)), now)
+        compared = compare_values(checked_table(known, str(shard.sidecar)), now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
-        return index
-    return compared.expected() if compared.equal else index
+        return index, own
+    if not compared.equal:
+        return index, own
+    if compared.gone:
+        message = f"{compared.gone} of {known.samples} samples on record are gone"
+        if compared.added:
+            message += f"; {compared.added} are new, and are kept without a checksum to compare with"
+        found.add(Problem(str(shard.path(0)), None, None, None, "replaced", message))
+    on_record = all(
+        bool(compared.compared[name][column.length != MISSING].all())
+        for name, column in index.columns.items()
+        if column.crc32 is None
+    )
+    return compared.expected(), on_record
 
 
 def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys: Keys) -> list[tuple[OpenShard, Bools]]:
