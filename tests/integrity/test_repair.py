@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from tests.integrity.small import CASES, flip, key, overwrite, reading, sample, tree, write
 
@@ -317,7 +318,7 @@ def test_a_sample_that_is_not_on_record_is_kept_and_not_called_checked(tmp_path:
     """A damaged key looks like a new sample in the place of one that is gone."""
     with bushel.Writer(tmp_path / "in", {"frames": "jpg[]", "label": "int"}, container="gulp") as writer:
         for number in range(3):
-            writer.append({"frames": [], "label": number}, key=f"k{number}")
+            writer.append({"frames": [np.full((8, 8, 3), 9 * number, np.uint8)], "label": number}, key=f"k{number}")
     [table] = (tmp_path / "in").glob("meta_*.gmeta")
     table.write_bytes(table.read_bytes().replace(b'"k1"', b'"kX"').replace(b'"label": 1', b'"label": 71'))
     done = bushel.repair(tmp_path / "in", tmp_path / "out")
