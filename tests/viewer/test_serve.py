@@ -44,7 +44,7 @@ def test_the_command_prints_a_url_and_ends_with_ctrl_c(tmp_path: Path) -> None:
             process.kill()
     assert process.returncode == 0
     assert "viewer ended" in told
-    assert "Traceback" not in told
+    assert "Traceback" not in told, told
 
 
 def test_a_viewer_in_this_process(tmp_path: Path) -> None:

@@ -140,7 +140,11 @@ class Viewer:
         return f"{self._base}/-/{self._token}/d/0"
 
     def _serve(self) -> None:
-        self._server.run(sockets=[self._socket])
+        try:
+            self._server.run(sockets=[self._socket])
+        except ValueError:  # asyncio may find its socket closed already when the viewer is closed
+            if not self._server.should_exit:
+                raise
 
     def wait(self) -> None:
         """Wait until the viewer ends, or for Ctrl-C."""

@@ -34,17 +34,17 @@ def check(folder: Path, container: str, form: str, trials: int, seed: int) -> No
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_kills_of_a_writer_of_many_shards(tmp_path: Path, container: str) -> None:
-    check(tmp_path, container, "shards", trials=4, seed=0)
+    check(tmp_path, container, "shards", trials=2, seed=0)
 
 
 @pytest.mark.parametrize("container", list(SUFFIX))
 def test_kills_of_a_writer_that_continues_one_file(tmp_path: Path, container: str) -> None:
-    check(tmp_path, container, "single", trials=4, seed=0)
+    check(tmp_path, container, "single", trials=2, seed=0)
 
 
 @pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
 def test_kills_of_a_writer_of_small_records(tmp_path: Path, container: str) -> None:
-    check(tmp_path, container, "records", trials=4, seed=0)
+    check(tmp_path, container, "records", trials=2, seed=0)
 
 
 @pytest.mark.nightly
