@@ -42,7 +42,6 @@ def parallel_map(
     size: Callable[[U], int] | None = None,
     ordered: bool = True,
     draw_in_workers: bool = False,
-    patience: float | None = None,
     stop: threading.Event | None = None,
     name: str = "bushel-map",
 ) -> Generator[U]:
@@ -65,8 +64,6 @@ def parallel_map(
         ordered: Whether results keep the order of the items; else they come as they are finished.
         draw_in_workers: Draw items in the worker threads, one thread at a time. By default the consumer's thread draws
             them when it takes a result.
-        patience: With `draw_in_workers`, begin with a quarter of the threads, and start as many again whenever no
-            result has come for that many seconds: a thread costs more than work that waits for nothing.
         stop: Set before running work is waited for, so that long work can check it and end early.
         name: Prefix of the threads' names.
 
@@ -89,8 +86,9 @@ def parallel_map(
     )
     try:
         if draw_in_workers:
-            tasks.start(workers if patience is None else -(-workers // 4))
-        yield from tasks.results(patience)
+            for _ in range(workers):
+                threads.submit(tasks.serve)
+        yield from tasks.results()
     finally:
         tasks.stop()
         if stop is not None:
@@ -105,7 +103,6 @@ def for_each(
     workers: int,
     limit: float = inf,
     weight: Callable[[T], int] | None = None,
-    patience: float | None = None,
     stop: threading.Event | None = None,
     name: str = "bushel-each",
 ) -> None:
@@ -119,7 +116,6 @@ def for_each(
         workers: Number of threads.
         limit: Bound on the weight of the items that are worked on at a time. An item above it is worked on alone.
         weight: Return the weight of an item, such as the memory that its work needs.
-        patience: As for `parallel_map`.
         stop: Set before running work is waited for, so that long work can check it and end early.
         name: Prefix of the threads' names.
 
@@ -134,7 +130,6 @@ def for_each(
         weight=weight or _zero,
         ordered=False,
         draw_in_workers=True,
-        patience=patience,
         stop=stop,
         name=name,
     ):
@@ -224,9 +219,6 @@ class Threads:
         count: Number of threads.
         name: Prefix of their names.
 
-    Attributes:
-        count: Number of threads.
-
     Raises:
         ValueError: `count` is less than 1.
     """
@@ -234,7 +226,7 @@ class Threads:
     def __init__(self, count: int, name: str) -> None:
         if count < 1:
             raise ValueError(f"the number of workers must be at least 1, not {count}")
-        self.count, self._name, self._process = count, name, os.getpid()
+        self._count, self._name, self._process = count, name, os.getpid()
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -245,10 +237,10 @@ class Threads:
         if not self._end.alive:
             return
         self._jobs.put(job)
-        if len(self._threads) < self.count:
+        if len(self._threads) < self._count:
             with self._lock:
                 number = len(self._threads)
-                if number < self.count:
+                if number < self._count:
                     name = f"{self._name}-{number}"
                     self._threads.append(threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True))
                     self._threads[number].start()
@@ -353,29 +345,18 @@ class _Tasks(Generic[T, U]):
         self._queue: SimpleQueue[_Task[T, U] | None] = SimpleQueue()  # for the consumer; None: all items are drawn
         self._drawing, self._counting = threading.Lock(), threading.Lock()
         self._drawn: T = _NOTHING  # an item that waits for room
-        self._cost = self._untaken = self._returned = self._serving = 0
+        self._cost = self._untaken = self._returned = 0
         self._stopped = False
 
-    def start(self, count: int) -> None:
-        """Have this number of threads serve, or as many as there are."""
-        for _ in range(count):
-            self._threads.submit(self.serve)
-        self._serving += count
-
-    def results(self, patience: float | None = None) -> Generator[U]:
-        """Yield the results. Twice as many threads serve whenever none has come for `patience` seconds."""
+    def results(self) -> Generator[U]:
+        """Yield the results."""
         all_drawn = False
         while self._untaken or not all_drawn:
             self._threads.check_process()
             if not self._draw_in_workers:
                 while (task := self._draw()) is not None:
                     self._threads.submit(task)
-            more = 0 if self._stopped else min(self._serving, self._threads.count - self._serving)
-            try:
-                task = self._queue.get(timeout=patience if more else None)
-            except Empty:
-                self.start(more)
-                continue
+            task = self._queue.get()
             if task is None:
                 all_drawn = True
                 continue

@@ -28,9 +28,6 @@ Put = Callable[[int, int, memoryview], None]
 _AT_ONCE = 32
 """Requests that run at a time: a store answers one in some 30 ms, and many at a time as fast as one."""
 
-_PATIENCE = 0.002
-"""Seconds without an answer after which more requests run at a time. A near and idle store keeps a few threads busy."""
-
 _MOST_BYTES = 64 << 20
 """Bytes that they may have together. This bounds the memory of a reader that keeps little of a large object."""
 
@@ -214,7 +211,6 @@ def _fetch(files: Sequence[RangeFile], requests: Sequence[Request], put: Callabl
         workers=min(_AT_ONCE, len(requests)),
         weight=lambda request: request.stop - request.start,
         limit=_MOST_BYTES,
-        patience=_PATIENCE,
         stop=give_up,
         name="bushel-fetch",
     )
