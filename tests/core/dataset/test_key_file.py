@@ -81,6 +81,9 @@ def test_a_dataset_that_grew_is_not_looked_up_in_the_old_file(tmp_path: Path, ca
     again = bushel.open(tmp_path)
     assert again.position("k210") == 30
     assert isinstance(again._table, StoredKeyTable)
+    written = (tmp_path / ".bushel" / NAME).stat().st_ino
+    bushel.index(tmp_path)  # nothing has changed, so it stays
+    assert (tmp_path / ".bushel" / NAME).stat().st_ino == written
 
 
 def test_damage_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

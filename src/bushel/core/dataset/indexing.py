@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bushel.containers.base import ReadOptions, Shard
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.discovery import expand_paths, find, find_incomplete, load_state, marker_path
-from bushel.core.dataset.key_file import has_key_file, write_key_file
+from bushel.core.dataset.key_file import has_old_key_file, write_key_file
 from bushel.core.dataset.listed import RebuildIndex, write_manifest
 from bushel.core.dataset.open import checked_spec, each_shard
 from bushel.core.dataset.parts import above_parts
@@ -110,7 +110,7 @@ def index(
         write_manifest(shards)
     else:
         write_manifest(shards, marker_path(root, ""), expected=state.expected)
-    if keys or has_key_file(shards):
+    if keys or has_old_key_file(shards):
         write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
     dataset = Dataset(shards)
     dataset._reader.incomplete = incomplete

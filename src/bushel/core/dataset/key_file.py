@@ -28,7 +28,16 @@ from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
 from bushel.storage import replacing
 
-__all__ = ["NAME", "KeyFile", "damage", "has_key_file", "key_table", "load_key_file", "save_key_file", "write_key_file"]
+__all__ = [
+    "NAME",
+    "KeyFile",
+    "damage",
+    "has_old_key_file",
+    "key_table",
+    "load_key_file",
+    "save_key_file",
+    "write_key_file",
+]
 
 NAME = "keys.safetensors"
 """Name of the file in the folder of the manifest."""
@@ -270,10 +279,19 @@ def key_table(shards: Sequence[OpenShard], starts: I64) -> KeyTable:
     return KeyTable.of(shards)
 
 
-def has_key_file(shards: Sequence[OpenShard]) -> bool:
-    """Return whether a dataset has a key file, be it out of date."""
+def has_old_key_file(shards: Sequence[OpenShard]) -> bool:
+    """Return whether a dataset has a key file that is damaged, or was made before the dataset changed.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
     path = _path(shards)
-    return path is not None and path.exists()
+    if path is None or not path.exists():
+        return False
+    try:
+        return load_key_file(path, _state(shards)) is None
+    except FormatError:
+        return True
 
 
 def write_key_file(shards: Sequence[OpenShard], report: Callable[[int], None] | None = None) -> int:
