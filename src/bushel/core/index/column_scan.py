@@ -18,6 +18,7 @@ from bushel.codecs import get_codec
 from bushel.codecs.base import ArrayLayout, NumberLayout
 from bushel.core.index.column_names import AUTO, NONE, ColumnOf, column_of, known_column_of, names_of, usual_columns
 from bushel.core.index.table import INLINE, MISSING, Column, ShardIndex
+from bushel.core.index.value_scan import chunks_of
 from bushel.core.index.values import LONGEST_TEXT, Values, numbers, of_objects, of_texts
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.errors import BushelError
@@ -30,7 +31,7 @@ __all__ = ["ColumnRequest", "Noted", "ValueFiles", "add_columns"]
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_CHUNK_BYTES, _CHUNK_ROWS = 4 << 20, 4096
+_CHUNK_ROWS = 4096
 """What one thread reads and decodes at once."""
 
 _HEAD = 1 << 16
@@ -274,7 +275,7 @@ class _Scan:
                 found[at] = None if data is None else read(data)
             return found
 
-        chunks = list(_chunks(rows, self._column.length))
+        chunks = list(chunks_of(rows, self._column.length, _CHUNK_ROWS))
         for found in parallel_map(of_chunk, chunks, workers=workers, name="bushel-scan"):
             yield from found
 
@@ -304,17 +305,6 @@ class _Scan:
             return bytes(self._files.join(raw)[start : start + size])
         except ValueError:  # damaged, which reading it will report
             return None
-
-
-def _chunks(rows: I64, lengths: I64) -> Iterator[I64]:
-    first = size = 0
-    for at, length in enumerate(lengths[rows].tolist()):
-        if at > first and (size + length > _CHUNK_BYTES or at - first >= _CHUNK_ROWS):
-            yield rows[first:at]
-            first, size = at, 0
-        size += length
-    if first < len(rows):
-        yield rows[first:]
 
 
 def _reader_of(column: Column, wanted: Sequence[ColumnOf]) -> Callable[[bytes], Sequence[Any] | None]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import holds_image
 from bushel.core.index.table import Column, SeekTables, Segments
-from bushel.core.index.value_scan import ValueScan, rows_in_one_piece
+from bushel.core.index.value_scan import ValueScan, chunks_of, rows_in_one_piece
 from bushel.core.parallel import parallel_map
 from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
 from bushel.storage import Extents, File, read_many
 
 __all__ = ["SEEK_TABLES", "SEGMENTS"]
 
-_CHUNK_BYTES, _CHUNK_ROWS = 4 << 20, 256
+_CHUNK_ROWS = 256
 """What one thread reads and scans at once."""
 
 I64 = npt.NDArray[np.int64]
@@ -60,24 +60,13 @@ def _scan(
         return [_array(data, array_of) for data in datas if data is not None]
 
     found = []
-    chunks = list(_chunks(rows_in_one_piece(column, done), column.length))
+    chunks = list(chunks_of(rows_in_one_piece(column, done), column.length, _CHUNK_ROWS))
     for chunk, arrays in zip(chunks, parallel_map(arrays_of, chunks, workers=workers, name="bushel-scan"), strict=True):
         sizes[chunk] = [len(array) for array in arrays]
         found += [array for array in arrays if len(array)]
     starts = np.zeros(column.rows + 1, np.int64)
     np.cumsum(sizes, out=starts[1:])
     return starts, found
-
-
-def _chunks(rows: I64, lengths: I64) -> Iterator[I64]:
-    first = size = 0
-    for at, length in enumerate(lengths[rows].tolist()):
-        if at > first and (size + length > _CHUNK_BYTES or at - first >= _CHUNK_ROWS):
-            yield rows[first:at]
-            first, size = at, 0
-        size += length
-    if first < len(rows):
-        yield rows[first:]
 
 
 def _array(data: bytes, array_of: Callable[[bytes], npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:

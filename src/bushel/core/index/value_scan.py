@@ -6,7 +6,7 @@ There are three kinds: segments of tiled JPEGs and seek tables of plain ones (`j
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
@@ -17,7 +17,9 @@ from bushel.core.index.table import INLINE, MISSING, Column, ShardIndex
 from bushel.core.parallel import cpu_count
 from bushel.storage import AnyPath, File, open_file
 
-__all__ = ["Scanned", "ValueScan", "rows_in_one_piece", "scanned_in"]
+__all__ = ["Scanned", "ValueScan", "chunks_of", "rows_in_one_piece", "scanned_in"]
+
+_CHUNK_BYTES = 4 << 20
 
 T = TypeVar("T")
 
@@ -82,3 +84,23 @@ def rows_in_one_piece(column: Column, first: int) -> npt.NDArray[np.int64]:
     if column.fragments is not None:
         whole[column.fragments.rows] = False
     return np.flatnonzero(whole[first:]) + first
+
+
+def chunks_of(
+    rows: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], most: int
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield rows in groups that one thread reads at a time: of 4 MiB, and of `most` rows, at most.
+
+    Args:
+        rows: int64[n].
+        lengths: int64[rows of the column], in bytes.
+        most: Number of rows.
+    """
+    first = size = 0
+    for at, length in enumerate(lengths[rows].tolist()):
+        if at > first and (size + length > _CHUNK_BYTES or at - first >= most):
+            yield rows[first:at]
+            first, size = at, 0
+        size += length
+    if first < len(rows):
+        yield rows[first:]
