@@ -110,11 +110,14 @@ def memory(count: int) -> dict[str, dict[str, float]]:
     return results
 
 
-def sparse_dataset(shards: int) -> Path:
-    """Make tar files of holes, and their tables: all samples are at the start of their file, and empty."""
-    root = SCRATCH / f"shards-{shards}"
-    if (root / FOLDER / "manifest.json").exists():
-        return root
+def _make_sparse_shards(root: Path, shards: int, keys_of: Callable[[int], Keys | None]) -> None:
+    """Make tar files of holes, their tables and their manifest: all samples are empty, at the start of their file.
+
+    Args:
+        root: The folder.
+        shards: Number of shards of `SAMPLES` samples.
+        keys_of: Returns the keys of a shard, by its number.
+    """
     console.print(f"making {root.name}")
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     [field] = parse_spec({"data": "bytes"}).values()
@@ -126,14 +129,22 @@ def sparse_dataset(shards: int) -> Path:
         os.truncate(path, SAMPLES * LENGTH)
         stat = path.stat()
         files = (FileStamp(path.name, stat.st_size, stat.st_mtime_ns),)
-        index = ShardIndex(SAMPLES, files, {"data": column}, "tar", None)
+        index = ShardIndex(SAMPLES, files, {"data": column}, "tar", keys_of(number))
         table = root / FOLDER / f"{path.name}.safetensors"
         save_index(index, table, sync=False)
-        _make_holes(table)
+        if index.keys is None:
+            _make_holes(table)
         entries.append(ManifestShard.of(path.name, index))
     manifest = Manifest("tar", {"data": "bytes"}, {"data": "bytes"}, entries)
     save_manifest(manifest, root / FOLDER / "manifest.json", sync=False)
     time.sleep(3)  # a table of shards is stored for folders that have settled
+
+
+def sparse_dataset(shards: int) -> Path:
+    """Make a dataset of tar files of holes whose samples have no keys."""
+    root = SCRATCH / f"shards-{shards}"
+    if not (root / FOLDER / "manifest.json").exists():
+        _make_sparse_shards(root, shards, lambda number: None)
     return root
 
 
@@ -187,8 +198,17 @@ def many_shards(count: int, rounds: int) -> dict[str, dict[str, float]]:
         for name, runs in measured.items():
             if name == "without":
                 (path / FOLDER / NAME).unlink(missing_ok=True)
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                runs.append(pool.submit(use_many_shards, path).result())
+            runs.append(_in_new_process(use_many_shards, path))
+    return _medians(measured)
+
+
+def _in_new_process(measure: Callable[[Path], dict[str, float]], path: Path) -> dict[str, float]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, path).result()
+
+
+def _medians(measured: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Return the median of each value over the runs."""
     return {
         name: {each: statistics.median(run[each] for run in runs) for each in runs[0]}
         for name, runs in measured.items()
@@ -196,27 +216,13 @@ def many_shards(count: int, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def keyed_shards(shards: int) -> Path:
-    """Make the tables of tar files of holes, whose samples have keys of 17 characters, and the key file."""
+    """Make a dataset of tar files of holes whose samples have keys of 17 characters, and its key file."""
     root = SCRATCH / f"keyed-shards-{shards}"
     if (root / FOLDER / KEYS).exists():
         return root
-    console.print(f"making {root.name}")
-    (root / FOLDER).mkdir(parents=True, exist_ok=True)
-    [field] = parse_spec({"data": "bytes"}).values()
-    column = Column(field, "bytes", 0, np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES, np.int64))
-    entries = []
-    for number in range(shards):
-        path = root / f"train-{number:06}.tar"
-        path.touch()
-        os.truncate(path, SAMPLES * LENGTH)
-        stat = path.stat()
-        files = (FileStamp(path.name, stat.st_size, stat.st_mtime_ns),)
-        keys = Keys.of([_key(position) for position in range(number * SAMPLES, (number + 1) * SAMPLES)])
-        index = ShardIndex(SAMPLES, files, {"data": column}, "tar", keys)
-        save_index(index, root / FOLDER / f"{path.name}.safetensors", sync=False)
-        entries.append(ManifestShard.of(path.name, index))
-    save_manifest(Manifest("tar", {"data": "bytes"}, {"data": "bytes"}, entries), root / FOLDER / "manifest.json")
-    time.sleep(3)
+    _make_sparse_shards(
+        root, shards, lambda number: Keys.of([_key(number * SAMPLES + place) for place in range(SAMPLES)])
+    )
     _, wall, cpu = _elapsed(lambda: write_key_file(bushel.open(root)._reader.shards))
     console.print(f"the key file was written in {wall / 1e3:.1f} s, {cpu / 1e3:.1f} s of CPU")
     return root
@@ -246,15 +252,11 @@ def many_keys(shards: int, rounds: int) -> dict[str, dict[str, float]]:
             if name == "without":
                 place.rename(place.with_suffix(".hidden"))
             try:
-                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                    runs.append(pool.submit(use_keys, path).result())
+                runs.append(_in_new_process(use_keys, path))
             finally:
                 if name == "without":
                     place.with_suffix(".hidden").rename(place)
-    return {
-        name: {each: statistics.median(run[each] for run in runs) for each in runs[0]}
-        for name, runs in measured.items()
-    }
+    return _medians(measured)
 
 
 def main() -> None:
