@@ -63,7 +63,7 @@ def test_of_every_container(tmp_path: Path, container: str) -> None:
     bushel.index(tmp_path, keys=True)
     opened_again = bushel.open(tmp_path)
     assert [opened_again.position(f"k{number * 7 % 1000}") for number in range(30)] == list(range(30))
-    assert isinstance(opened_again._table, StoredKeyTable)
+    assert isinstance(opened_again._lookup, StoredKeyTable)
     assert "k5000" not in opened_again
     assert opened_again[10:20].position("k70") == 0
     assert bushel.verify(tmp_path).ok
@@ -75,12 +75,12 @@ def test_a_dataset_that_grew_is_not_looked_up_in_the_old_file(tmp_path: Path, ca
     dataset(tmp_path, mode="append", first=30)
     grown = bushel.open(tmp_path)
     assert grown.position("k210") == 30
-    assert type(grown._table) is KeyTable
+    assert type(grown._lookup) is KeyTable
     assert "bushel index --keys" in caplog.text
     bushel.index(tmp_path)  # as the dataset has a key file, it gets a new one
     again = bushel.open(tmp_path)
     assert again.position("k210") == 30
-    assert isinstance(again._table, StoredKeyTable)
+    assert isinstance(again._lookup, StoredKeyTable)
     written = (tmp_path / ".bushel" / NAME).stat().st_ino
     bushel.index(tmp_path)  # nothing has changed, so it stays
     assert (tmp_path / ".bushel" / NAME).stat().st_ino == written

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, kinds, listed_names, manifest_path
-from bushel.core.index.key_lookup import KeyTable, StoredKeyTable
+from bushel.core.index.key_lookup import KeyLookup, KeyTable, StoredKeyTable
 from bushel.core.index.table import I64, U64, IndexedShard
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
@@ -33,7 +33,7 @@ __all__ = [
     "KeyFile",
     "damage",
     "has_old_key_file",
-    "key_table",
+    "key_lookup",
     "load_key_file",
     "save_key_file",
     "write_key_file",
@@ -258,8 +258,8 @@ def _parse(data: bytes, size: int) -> tuple[_Header, int, int]:
 # Of a dataset
 
 
-def key_table(shards: Sequence[OpenShard], starts: I64) -> KeyTable:
-    """Return the table by which keys are found: the key file if there is one that fits, else one in memory."""
+def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:
+    """Return the lookup of a dataset's keys: by the key file if there is one that fits, else by a table in memory."""
     if not any_keyed(shards):
         return KeyTable.without_keys(shards, starts)
     path = _path(shards)

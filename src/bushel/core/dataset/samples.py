@@ -14,7 +14,7 @@ from bushel.core.dataset.decoding import drained
 from bushel.core.dataset.reader import Reader, Sample
 from bushel.core.dataset.shards import OpenShard, kinds, labels_of, readable, union_of_fields
 from bushel.core.index.class_names import Labels
-from bushel.core.index.key_lookup import KeyTable, KeyView
+from bushel.core.index.key_lookup import KeyLookup, KeyView
 from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
 from bushel.spec import format_spec
 
@@ -54,7 +54,7 @@ class Samples:
         self._positions: Positions = range(int(self._reader.starts[-1])) if positions is None else positions
         fields = union_of_fields(kinds(self._reader.shards))
         self._fields = fields if names is None else {name: fields[name] for name in names}
-        self._table: KeyTable | None = None
+        self._lookup: KeyLookup | None = None
 
     @property
     def _whole(self) -> bool:
@@ -70,7 +70,7 @@ class Samples:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_table": None}
+        return {**self.__dict__, "_lookup": None}
 
     def __enter__(self) -> Self:
         return self
@@ -126,12 +126,12 @@ class Samples:
         return position
 
     def _find(self, key: str) -> int | None:
-        if self._table is None:
-            from bushel.core.dataset.key_file import key_table
+        if self._lookup is None:
+            from bushel.core.dataset.key_file import key_lookup
 
-            self._table = key_table(self._reader.shards, self._reader.starts)
+            self._lookup = key_lookup(self._reader.shards, self._reader.starts)
         found: list[int] = []
-        for position in self._table.find(key):
+        for position in self._lookup.find(key):
             if isinstance(self._positions, range):
                 found += [self._positions.index(position)] if position in self._positions else []
             else:

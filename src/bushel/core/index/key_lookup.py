@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,28 +14,74 @@ import numpy.typing as npt
 from bushel.core.index.table import IndexedShard
 from bushel.kernels import hash_keys
 
-__all__ = ["KeyTable", "KeyView", "StoredKeyTable"]
+__all__ = ["KeyLookup", "KeyTable", "KeyView", "StoredKeyTable"]
 
 _CHUNK = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class KeyTable:
-    """Hashes of all keys in ascending order, and the position of each: 16 bytes per sample.
+class KeyLookup(ABC):
+    """Finds the positions of keys by their hashes. A subclass says which samples a hash may belong to.
 
-    Samples without keys of their own are not in the table; their key is their position.
+    Samples without keys of their own have no hash; their key is their position.
 
     Attributes:
         shards: The dataset's shards.
         starts: int64[shards + 1], position of each shard's first sample.
         hashes: uint64[keyed samples], ascending.
-        positions: int64[keyed samples], the position of each hash's sample; ascending where hashes are equal.
     """
 
     shards: Sequence[IndexedShard]
     starts: npt.NDArray[np.int64]
     hashes: npt.NDArray[np.uint64]
-    positions: npt.NDArray[np.integer[Any]]
+
+    def find(self, key: str) -> Iterator[int]:
+        """Yield the positions of the samples with this key, in ascending order."""
+        unkeyed = self._unkeyed(key)
+        for position in self._keyed(key):
+            if unkeyed is not None and unkeyed < position:
+                yield unkeyed
+                unkeyed = None
+            yield position
+        if unkeyed is not None:
+            yield unkeyed
+
+    def _unkeyed(self, key: str) -> int | None:
+        """Return the position of the sample that has no key of its own and this position as its key, or None."""
+        if len(key) >= 19 or not key.isdecimal() or not key.isascii() or str(int(key)) != key:
+            return None
+        position = int(key)
+        if position >= self.starts[-1]:
+            return None
+        shard = int(np.searchsorted(self.starts, position, side="right")) - 1
+        return None if self.shards[shard].keyed else position
+
+    def _keyed(self, key: str) -> Iterator[int]:
+        """Yield the positions of the samples that have this key of their own."""
+        try:
+            encoded = key.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return  # no stored key contains half of a surrogate pair
+        [wanted] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
+        for shard, row in self._candidates(wanted):
+            keys = self.shards[shard].index.keys
+            if keys is not None and keys[row] == key:
+                yield int(self.starts[shard]) + row
+
+    @abstractmethod
+    def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
+        """Yield shard and row of the samples whose key has this hash, in ascending order."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable(KeyLookup):
+    """A lookup with the position of every hash's sample: 16 bytes per sample.
+
+    Attributes:
+        positions: int64[keyed samples], the position of each hash's sample; ascending where hashes are equal.
+    """
+
+    positions: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, shards: Sequence[IndexedShard]) -> KeyTable:
@@ -60,40 +107,9 @@ class KeyTable:
         """Return the table of shards whose samples have no keys of their own."""
         return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
-    def find(self, key: str) -> Iterator[int]:
-        """Yield the positions of the samples with this key, in ascending order."""
-        own = None
-        if len(key) < 19 and key.isdecimal() and key.isascii() and str(int(key)) == key:
-            position = int(key)
-            shard = int(np.searchsorted(self.starts, position, side="right")) - 1
-            if position < self.starts[-1] and not self.shards[shard].keyed:
-                own = position
-        for position in self._keyed(key):
-            if own is not None and own < position:
-                yield own
-                own = None
-            yield position
-        if own is not None:
-            yield own
-
-    def _keyed(self, key: str) -> Iterator[int]:
-        """Yield the positions of the samples that have this key of their own."""
-        try:
-            encoded = key.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            return  # no stored key contains half of a surrogate pair
-        [wanted] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
-        for shard, row in self._candidates(wanted):
-            keys = self.shards[shard].index.keys
-            if keys is not None and keys[row] == key:
-                yield int(self.starts[shard]) + row
-
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
-        """Yield shard and row of the samples whose key has this hash, in ascending order."""
-        at = int(np.searchsorted(self.hashes, wanted))
-        while at < len(self.hashes) and self.hashes[at] == wanted:
+        for at in _places(self.hashes, wanted):
             position = int(self.positions[at])
-            at += 1
             if not 0 <= position < self.starts[-1]:
                 continue  # a damaged table points outside the dataset
             shard = int(np.searchsorted(self.starts, position, side="right")) - 1
@@ -101,25 +117,31 @@ class KeyTable:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredKeyTable(KeyTable):
-    """A table of which `positions` has the number of each hash's shard instead, as the key file has them.
+class StoredKeyTable(KeyLookup):
+    """A lookup with the shard of every hash's sample, as the key file has it. The keys of that shard tell the sample.
 
-    The hashes of that shard tell the sample.
+    Attributes:
+        shard_numbers: uint32[keyed samples], the place in `shards` of each hash's shard.
     """
 
+    shard_numbers: npt.NDArray[np.uint32]
+
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
-        first = int(np.searchsorted(self.hashes, wanted))
-        last = first
-        while last < len(self.hashes) and self.hashes[last] == wanted:
-            last += 1
-        for shard in np.unique(self.positions[first:last]).tolist():
+        places = list(_places(self.hashes, wanted))
+        for shard in np.unique(self.shard_numbers[places]).tolist():
             keys = self.shards[shard].index.keys if shard < len(self.shards) else None
             if keys is None:
                 continue  # a damaged table
-            at = int(np.searchsorted(keys.hashes, wanted))
-            while at < len(keys.hashes) and keys.hashes[at] == wanted:
+            for at in _places(keys.hashes, wanted):
                 yield shard, int(keys.order[at])
-                at += 1
+
+
+def _places(hashes: npt.NDArray[np.uint64], wanted: np.uint64) -> Iterator[int]:
+    """Yield the places of a hash in ascending hashes."""
+    at = int(np.searchsorted(hashes, wanted))
+    while at < len(hashes) and hashes[at] == wanted:
+        yield at
+        at += 1
 
 
 class KeyView(Sequence[str]):
