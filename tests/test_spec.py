@@ -38,7 +38,7 @@ def test_round_trip_in_order(types: dict[str, str]) -> None:
     assert all(name == field.name for name, field in fields.items())
 
 
-@pytest.mark.parametrize("name", ["", KEY, "a\0b", 3, None, b"bytes"])
+@pytest.mark.parametrize("name", ["", KEY, "a\0b", "caf\udce9", 3, None, b"bytes"])
 def test_names_that_no_field_can_have(name: Any) -> None:
     with pytest.raises(SpecError, match="name of a field"):
         parse_spec({name: "jpg"})

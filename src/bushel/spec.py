@@ -52,13 +52,23 @@ def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
         raise SpecError(f"a spec is a mapping of field names to types such as {{'image': 'jpg'}}, not {spec!r}")
     fields = {}
     for name, kind in spec.items():
-        if not isinstance(name, str) or not name or name == KEY or "\0" in name:
-            raise SpecError(f"{name!r} cannot be the name of a field: use a non-empty string other than {KEY!r}")
+        if not isinstance(name, str) or not name or name == KEY or "\0" in name or not _is_unicode(name):
+            hint = f"use a non-empty string of Unicode text other than {KEY!r}"
+            raise SpecError(f"{name!r} cannot be the name of a field: {hint}")
         match = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
         if match is None:
             raise SpecError(f"field {name!r} has the malformed type {kind!r}: write 'jpg', or 'jpg[]' for a sequence")
         fields[name] = Field(name, match["codec"], match["sequence"] is not None)
     return fields
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be encoded: lone surrogates, which stand for bytes that are not UTF-8, cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def format_spec(fields: Spec) -> dict[str, str]:

@@ -117,6 +117,11 @@ def test_other_msgpack_is_no_sample(value: Any) -> None:
         locate(msgpack.packb(value))
 
 
+def test_a_name_of_a_field_that_is_not_unicode_is_damage() -> None:
+    with pytest.raises(FormatError, match="not UTF-8"):
+        locate(msgpack.packb({"__key__": "key", "caf\udce9": b""}, unicode_errors="surrogateescape"))
+
+
 def test_a_field_twice() -> None:
     with pytest.raises(FormatError, match="twice"):
         locate(bytes.fromhex("83 a7 5f5f6b65795f5f c0 a1 78 c4 00 a1 78 c4 00"))

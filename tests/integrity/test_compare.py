@@ -62,6 +62,17 @@ def test_other_numbers_of_elements() -> None:
     ]
 
 
+def test_an_empty_sequence_that_is_missing() -> None:
+    kept = table(column("a", [(0, 1)], starts=[0, 0, 0, 1]), samples=3)
+    built = table(replace(kept.columns["a"], absent=np.array([False, True, False])), samples=3)
+    assert [(d.sample, d.what) for d in differences(kept, built)] == [
+        (1, "the files have no value, but the index has an empty sequence")
+    ]
+    assert [(d.sample, d.what) for d in differences(built, kept)] == [
+        (1, "the files have an empty sequence, but the index has no value")
+    ]
+
+
 def test_keys_and_positions() -> None:
     a = column("a", [(0, 1), (1, 1), (2, 1)])
     kept = table(a, samples=3, keys=["x", "y", "z"])

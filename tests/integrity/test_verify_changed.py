@@ -166,3 +166,21 @@ def test_keys_that_changed_although_no_value_did(tmp_path: Path) -> None:
     [problem] = result.problems
     assert problem.kind == "replaced"
     assert "samples had positions as keys when the file was indexed, and have keys of their own now" in problem.message
+
+
+def test_an_empty_sequence_whose_name_is_damaged(tmp_path: Path) -> None:
+    """No bytes of a value changed, so that no checksum tells."""
+    with bushel.Writer(tmp_path / "x.rec", spec={"image": "bytes", "tags": "utf8[]"}) as writer:
+        for number in range(3):
+            writer.append({"image": b"%d" % number, "tags": [] if number == 1 else ["one"]}, key=f"key{number}")
+    data = tmp_path / "x.rec"
+    place = data.read_bytes().index(b"tags", data.read_bytes().index(b"key1"))
+    overwrite(data, place, b"tugs", keep_time=False)
+    os.utime(data, ns=(5, 5))
+    report = bushel.verify(data)
+    assert kinds(report) == ["replaced"]
+    assert "1 sequences are empty on record and missing now" in report.problems[0].message
+    with pytest.raises(bushel.FormatError, match="1 sequences were empty and are missing now"):
+        bushel.index(data)
+    repaired = bushel.repair(data, tmp_path / "y.rec")
+    assert [problem.kind for problem in repaired.problems] == ["replaced"]

@@ -107,7 +107,7 @@ def locate(record: Buffer) -> tuple[str | None, dict[str, tuple[int, int] | list
     key = None if cursor.skip_nil() else cursor.text()
     found: dict[str, tuple[int, int] | list[tuple[int, int]]] = {}
     for _ in range(entries - 1):
-        name = cursor.text()
+        name = cursor.name()
         if name in found or name == KEY:
             raise FormatError(f"the field {name!r} appears twice in one sample", offset=cursor.at)
         if cursor.peek() in (0xC4, 0xC5, 0xC6):
@@ -175,6 +175,17 @@ class _Cursor:
         else:
             raise FormatError(f"expected text, found the msgpack type 0x{kind:02x}", offset=self.at)
         return bytes(self.view[start : start + length]).decode("utf-8", "surrogateescape")
+
+    def name(self) -> str:
+        """Return the name of a field. It must be UTF-8, unlike a key: no writer makes another."""
+        start = self.at
+        text = self.text()
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise FormatError(f"the name of a field is not UTF-8: {text!r}", offset=start) from error
+        return text
 
     def take(self, length: int) -> tuple[int, int]:
         start = self.at

@@ -77,10 +77,11 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
     if known.samples and compared.now.samples and (known.keys is None) != (compared.now.keys is None):
         was, now = ("positions", "keys of their own")[:: 1 if known.keys is None else -1]
         add("replaced", f"samples had {was} as keys when the file was indexed, and have {now} now: {_ACCEPT}")
-    if compared.gone or compared.missing or (differing and not compared.equal):
+    if compared.gone or compared.missing or compared.empties or (differing and not compared.equal):
         counts = [
             (compared.gone, f"of {known.samples} samples on record are gone"),
             (compared.missing, "values with a checksum on record are gone"),
+            (compared.empties, "sequences are empty on record and missing now, or the other way round"),
             (differing, "values differ from their checksum on record"),
             (compared.added, "samples are new"),
         ]

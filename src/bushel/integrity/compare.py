@@ -97,6 +97,7 @@ def _column_differences(kept: Column, built: Column) -> Iterator[Difference]:
             yield Difference(f"the files have {has} elements, but the index has {had}", sample, name, file)
         if len(changed):
             return
+        yield from _empty_differences(kept, built)
     there = kept.length != MISSING
     changed = np.flatnonzero((kept.length != built.length) | ((kept.offset != built.offset) & there))
     if not len(changed):
@@ -115,6 +116,15 @@ def _column_differences(kept: Column, built: Column) -> Iterator[Difference]:
             one[0],
             referred=referred and other[1] != MISSING,
         )
+
+
+def _empty_differences(kept: Column, built: Column) -> Iterator[Difference]:
+    """Yield the samples that have an empty sequence in one table, and no value in the other."""
+    (empty, _), (empty_now, _) = kept.empty_and_absent, built.empty_and_absent
+    for sample in np.flatnonzero(empty != empty_now).tolist():
+        states = ["an empty sequence", "no value"][:: 1 if empty_now[sample] else -1]
+        what = f"the files have {states[0]}, but the index has {states[1]}"
+        yield Difference(what, sample, kept.field.name, kept.file)
 
 
 def _extent(offset: int, length: int) -> str:

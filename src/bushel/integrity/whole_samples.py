@@ -138,6 +138,9 @@ def _with_known_checksums(
         return index, own
     if not compared.equal:
         return index, own
+    if compared.empties:
+        message = f"{compared.empties} sequences are empty on record and missing now, or the other way round"
+        found.add(Problem(str(shard.path(0)), None, None, None, "replaced", message))
     if compared.gone:
         message = f"{compared.gone} of {known.samples} samples on record are gone"
         if compared.added:

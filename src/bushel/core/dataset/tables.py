@@ -255,12 +255,14 @@ def _accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex
     if table.fits:
         index = with_known_checksums(known, index)
     compared = compare_values(known, index)
-    if not compared.differing and not compared.missing:
+    if not (compared.differing or compared.missing or compared.empties):
         return index
     hint = "restore the data; or accept them as they are with `bushel index --force` (force=True)"
     counts = f"{compared.differing} of the values whose checksums are on record have other bytes"
     if compared.missing:
         counts += f", and {compared.missing} are missing or would lose their checksums"
+    if compared.empties:
+        counts += f"; {compared.empties} sequences were empty and are missing now, or were missing and are empty now"
     named = list(islice(compared.differences(), _NAMED))
     if not named:
         raise FormatError(counts, file=str(shard.path(0)), hint=hint)

@@ -54,6 +54,8 @@ class Comparison:
         equal: Number of values that have the checksum on record.
         pairs: For each column of `now`, the rows that differ, and the checksums on record of these rows.
         missing: Number of values on record that the shard no longer has.
+        empties: Number of samples that have an empty sequence on record and no such field now, or the other way round.
+            There are no bytes whose checksum would tell.
         gone: Number of samples on record that the shard no longer has.
         added: Number of samples that the shard did not have.
         compared: For each column of `now`, bool[rows]: whether the row has a checksum on record.
@@ -63,6 +65,7 @@ class Comparison:
     equal: int
     pairs: dict[str, tuple[I64, U32]]
     missing: int
+    empties: int
     gone: int
     added: int
     compared: dict[str, npt.NDArray[np.bool_]]
@@ -120,7 +123,7 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
         now: The table made from the files, with checksums.
     """
     partner = _partners(known, now)
-    equal = missing = 0
+    equal = missing = empties = 0
     wrong: dict[str, list[tuple[I64, U32]]] = {}
     compared = {name: np.zeros(column.rows, np.bool_) for name, column in now.columns.items()}
     for name, column in known.columns.items():
@@ -128,6 +131,7 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
             continue
         rows = np.flatnonzero(column.length != MISSING)
         other = now.columns.get(name)
+        empties += _changed_empties(column, other, partner)
         if other is None or (other.starts is None) != (column.starts is None) or other.crc32 is None:
             name, found = _by_extent(known, column, rows, now)
             other = now.columns.get(name)
@@ -151,7 +155,7 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
     }
     gone = int((partner < 0).sum())
     added = now.samples - (known.samples - gone)
-    return Comparison(now, equal, pairs, missing, gone, added, compared)
+    return Comparison(now, equal, pairs, missing, empties, gone, added, compared)
 
 
 def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:
@@ -194,6 +198,20 @@ def _by_key(known: Keys, now: Keys) -> I64:
     there[there] = now.hashes[place[there]] == known.hashes[there]
     partner[known.order[there]] = now.order[place[there]]
     return partner
+
+
+def _changed_empties(column: Column, other: Column | None, partner: I64) -> int:
+    """Return how many samples have an empty sequence in one of two columns, and no value in the other."""
+    if column.starts is None or (other is not None and other.starts is None):
+        return 0
+    samples = np.flatnonzero(partner >= 0)
+    empty, absent = column.empty_and_absent
+    if other is None:
+        return int(empty[samples].sum())
+    empty_now, absent_now = other.empty_and_absent
+    samples_now = partner[samples]
+    changed = (empty[samples] & absent_now[samples_now]) | (absent[samples] & empty_now[samples_now])
+    return int(changed.sum())
 
 
 def _rows_in(column: Column, other: Column, rows: I64, partner: I64) -> I64:

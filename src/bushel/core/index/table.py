@@ -206,6 +206,13 @@ class Column:
         """Number of stored bytes of all values."""
         return int(np.maximum(self.length, 0).sum())
 
+    @property
+    def empty_and_absent(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which samples have an empty sequence, and which have none: two arrays bool[samples] of a sequence field."""
+        starts = np.zeros(1, np.int64) if self.starts is None else self.starts
+        absent = np.zeros(len(starts) - 1, np.bool_) if self.absent is None else self.absent
+        return (np.diff(starts) == 0) & ~absent, absent
+
     def rows_of(self, samples: I64) -> tuple[I64, I64]:
         """Return the rows of the elements of these samples, one after another.
 
