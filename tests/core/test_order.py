@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.order_by_document import derive_by_document, hash32, mix64, permute_by_document
 
 from bushel.core.order import (
     Blocks,
@@ -28,6 +29,7 @@ from bushel.core.order import (
     derive,
     make_order,
 )
+from bushel.loader.bucketed import Bucketed, bucketed_order
 from bushel.loader.sampling import balanced_order, weighted_order
 
 I64 = npt.NDArray[np.int64]
@@ -45,13 +47,23 @@ def balanced(classes: list[int], samples: int, seed: int) -> Order:
     return balanced_order(np.array(classes), "label", seed)
 
 
-KINDS: dict[str, Callable[..., Order]] = {
+def bucketed(lengths: list[float], samples: int, seed: int, **given: Any) -> Bucketed:
+    sizes = given.pop("batch_size", None)
+    made = bucketed_order(
+        np.array(lengths, np.float64), dict(sizes) if isinstance(sizes, list) else sizes, seed=seed, **given
+    )
+    assert made.samples == samples
+    return made
+
+
+KINDS: dict[str, Callable[..., Order | Bucketed]] = {
     "exact": Exact,
     "blocks": Blocks,
     "sequential": Sequential,
     "mixed": Mixed,
     "weighted": weighted,
     "balanced": balanced,
+    "bucketed": bucketed,
 }
 
 
@@ -66,43 +78,6 @@ def whole(order: Order, epoch: int = 0) -> I64:
 
 
 # The document, word for word, one value at a time.
-
-
-def mix64(x: int) -> int:
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
-    return x ^ (x >> 31)
-
-
-def derive_by_document(*words: int) -> int:
-    s = 0
-    for w in words:
-        s = mix64(((s ^ w) + 0x9E3779B97F4A7C15) % 2**64)
-    return s
-
-
-def hash32(x: int) -> int:
-    x = (x ^ (x >> 16)) * 0x7FEB352D % 2**32
-    x = (x ^ (x >> 15)) * 0x846CA68B % 2**32
-    return x ^ (x >> 16)
-
-
-def permute_by_document(size: int, key: int, tweak: int, value: int) -> int:
-    if size == 1:
-        return 0
-    bits = max(6, (size - 1).bit_length())
-    low_bits, high_bits = bits - bits // 2, bits // 2
-    while True:
-        high, low = value >> low_bits, value % 2**low_bits
-        for r in range(8):
-            k = mix64((key + (r + 1) * 0x9E3779B97F4A7C15) % 2**64) >> 32
-            if r % 2 == 0:
-                high ^= hash32(low ^ k ^ tweak) % 2**high_bits
-            else:
-                low ^= hash32(high ^ k ^ tweak) % 2**low_bits
-        value = high * 2**low_bits + low
-        if value < size:
-            return value
 
 
 def blocks_by_document(samples: int, seed: int, size: int, window: int, epoch: int, p: int) -> int:
@@ -147,8 +122,11 @@ def test_derive_gives_the_published_keys(vector: dict[str, Any]) -> None:
 def test_orders_give_the_published_samples(vector: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {name: vector[name] for name in ("samples", "seed", "size", "window") if name in vector}
     arguments |= {name: tuple(vector[name]) for name in ("sizes", "shares") if name in vector}
-    arguments |= {name: vector[name] for name in ("weights", "classes") if name in vector}
+    given = ("weights", "classes", "lengths", "batch_size", "batch_tokens", "drop_last")
+    arguments |= {name: vector[name] for name in given if name in vector}
     order = KINDS[vector["order"]](**arguments)
+    if isinstance(order, Bucketed):
+        assert np.diff(order.epoch(vector["epoch"]).ends, prepend=0).tolist() == vector["batches"]
     there = order.take(vector["epoch"], np.array(vector["positions"], np.int64))
     assert there.tolist() == vector["samples_there"]
 

@@ -16,8 +16,10 @@ import numpy.typing as npt
 from bushel import kernels
 
 __all__ = [
+    "BUCKETS",
     "LIMIT",
     "ORDER_VERSION",
+    "TOGETHER",
     "Balanced",
     "Blocks",
     "Exact",
@@ -114,7 +116,10 @@ class Permutation:
         return int(kernels.permute(np.array([value], np.int64), self.size, self.key, inverse=True)[0])
 
 
-_EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART, _WEIGHTED = 1, 2, 3, 4, 5, 6  # part of the key, so that no two uses share one
+# part of the key, so that no two uses share one
+_EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
+BUCKETS, TOGETHER = 7, 8
+"""What the keys of batches of similar samples are for: their order, and the samples of a bucket."""
 
 
 def _check(samples: int, seed: int) -> None:

@@ -16,13 +16,15 @@ from bushel.core.order import Order, Shuffle, check_mixed, make_order
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.bad_samples import BadSample, read_errors, write_errors
 from bushel.loader.base import LoaderBase, LoaderState, Options, Progress, SharedArguments
+from bushel.loader.bucket_plan import BucketPlan
+from bushel.loader.bucketed import BatchSizes
 from bushel.loader.grouped import run_batches
 from bushel.loader.micro_batch import SampleTransforms
 from bushel.loader.mixture import Mixture
 from bushel.loader.pipeline import Finished, Pipeline, Readable
 from bushel.loader.plan import Pad, Plan
 from bushel.loader.processes import run_processes
-from bushel.loader.sampling import sampled_order
+from bushel.loader.sampling import order_of_buckets, sampled_order
 
 __all__ = ["Loader"]
 
@@ -40,7 +42,9 @@ class Loader(LoaderBase):
 
     Args:
         dataset: The source of samples: a dataset, a view of one, or a `Mixture`.
-        batch_size: Number of samples in a batch of this rank. None yields single samples, as dicts.
+        batch_size: Number of samples in a batch of this rank. None yields single samples, as dicts. With `bucket_by` it
+            is the largest number; None for no limit but `batch_tokens`; or a mapping of the largest length in each
+            bucket to its batch size, such as `{128: 64, 512: 16}`.
         shuffle: True or `"exact"` for a permutation of the whole dataset, another in every epoch; False or None (the
             default) for the stored order; `"blocks"` for blocks of neighbouring samples, which suits disks and object
             stores; or an order such as `Blocks(len(dataset), seed, size=1024, window=8)`. A mixture has its own order.
@@ -50,10 +54,16 @@ class Loader(LoaderBase):
         balance: Draw the classes in this column of the index, such as `label`, equally often. A class starts again,
             in another order, after all of its samples were drawn; samples without a class are not drawn. An epoch has
             as many draws as there are samples.
+        bucket_by: Make batches of samples of similar length, in random order: a column of the index with the lengths,
+            such as `tokens.length`, or an array with a number for each sample. All ranks have equally many batches.
+        batch_tokens: With `bucket_by`: the number of samples in a batch, multiplied by the longest of them, is at most
+            this number.
         fields: The fields to read, as for `Dataset.read`; None for all.
-        drop_last: Whether to leave out the samples at the end of an epoch that do not fill a batch on every rank.
+        drop_last: Whether to leave out the samples at the end of an epoch that do not fill a batch on every rank. With
+            `bucket_by`: those at the end of each bucket.
         pad: `"wrap"` fills the last batches with samples from the start of the epoch, so that all batches are full
-            and all ranks have equally many. None leaves them short; then ranks may differ by one batch.
+            and all ranks have equally many. None leaves them short; then ranks may differ by one batch. With
+            `bucket_by`, it gives whole batches to all ranks at the last step, which are divided otherwise.
         decode: Whether to decode fields. False gives stored bytes.
         keys: Whether batches and samples have their keys under `__key__`. Small records load faster without.
         orient: Whether to rotate and mirror images as their Exif orientation says, before any transform. A codec such
@@ -101,18 +111,20 @@ class Loader(LoaderBase):
     Raises:
         SpecError: A transform or a collate rule is for a field that the dataset does not have.
         TypeError: An argument has a wrong type.
-        ValueError: An argument is out of its range.
-        KeyError: There is no column of the name in `weights` or `balance`.
+        ValueError: An argument is out of its range, or a sample is longer than `bucket_by` allows.
+        KeyError: There is no column of the name in `weights`, `balance` or `bucket_by`.
     """
 
     def __init__(
         self,
         dataset: Readable | Mixture,
-        batch_size: int | None,
+        batch_size: BatchSizes = None,
         *,
         shuffle: Shuffle = None,
         weights: str | npt.ArrayLike | None = None,
         balance: str | None = None,
+        bucket_by: str | npt.ArrayLike | None = None,
+        batch_tokens: float | None = None,
         fields: Any = None,
         drop_last: bool = False,
         pad: Pad = None,
@@ -128,26 +140,29 @@ class Loader(LoaderBase):
         options = Options(**shared)
         source = dataset.dataset if isinstance(dataset, Mixture) else dataset
         super().__init__(options, len(source), least_workers=1 if options.processes else 0)
-        own = dataset.order if isinstance(dataset, Mixture) else None
-        seed = options.seed
-        order: Order
-        if weights is not None or balance is not None:
-            if own is not None:
-                raise ValueError("a mixture has its own order: leave out weights= and balance=")
-            order = sampled_order(source, weights, balance, shuffle, seed)
+        self._is_single = batch_size is None and bucket_by is None
+        if bucket_by is not None:
+            if isinstance(dataset, Mixture) or weights is not None or balance is not None:
+                raise ValueError("bucket_by= has an order of its own: leave out weights= and balance=, and do not mix")
+            buckets = order_of_buckets(
+                source, bucket_by, batch_size, batch_tokens, shuffle, drop_last=drop_last, seed=options.seed
+            )
+            self._plan: Plan | BucketPlan = BucketPlan(buckets, self.rank, self.world_size, drop_last, pad)
         else:
-            order = make_order(shuffle, len(source), seed) if own is None else check_mixed(own, shuffle, seed)
+            if batch_tokens is not None or isinstance(batch_size, Mapping):
+                raise ValueError("batch_tokens= and a batch size per bucket need bucket_by=, such as 'tokens.length'")
+            order = _order(dataset, source, shuffle, weights, balance, options.seed)
+            size, steps_per_read = (1, _SAMPLES_PER_READ) if batch_size is None else (batch_size, 1)
+            self._plan = Plan(order, size, self.rank, self.world_size, drop_last, pad, steps_per_read)
         collate, batch_transform = options.collate, options.batch_transform
         if isinstance(collate, Mapping) and (unknown := set(collate) - set(source.spec)):
             raise SpecError(f"collate= names the fields {sorted(unknown)}, but the fields are {', '.join(source.spec)}")
-        if batch_size is None and (collate is not None or batch_transform is not None or drop_last or pad):
+        if self._is_single and (collate is not None or batch_transform is not None or drop_last or pad):
             raise ValueError("collate, batch_transform, drop_last and pad need batches, but batch_size=None")
-        self.dataset, self._is_single = source, batch_size is None
-        size, steps_per_read = (1, _SAMPLES_PER_READ) if batch_size is None else (batch_size, 1)
-        self._plan = Plan(order, size, self.rank, self.world_size, drop_last, pad, steps_per_read)
+        self.dataset = source
         self._pipeline = Pipeline(
             source,
-            order,
+            self._plan.order,
             fields,
             decode,
             SampleTransforms.of(
@@ -167,11 +182,11 @@ class Loader(LoaderBase):
 
     def __len__(self) -> int:
         """Number of batches of this rank in a whole epoch."""
-        return self._plan.steps()
+        return self._plan.at(0).steps()
 
     def __repr__(self) -> str:
         plan = self._plan
-        batches = "single samples" if self._is_single else f"batches of {plan.batch_size}"
+        batches = "single samples" if self._is_single else plan.sizes
         processes = f" in each of {self._processes} processes" if self._processes else ""
         return (
             f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed {self.seed}, "
@@ -186,7 +201,7 @@ class Loader(LoaderBase):
 
     def _single(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any, int]]:
         for number, sample in enumerate(step.batch, 1):
-            yield self._plan.consumed(consumed, number), sample, sample is not None
+            yield self._plan.at(self.epoch).consumed(consumed, number), sample, sample is not None
 
     def _run(self, progress: Progress) -> Generator[Finished]:
         if self._processes:
@@ -235,9 +250,9 @@ class Loader(LoaderBase):
             StateError: The state belongs to another dataset or another order, or is not a state.
         """
         loaded = LoaderState.from_dict(state)
-        order = self._plan.order
-        loaded.check(version=order.version, fingerprint=self._fingerprint, samples=order.samples)
-        order = replace(order, seed=loaded.seed)
+        own = self._plan.order
+        loaded.check(version=own.version, fingerprint=self._fingerprint, samples=own.samples)
+        order: Any = replace(own, seed=loaded.seed)
         self._plan, self._pipeline = replace(self._plan, order=order), replace(self._pipeline, order=order)
         self._progress, self._started = Progress.at(loaded.epoch, loaded.samples), False
 
@@ -249,13 +264,14 @@ class Loader(LoaderBase):
         if steps < 0:
             raise ValueError(f"skip({steps}): a loader only goes forward")
         place = self._place()
-        left, whole = self._plan.all_steps(place.samples), self._plan.all_steps(0)
+        left, whole = self._plan.at(place.epoch).all_steps(place.samples), self._plan.at(0).all_steps()
         if steps and not whole:
             raise ValueError(f"skip({steps}): the epochs of this loader have no batches")
         if steps >= left:
             epochs, steps = divmod(steps - left, whole) if whole else (0, 0)
             place = Progress.at(place.epoch + 1 + epochs)
-        self._progress, self._started = Progress.at(place.epoch, self._plan.consumed(place.samples, steps)), False
+        consumed = self._plan.at(place.epoch).consumed(place.samples, steps)
+        self._progress, self._started = Progress.at(place.epoch, consumed), False
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -264,8 +280,24 @@ class Loader(LoaderBase):
     def _place(self) -> Progress:
         """Return the progress; the end of an epoch counts as the start of the next one."""
         progress = self._progress
-        is_over = self._started and progress.samples and self._plan.is_over(progress.samples)
+        is_over = self._started and progress.samples and self._plan.at(progress.epoch).is_over(progress.samples)
         return Progress.at(progress.epoch + 1) if is_over else progress
+
+
+def _order(
+    dataset: Readable | Mixture,
+    source: Readable,
+    shuffle: Shuffle,
+    weights: str | npt.ArrayLike | None,
+    balance: str | None,
+    seed: int,
+) -> Order:
+    own = dataset.order if isinstance(dataset, Mixture) else None
+    if weights is None and balance is None:
+        return make_order(shuffle, len(source), seed) if own is None else check_mixed(own, shuffle, seed)
+    if own is not None:
+        raise ValueError("a mixture has its own order: leave out weights= and balance=")
+    return sampled_order(source, weights, balance, shuffle, seed)
 
 
 def _positions(dataset: Readable, exclude: str | os.PathLike[str] | Iterable[str | BadSample]) -> frozenset[int]:

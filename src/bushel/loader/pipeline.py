@@ -23,6 +23,7 @@ from bushel.core.order import Balanced, Order, Weighted
 from bushel.errors import BushelError, CodecError, TooManyErrors
 from bushel.loader.bad_samples import BadSample, ErrorReport, Failure, OnError
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
+from bushel.loader.bucketed import Bucketed
 from bushel.loader.collate import Collate, Padded, Ragged, Sample, collate
 from bushel.loader.micro_batch import (
     MicroBatch,
@@ -158,7 +159,7 @@ class Pipeline:
     """
 
     dataset: Readable
-    order: Order
+    order: Order | Bucketed
     fields: Any = None
     decode: bool = True
     transforms: SampleTransforms = SampleTransforms()
@@ -404,21 +405,25 @@ class Pipeline:
         self, plan: BatchPlan, place: int, arrays: BatchArrays | None, report: ErrorReport, clock: Clock
     ) -> Sample:
         """Return the next good sample of the epoch after a place of the batch. The start follows the end."""
-        for position in self._positions_after(int(plan.positions[place])):
-            positions = np.array([position], np.int64)
-            one = BatchPlan(plan.epoch, positions, self.order.take(plan.epoch, positions), 0)
+        for one in self._following(plan.epoch, int(plan.positions[place])):
             stored = self.fetch(one, clock).samples
             draws = self.draws(one)
             [sample] = self.decode_and_transform(plan.epoch, one.samples, stored, clock, arrays, place, draws)
             if not isinstance(sample, Failure):
                 return sample
             self._report(int(one.samples[0]), sample, report)
-        raise TooManyErrors(
-            "all samples of the dataset are bad, so none can replace another: see the loader's `errors`"
-        )
+        which = "samples that are not longer" if isinstance(self.order, Bucketed) else "samples of the dataset"
+        raise TooManyErrors(f"all {which} are bad, so none can replace another: see the loader's `errors`")
 
-    def _positions_after(self, position: int) -> Iterator[int]:
-        return (number % self.order.samples for number in range(position + 1, position + self.order.samples))
+    def _following(self, epoch: int, position: int) -> Iterator[BatchPlan]:
+        """Yield the samples that may replace the one at a position, each as a batch."""
+        if isinstance(self.order, Bucketed):
+            for sample in self.order.similar(epoch, position):
+                yield BatchPlan(epoch, np.array([position], np.int64), np.array([sample], np.int64), 0)
+            return
+        for number in range(position + 1, position + self.order.samples):
+            positions = np.array([number % self.order.samples], np.int64)
+            yield BatchPlan(epoch, positions, self.order.take(epoch, positions), 0)
 
     def _failure(self, error: Exception, sample: int, key: str | None = None, field: str | None = None) -> Failure:
         if key is None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel.core.order import Order
 
-__all__ = ["BatchPlan", "Pad", "Plan"]
+__all__ = ["BatchPlan", "Pad", "Plan", "check_plan"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -40,6 +40,20 @@ class BatchPlan:
     positions: I64
     samples: I64
     consumed: int
+
+
+def check_plan(rank: int, world_size: int, pad: Pad, *, drop_last: bool) -> None:
+    """Check what all plans have.
+
+    Raises:
+        ValueError: An argument is out of its range, or `drop_last` and `pad` contradict each other.
+    """
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} of {world_size}: expected 0 to {world_size - 1}")
+    if pad not in (None, "wrap"):
+        raise ValueError(f'unknown pad={pad!r}: expected "wrap" or None')
+    if drop_last and pad:
+        raise ValueError("drop_last leaves out the last batch and pad fills it: give only one of them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +82,16 @@ class Plan:
     def __post_init__(self) -> None:
         if self.batch_size < 1:
             raise ValueError(f"batch_size={self.batch_size}: expected 1 or more")
-        if not 0 <= self.rank < self.world_size:
-            raise ValueError(f"rank {self.rank} of {self.world_size}: expected 0 to {self.world_size - 1}")
-        if self.pad not in (None, "wrap"):
-            raise ValueError(f'unknown pad={self.pad!r}: expected "wrap" or None')
-        if self.drop_last and self.pad:
-            raise ValueError("drop_last leaves out the last batch and pad fills it: give only one of them")
+        check_plan(self.rank, self.world_size, self.pad, drop_last=self.drop_last)
+
+    @property
+    def sizes(self) -> str:
+        """The sizes of the batches, in words."""
+        return f"batches of {self.batch_size}"
+
+    def at(self, epoch: int) -> Self:
+        """Return the steps of an epoch: the plan itself, since all epochs have the same."""
+        return self
 
     @property
     def stride(self) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 
 from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
 from bushel.loader.bad_samples import BadSample, ErrorReport
+from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.grouped import run_batches
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline
@@ -34,7 +35,7 @@ _PARENT_CHECK_SECONDS = 2  # how soon a worker process notices that its parent e
 
 def run_processes(
     pipeline: Pipeline,
-    plan: Plan,
+    plan: Plan | BucketPlan,
     epoch: int,
     consumed: int,
     report: ErrorReport,
@@ -78,7 +79,7 @@ def run_processes(
             started.append(_Worker())  # noqa: PERF401 - if one fails to start, the others must be ended
         for worker, job in zip(started, jobs, strict=True):
             worker.process.send(job)
-        for turn in range(plan.reads(consumed)):
+        for turn in range(plan.at(epoch).reads(consumed)):
             worker = started[turn % processes]
             delivery = worker.receive()
             report.merge(delivery.bad)
@@ -145,7 +146,7 @@ class _Job:
     """
 
     pipeline: Pipeline
-    plan: Plan
+    plan: Plan | BucketPlan
     epoch: int
     consumed: int
     number: int

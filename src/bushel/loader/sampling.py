@@ -1,4 +1,4 @@
-"""Orders of a loader that draws samples by weight, or classes equally often."""
+"""Orders of a loader that draws samples by weight, or classes equally often, or makes batches of similar samples."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.order import Balanced, Shuffle, Weighted
+from bushel.loader.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
 
-__all__ = ["balanced_order", "sampled_order", "weighted_order"]
+__all__ = ["balanced_order", "order_of_buckets", "sampled_order", "weighted_order"]
 
 
 def sampled_order(
@@ -74,6 +75,56 @@ def balanced_order(classes: npt.NDArray[Any], name: str, seed: int) -> Balanced:
         raise ValueError(f"balance={name!r}: no sample has a value in this column")
     members = there[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
     return Balanced(members, tuple(sizes.tolist()), len(classes), seed)
+
+
+def order_of_buckets(
+    dataset: Any,
+    bucket_by: str | npt.ArrayLike,
+    batch_size: BatchSizes,
+    batch_tokens: float | None,
+    shuffle: Shuffle,
+    *,
+    drop_last: bool,
+    seed: int,
+) -> Bucketed:
+    """Return the order that `bucket_by=` of a loader asks for.
+
+    Args:
+        dataset: The dataset.
+        bucket_by: The lengths, or the name of a column that has them.
+        batch_size: See `bucketed_order`.
+        batch_tokens: See `bucketed_order`.
+        shuffle: The loader's argument, which must not ask for another order.
+        drop_last: See `bucketed_order`.
+        seed: The seed.
+
+    Raises:
+        ValueError: Another order is asked for, a length is missing, or a sample is too long for every batch.
+        TypeError: A column is named, but the dataset has no index.
+        KeyError: There is no such column.
+    """
+    if shuffle not in (None, True, "exact"):
+        raise ValueError(f"bucket_by= has an order of its own: leave out shuffle={shuffle!r}")
+    name = bucket_by if isinstance(bucket_by, str) else "length"
+    lengths = _column(dataset, name, "bucket_by") if isinstance(bucket_by, str) else np.asanyarray(bucket_by)
+    if lengths.ndim != 1 or lengths.dtype.kind not in "biuf":
+        raise ValueError(f"bucket_by= must be one number for each sample, not {lengths.dtype} of shape {lengths.shape}")
+    if len(lengths) != len(dataset):
+        raise ValueError(f"bucket_by= has {len(lengths)} lengths for {len(dataset)} samples")
+    if (missing := int(np.ma.getmaskarray(lengths).sum())) > 0:
+        raise ValueError(
+            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not None') has the others"
+        )
+    own = np.ma.getdata(lengths)
+    if len(own) and not (np.isfinite(own).all() and (own >= 0).all()):
+        raise ValueError(f"bucket_by={name!r}: lengths must be finite and 0 or more")
+    try:
+        return bucketed_order(own, batch_size, batch_tokens, drop_last=drop_last, seed=seed)
+    except TooLongError as error:
+        raise ValueError(
+            f"{error} ({name}; the longest is sample {dataset.keys[error.sample]!r}), which is more than a batch may "
+            f"have: leave them out with ds.where('{name} <= {error.limit:g}'), or allow larger batches"
+        ) from None
 
 
 def _column(dataset: Any, name: str, argument: str) -> npt.NDArray[Any]:

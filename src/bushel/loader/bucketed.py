@@ -1,0 +1,265 @@
+"""The order of batches of similar samples: how it is made of their lengths, and the samples at its positions.
+
+Samples are sorted into buckets by length, and the buckets are cut into batches, which is the same in every epoch. Which
+samples of a bucket are in which of its batches, and the order of all batches, differ from epoch to epoch.
+`docs/order.md` specifies all of it. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel.core.order import BUCKETS, LIMIT, ORDER_VERSION, TOGETHER, Permutation, derive
+
+__all__ = ["BatchSizes", "Bucketed", "EpochOfBatches", "TooLongError", "bucketed_order"]
+
+I64 = npt.NDArray[np.int64]
+
+BatchSizes = int | Mapping[float, int] | None
+"""Samples in a batch: one number; or a number for each largest length of a bucket; or as many as the tokens allow."""
+
+_DIGITS = 4
+"""Binary digits of the lengths that limit buckets. The lengths in a bucket therefore differ by less than 1/8."""
+
+
+class TooLongError(ValueError):
+    """Samples are too long for any batch.
+
+    Attributes:
+        sample: The longest of them.
+        limit: The largest length that a sample may have.
+    """
+
+    def __init__(self, sample: int, length: float, limit: float, count: int) -> None:
+        super().__init__(f"{count} samples are longer than {limit:g}, up to {length:g}")
+        self.sample, self.limit = sample, limit
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOfBatches:
+    """The order of the batches in one epoch.
+
+    Attributes:
+        batches: int64[batches], the numbers of the batches as they come.
+        ends: int64[batches], the position after each of them.
+    """
+
+    batches: I64
+    ends: I64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bucketed:
+    """Batches of samples of similar length, in random order.
+
+    It keeps 4 bytes for each sample (8 beyond 2**32 samples), and 32 bytes for each batch.
+
+    Attributes:
+        members: uint32[n] or int64[n], the samples of the first bucket, then those of the second one, and so on.
+        buckets: int64[buckets + 1], where each bucket begins in `members`.
+        starts: int64[batches], where each batch begins in `members`.
+        stops: int64[batches], where it ends.
+        checksum: CRC-32 of these arrays.
+        seed: 0 to 2**64 - 1.
+    """
+
+    members: npt.NDArray[Any]
+    buckets: I64
+    starts: I64
+    stops: I64
+    checksum: int
+    seed: int = 0
+    _last: list[tuple[int, EpochOfBatches]] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 1 << 64:
+            raise ValueError(f"invalid seed {self.seed}: expected 0 to 2**64 - 1")
+
+    @property
+    def samples(self) -> int:
+        """Samples in an epoch."""
+        return int((self.stops - self.starts).sum())
+
+    @property
+    def version(self) -> str:
+        """Kind, CRC-32 of the batches, and version. A loader refuses a saved state of another version."""
+        return f"bucketed({self.checksum:08x})/{ORDER_VERSION}"
+
+    def epoch(self, epoch: int) -> EpochOfBatches:
+        """Return the order of the batches in an epoch. The last one that was asked for is kept."""
+        if not 0 <= epoch < 1 << 64:
+            raise ValueError(f"invalid epoch {epoch}: expected 0 to 2**64 - 1")
+        for number, kept in self._last:
+            if number == epoch:
+                return kept
+        count = len(self.starts)
+        key = derive(ORDER_VERSION, BUCKETS, count, self.seed, epoch)
+        batches = Permutation(count, key).take(np.arange(count, dtype=np.int64)) if count else np.zeros(0, np.int64)
+        made = EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
+        self._last[:] = [(epoch, made)]
+        return made
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        return self._members_at(epoch, self._places(epoch, positions))
+
+    def similar(self, epoch: int, position: int) -> Iterator[int]:
+        """Yield all samples that are not longer than the bucket of a position allows, but the one that is there.
+
+        Those of the bucket come first, in their order after the position, then shorter ones.
+        """
+        [place] = self._places(epoch, np.array([position], np.int64)).tolist()
+        bucket = int(np.searchsorted(self.buckets, place, side="right")) - 1
+        first, end = self.buckets[bucket : bucket + 2].tolist()
+        for own in (range(place + 1, end), range(first, place), range(first - 1, -1, -1)):
+            for each in own:
+                yield int(self._members_at(epoch, np.array([each], np.int64))[0])
+
+    def _places(self, epoch: int, positions: I64) -> I64:
+        """Return the places of positions in the list of buckets."""
+        order = self.epoch(epoch)
+        if len(positions) and not (positions.min() >= 0 and positions.max() < self.samples):
+            raise IndexError(f"positions {positions.min()} to {positions.max()} of {self.samples} samples")
+        turns = np.searchsorted(order.ends, positions, side="right")
+        return self.stops[order.batches[turns]] - (order.ends[turns] - positions)
+
+    def _members_at(self, epoch: int, places: I64) -> I64:
+        """Return the samples at places of the list of buckets, in each of which they are permuted."""
+        own = np.searchsorted(self.buckets, places, side="right") - 1
+        permuted = np.empty_like(places)
+        for bucket in np.unique(own).tolist():
+            chosen = own == bucket
+            first, end = self.buckets[bucket : bucket + 2].tolist()
+            key = derive(ORDER_VERSION, TOGETHER, end - first, self.seed, epoch, bucket)
+            permuted[chosen] = first + Permutation(end - first, key).take(places[chosen] - first)
+        return self.members[permuted].astype(np.int64)
+
+
+def bucketed_order(
+    lengths: npt.NDArray[Any],
+    batch_size: BatchSizes,
+    batch_tokens: float | None = None,
+    *,
+    drop_last: bool = False,
+    seed: int = 0,
+) -> Bucketed:
+    """Return the order of batches of similar samples.
+
+    Args:
+        lengths: Numbers [samples], the length of each sample, finite and not negative.
+        batch_size: Largest number of samples in a batch. A mapping makes the buckets: from the largest length in each
+            to its batch size.
+        batch_tokens: Largest product of the number of samples in a batch and the longest of them.
+        drop_last: Whether to leave out batches to which a sample could be added.
+        seed: The seed.
+
+    Raises:
+        ValueError: An argument is out of its range, or all of them allow batches of any size.
+        TooLongError: A sample is longer than `batch_tokens`, or than the last bucket allows.
+    """
+    if len(lengths) > LIMIT:
+        raise ValueError(f"an order has {len(lengths)} samples; expected 0 to 2**48")
+    _check(batch_size, batch_tokens)
+    own = np.asarray(lengths, np.float64)
+    if isinstance(batch_size, Mapping):
+        limits = np.array(sorted(batch_size), np.float64)
+        numbers = np.searchsorted(limits, own, side="left")
+        _refuse_longer(own, float(limits[-1]))
+        most = np.array([batch_size[limit] for limit in sorted(batch_size)], np.int64)
+    else:
+        numbers, most = _binary_buckets(own), np.zeros(0, np.int64)
+    if batch_tokens is not None:
+        _refuse_longer(own, batch_tokens)
+    members = np.argsort(numbers.astype(np.int16 if len(most) < 1 << 15 else np.int64), kind="stable")
+    present, buckets = _runs(numbers[members])
+    if isinstance(batch_size, Mapping):
+        sizes = most[present]
+    else:
+        sizes = np.full(len(present), len(own) if batch_size is None else batch_size, np.int64)
+    if batch_tokens is not None and len(own):
+        longest = np.maximum.reduceat(own[members], buckets[:-1])
+        sizes = np.minimum(sizes, _most_samples(batch_tokens, longest))
+    starts, stops, whole = _cut(buckets, sizes, joined=not isinstance(batch_size, Mapping))
+    if drop_last:
+        starts, stops = starts[whole], stops[whole]
+    members = members.astype(np.uint32 if len(own) <= 1 << 32 else np.int64)
+    checksum = 0
+    for each in (members, buckets, starts, stops):
+        checksum = kernels.crc32(np.ascontiguousarray(each).view(np.uint8), checksum)
+    return Bucketed(members, buckets, starts, stops, checksum, seed)
+
+
+def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
+    if batch_size is None and batch_tokens is None:
+        raise ValueError("bucket_by= makes batches of any size: give batch_tokens=, a batch size, or one per bucket")
+    if batch_tokens is not None and not 0 < batch_tokens < np.inf:
+        raise ValueError(f"batch_tokens={batch_tokens}: expected a number above 0")
+    sizes: Mapping[float, int] = batch_size if isinstance(batch_size, Mapping) else {1: batch_size or 1}
+    if not sizes:
+        raise ValueError("batch_size={}: expected a batch size for each largest length, such as {128: 64, 512: 16}")
+    for limit, size in sizes.items():
+        if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit < np.inf:
+            raise ValueError(f"batch_size={batch_size}: expected lengths as keys, not {limit!r}")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"batch_size={batch_size}: expected 1 or more samples, not {size!r}")
+
+
+def _refuse_longer(lengths: npt.NDArray[np.float64], limit: float) -> None:
+    if len(lengths) and (longest := float(lengths.max())) > limit:
+        raise TooLongError(int(lengths.argmax()), longest, limit, int((lengths > limit).sum()))
+
+
+def _binary_buckets(lengths: npt.NDArray[np.float64]) -> I64:
+    """Return the bucket of each length: lengths are rounded up to four binary digits."""
+    fractions, exponents = np.frexp(lengths)
+    found: I64 = np.ceil(fractions * 2**_DIGITS).astype(np.int64)
+    found += 8 * exponents.astype(np.int64)
+    found[lengths == 0] = -(1 << 14)
+    return found
+
+
+def _runs(ascending: I64) -> tuple[I64, I64]:
+    """Return the different numbers of an ascending list, and where each begins, followed by the length of the list."""
+    if not len(ascending):
+        return np.zeros(0, np.int64), np.zeros(1, np.int64)
+    firsts = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(np.diff(ascending)) + 1])
+    return ascending[firsts], np.append(firsts, len(ascending))
+
+
+def _most_samples(tokens: float, longest: npt.NDArray[np.float64]) -> I64:
+    """Return how many samples have at most `tokens` together, if each is as long as the longest of its bucket."""
+    unit = np.where(longest > 0, longest, 1.0)
+    sizes = np.floor(tokens / unit)
+    sizes -= sizes * unit > tokens  # the quotient was rounded up
+    return np.clip(sizes, 1, float(LIMIT)).astype(np.int64)
+
+
+def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, npt.NDArray[np.bool_]]:
+    """Cut buckets into batches. With `joined`, the rest of a bucket is filled up from the next one if that allows more.
+
+    Returns:
+        Where each batch begins and ends, and whether it is as large as its last bucket allows.
+    """
+    found: list[I64] = [np.zeros(1, np.int64)]
+    full: list[npt.NDArray[np.bool_]] = []
+    start = 0
+    for first, end, size in zip(buckets[:-1].tolist(), buckets[1:].tolist(), sizes.tolist(), strict=True):
+        if start < first and (not joined or first - start >= size):
+            found.append(np.array([first], np.int64))
+            full.append(np.zeros(1, np.bool_))
+            start = first
+        ends = np.arange(start + size, end + 1, size, dtype=np.int64)
+        found.append(ends)
+        full.append(np.ones(len(ends), np.bool_))
+        start = int(ends[-1]) if len(ends) else start
+    if start < int(buckets[-1]):
+        found.append(buckets[-1:])
+        full.append(np.zeros(1, np.bool_))
+    bounds = np.concatenate(found)
+    return bounds[:-1].copy(), bounds[1:].copy(), np.concatenate(full) if full else np.zeros(0, np.bool_)
