@@ -12,7 +12,7 @@ from bushel.core.dataset.discovery import expand_paths, find, find_incomplete
 from bushel.core.dataset.parts import shard_of_entry
 from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.sidecar import FOLDER, load_manifest
-from bushel.core.writer.shard_writer import ShardInProgress
+from bushel.core.writer.target import unfinished_shards
 from bushel.errors import FormatError
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import AnyPath
@@ -142,6 +142,6 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings, *, 
                 "move it away"
             )
             found.add(Problem(str(path / name), None, None, None, "stray", message))
-    for folder in ShardInProgress.staged(path, None):
+    for folder in unfinished_shards(path):
         message = "an interrupted write left this: continue it with mode='resume'"
         found.add(Problem(str(folder), None, None, None, "unfinished", message))

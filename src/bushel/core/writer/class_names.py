@@ -8,8 +8,8 @@ from bushel.containers.base import Container, KeepsNames
 from bushel.core.dataset.shards import OpenShard, labels_of, union_of_fields
 from bushel.core.index.class_names import Labels, can_be_named, check_labels, join_labels
 from bushel.core.writer.journal import read_head
-from bushel.core.writer.shard_writer import ShardInProgress
-from bushel.core.writer.target import existing_shards
+from bushel.core.writer.shard_plan import labels_in, spec_in
+from bushel.core.writer.target import Target
 from bushel.errors import FormatError, SpecError, StateError
 from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, write_whole
@@ -24,11 +24,10 @@ def known_labels(target: AnyPath, container: Container) -> Labels:
         FileExistsError: The target holds a dataset of another container.
         SpecError: Its shards give different names to the same number.
     """
-    single = bool(container.suffix) and target.name.endswith(container.suffix)
-    staged = ShardInProgress.staged(target.parent if single else target, target.name if single else None)
-    heads = [(folder, head) for folder in staged if (head := read_head(folder)) is not None]
+    place = Target.of(target, container)
+    heads = [(folder, head) for folder in place.unfinished_shards() if (head := read_head(folder)) is not None]
     try:
-        shards = existing_shards(target, container, single=single)
+        shards = place.existing_shards()
     except FormatError:
         if not heads:
             raise
@@ -36,8 +35,8 @@ def known_labels(target: AnyPath, container: Container) -> Labels:
     fields = union_of_fields(shards)
     found = [(str(shard.path(0)), shard.labels) for shard in shards]
     for folder, head in heads:
-        fields = {**fields, **parse_spec({name: kind for name, kind, *_ in head["columns"]})}
-        found.append((str(folder), {name: tuple(names) for name, names in head.get("labels", {}).items()}))
+        fields = {**fields, **parse_spec(spec_in(head))}
+        found.append((str(folder), labels_in(head)))
     return join_labels(found, fields)
 
 
@@ -79,10 +78,10 @@ def names_to_write(
         ) from error
 
 
-def write_file_of_names(container: Container, target: AnyPath, labels: Labels) -> None:
+def write_file_of_names(target: Target, labels: Labels) -> None:
     """Write the file of class names that the container's original tool keeps in a folder, if it keeps one."""
-    own: object = container
-    if isinstance(own, KeepsNames) and not target.name.endswith(container.suffix):
-        file = own.file_of_names(labels)
+    container: object = target.container
+    if isinstance(container, KeepsNames) and not target.single:
+        file = container.file_of_names(labels)
         if file is not None:
-            write_whole(target / file[0], file[1])
+            write_whole(target.path / file[0], file[1])

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from bushel.codecs import get_codec
-from bushel.containers.base import Layout, WriteOptions
+from bushel.containers.base import Layout, Shard, WriteOptions
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.class_names import Labels
 from bushel.core.index.column_scan import ColumnRequest
@@ -24,9 +24,11 @@ from bushel.core.writer.limits import ShardLimits
 from bushel.core.writer.marker import Marker
 from bushel.core.writer.overwrite import Overwrite, recover_overwrite
 from bushel.core.writer.pending import ADDED
+from bushel.core.writer.publishing import Uploads
 from bushel.core.writer.sample_values import SampleEncoder
-from bushel.core.writer.shard_writer import ShardInProgress, Uploads
-from bushel.core.writer.target import check_file_or_folder, check_same_fields, choose_container, existing_shards
+from bushel.core.writer.shard_plan import ShardPlan
+from bushel.core.writer.shard_writer import ShardInProgress
+from bushel.core.writer.target import Target, check_same_fields, choose_container
 from bushel.errors import SpecError, UnsupportedError, noted_in
 from bushel.spec import KEY, format_spec, parse_spec
 from bushel.storage import as_path, is_object, leave_workplace, make_folder, parse_bytes, sync_folder, workplace
@@ -90,11 +92,11 @@ class DatasetWriter:
         if shard_samples is not None and shard_samples < 1:
             raise ValueError(f"shard_samples={shard_samples} is too small: give 1 or more")
         self._limits = ShardLimits(shard_samples, None if shard_bytes is None else parse_bytes(shard_bytes))
-        self._path = self._target = as_path(path)
-        self._container = choose_container(self._target, container)
-        self._single = bool(self._container.suffix) and self._target.name.endswith(self._container.suffix)
-        if self._single and (shard_samples or shard_bytes):
-            raise ValueError(f"{self._target} is the name of one file: give a folder to write several shards")
+        self._path = as_path(path)
+        self._container = choose_container(self._path, container)
+        self._target = Target.of(self._path, self._container)
+        if self._target.single and (shard_samples or shard_bytes):
+            raise ValueError(f"{self._path} is the name of one file: give a folder to write several shards")
         self._sharded = bool(shard_samples or shard_bytes)
         self._generation = generation
         self._expected = expected
@@ -121,13 +123,13 @@ class DatasetWriter:
         self._checkpointed = time.monotonic()
         self._samples = 0
         self._overwrite: Overwrite | None = None
-        if isinstance(self._target, Path):
-            recover_overwrite(self._target, mode)
+        if isinstance(self._path, Path):
+            recover_overwrite(self._path, mode)
             if mode == "overwrite":
-                self._overwrite = Overwrite(self._target, sync=sync)
-                self._target = self._overwrite.staged
-        self._root = self._target.parent if self._single else self._target
-        self._marker = Marker(self._root, self._target.name if self._single else "", sync=sync)
+                self._overwrite = Overwrite(self._path, sync=sync)
+                self._target = replace(self._target, path=self._overwrite.staged)
+        self._root = self._target.root
+        self._marker = Marker(self._root, self._target.file or "", sync=sync)
         try:
             self._open("create" if self._overwrite is not None else mode, expected if total is None else total)
             self._settle_labels(labels)
@@ -298,7 +300,7 @@ class DatasetWriter:
         self._closed = True
         self._settle(end=True)
         leave_workplace(self._root)
-        write_file_of_names(self._container, self._target, self._labels)
+        write_file_of_names(self._target, self._labels)
         self._marker.finish(self._shards)
 
     # Before the first sample
@@ -306,31 +308,19 @@ class DatasetWriter:
     def _open(self, mode: Mode, total: int | None) -> None:
         if workplace(self._root) is None and (mode != "create" or is_object(self._root)):
             raise UnsupportedError(f"mode={mode!r} needs a local path or an object store: {self._root} is neither")
-        if mode == "overwrite" and not self._single:  # an object store has no atomic swap of folders
+        if mode == "overwrite" and not self._target.single:  # an object store has no atomic swap of folders
             raise UnsupportedError(
-                f"mode='overwrite' cannot replace a folder in an object store ({self._target}): write to another path, "
+                f"mode='overwrite' cannot replace a folder in an object store ({self._path}): write to another path, "
                 "or delete the old dataset first"
             )
         if self._overwrite is None:
-            check_file_or_folder(self._target, single=self._single)
+            self._target.check_kind()
         self._take_up_staged(mode)
-        self._shards = (
-            [] if mode == "overwrite" else existing_shards(self._target, self._container, single=self._single)
-        )
+        self._shards = [] if mode == "overwrite" else self._target.existing_shards()
         if mode == "resume" and (self._current or self._shards):
             self._folders = self._folders and ()  # the first shard has them
-        if self._shards and self._marker.load() and mode in ("create", "append"):
-            raise FileExistsError(
-                f"{self._target} is incomplete: continue the run that wrote it with mode='resume', or start it again "
-                "with mode='overwrite'"
-            )
-        if mode == "create" and self._shards:
-            raise FileExistsError(
-                f"{self._target} is a dataset already: use mode='append' to add to it, mode='overwrite' to replace it, "
-                "or another path"
-            )
-        if mode == "append" and not self._shards:
-            raise FileNotFoundError(f"{self._target} has no {self._container.name} dataset to append to")
+        exists = bool(self._shards)
+        self._target.check_mode(mode, exists=exists, incomplete=exists and self._marker.load())
         if isinstance(self._root, Path):
             make_folder(self._root, sync=self._sync)
             if self._sync and not self._shards:  # a process that made it may have been killed before that
@@ -339,7 +329,7 @@ class DatasetWriter:
         self._adopt_existing()
         if self._adopts_spec and not self._fields:
             raise ValueError(
-                f"{self._target} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
+                f"{self._target.path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
             )
         self._samples = sum(shard.samples for shard in self._shards) + (self._current.samples if self._current else 0)
         if total is not None and self._marker.expected is None:
@@ -349,20 +339,20 @@ class DatasetWriter:
 
     def _settle_labels(self, given: Mapping[str, Sequence[str]] | None) -> None:
         unfinished = {} if self._current is None else self._current.labels
-        self._labels = names_to_write(given, self._fields, self._target, self._shards, unfinished)
+        self._labels = names_to_write(given, self._fields, self._target.path, self._shards, unfinished)
         if self._current is not None:
             self._current.labels = self._labels
 
     def _take_up_staged(self, mode: Mode) -> None:
         """Continue the shard that a killed writer left, or publish it if it is complete."""
-        staged = ShardInProgress.staged(self._root, self._target.name if self._single else None)
+        staged = self._target.unfinished_shards()
         if mode == "overwrite":
             for folder in staged:
                 remove_staged(folder, Claim(folder))
             return
         if staged and mode != "resume":
             raise FileExistsError(
-                f"{self._target} has an unfinished write: continue it with mode='resume', or replace it with "
+                f"{self._target.path} has an unfinished write: continue it with mode='resume', or replace it with "
                 f"mode='overwrite' (it is in {staged[0]})"
             )
         if staged:  # one of them may be complete and be published now
@@ -389,12 +379,12 @@ class DatasetWriter:
                 self._fields = {field.name: field for shard in self._shards for field in shard.fields}
             self._decide_layout(keyed=last.keyed)
         if self._layout is not None:
-            check_same_fields(self._target, self._shards, self.spec, self._layout)
+            check_same_fields(self._target.path, self._shards, self.spec, self._layout)
             self._use(self._layout)
 
     def _decide_layout(self, *, keyed: bool) -> Layout:
         keyed = keyed or self._container.needs_keys or self._folders is not None
-        plain = self._single or not (self._sharded or any(shard.shard.name for shard in self._shards))
+        plain = self._target.single or not (self._sharded or any(shard.shard.name for shard in self._shards))
         options = WriteOptions(keyed, self._generation, plain, self._expected, self._folders)
         self._layout = self._container.layout(self._fields, options)
         self._use(self._layout)
@@ -420,34 +410,22 @@ class DatasetWriter:
         return self._current
 
     def _new_shard(self, layout: Layout) -> ShardInProgress:
-        name = self._target.name if self._single else None
-        shard = self._container.shard(self._root, layout, [known.shard for known in self._shards], name)
-        return ShardInProgress.create(
-            shard,
-            self._container,
-            layout,
-            sync=self._sync,
-            replace=self._mode == "overwrite" and self._overwrite is None,
-            labels=self._labels,
-            contents=self._contents,
-        )
+        shard = self._container.shard(self._root, layout, [known.shard for known in self._shards], self._target.file)
+        in_place = self._mode == "overwrite" and self._overwrite is None
+        return ShardInProgress.create(self._plan(shard, layout), sync=self._sync, replace=in_place)
 
     def _reopen_last(self, layout: Layout) -> ShardInProgress:
-        reopened = ShardInProgress.reopen(
-            self._shards[-1],
-            self._root,
-            self._container,
-            layout,
-            sync=self._sync,
-            labels=self._labels,
-            contents=self._contents,
-        )
+        last = self._shards[-1]
+        reopened = ShardInProgress.reopen(last, self._plan(last.shard, layout), sync=self._sync)
         self._shards.pop()
         return reopened
 
+    def _plan(self, shard: Shard, layout: Layout) -> ShardPlan:
+        return ShardPlan(shard, self._container, layout, self._labels, self._contents)
+
     def _appends_in_place(self) -> bool:
         """Return whether the dataset is one file or one plain folder, to which no shard can be added."""
-        return self._single or not self._shards[0].shard.name
+        return self._target.single or not self._shards[0].shard.name
 
     def _prepare_checkpoint(self) -> None:
         if self._before_checkpoint is not None and self._sync:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from bushel.containers import container_by_suffix, container_for, containers, get_container
@@ -9,11 +10,117 @@ from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.core.dataset.discovery import find
 from bushel.core.dataset.open import open_shards
 from bushel.core.dataset.shards import OpenShard
+from bushel.core.index.sidecar import FOLDER
 from bushel.errors import FormatError, StateError
 from bushel.spec import format_spec
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, workplace
 
-__all__ = ["check_file_or_folder", "check_same_fields", "choose_container", "existing_shards", "holds_dataset"]
+__all__ = ["Target", "check_same_fields", "choose_container", "holds_dataset", "unfinished_shards"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a writer writes: a folder, or one file.
+
+    Attributes:
+        path: Path of the dataset.
+        container: Its container.
+        single: Whether the dataset is one file.
+    """
+
+    path: AnyPath
+    container: Container
+    single: bool
+
+    @classmethod
+    def of(cls, path: AnyPath, container: Container) -> Target:
+        """Return the target at a path. A path with the container's suffix is one file."""
+        return cls(path, container, bool(container.suffix) and path.name.endswith(container.suffix))
+
+    @property
+    def root(self) -> AnyPath:
+        """The folder that is or contains the dataset."""
+        return self.path.parent if self.single else self.path
+
+    @property
+    def file(self) -> str | None:
+        """Name of the one file, or None for a folder."""
+        return self.path.name if self.single else None
+
+    def check_kind(self) -> None:
+        """Check that the path is not a folder where one file is to be written, nor a file where a folder is.
+
+        Raises:
+            FileExistsError: It is.
+        """
+        path = self.path
+        if isinstance(path, Path) and path.exists() and path.is_dir() == self.single:
+            there, wanted = ("folder", "file") if self.single else ("file", "folder")
+            raise FileExistsError(f"{path} is a {there}, but the new dataset is a {wanted}: use another path")
+
+    def existing_shards(self) -> list[OpenShard]:
+        """Return the shards of the dataset at the path, with their indexes; none if there is no dataset.
+
+        Raises:
+            FileExistsError: The path holds a dataset of another container.
+        """
+        if not self.path.exists():
+            return []
+        for other in containers() if not self.single else ():
+            if other is not self.container and holds_dataset(other, self.path):
+                raise FileExistsError(
+                    f"{self.path} is a {other.name} dataset, not {self.container.name}: write to another folder, or "
+                    "replace it with mode='overwrite'"
+                )
+        if not holds_dataset(self.container, self.path):
+            return []
+        found = find([self.path], self.container.name)
+        return open_shards(found.container, found.shards, ReadOptions(checksums=True), "auto")
+
+    def unfinished_shards(self) -> list[Path]:
+        """Return the staging folders that a killed writer of this target left on this machine."""
+        return unfinished_shards(self.root, self.file)
+
+    def check_mode(self, mode: str, *, exists: bool, incomplete: bool) -> None:
+        """Check that a writer may start in this mode.
+
+        Args:
+            mode: `create`, `append` or `resume`; or `overwrite`, which may always start.
+            exists: Whether there is a dataset.
+            incomplete: Whether its writer has not finished it.
+
+        Raises:
+            FileExistsError: There is a dataset, and the mode would not keep it, or not complete it.
+            FileNotFoundError: There is no dataset to append to.
+        """
+        if exists and incomplete and mode in ("create", "append"):
+            raise FileExistsError(
+                f"{self.path} is incomplete: continue the run that wrote it with mode='resume', or start it again "
+                "with mode='overwrite'"
+            )
+        if exists and mode == "create":
+            raise FileExistsError(
+                f"{self.path} is a dataset already: use mode='append' to add to it, mode='overwrite' to replace it, "
+                "or another path"
+            )
+        if not exists and mode == "append":
+            raise FileNotFoundError(f"{self.path} has no {self.container.name} dataset to append to")
+
+
+def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
+    """Return the staging folders that a killed writer left on this machine.
+
+    Args:
+        root: The folder that is or contains the dataset.
+        file: Name of the one file of the dataset, or None for all shards in the folder.
+    """
+    base = workplace(root)
+    if base is None:
+        return []
+    try:
+        return sorted(each for each in (base / FOLDER / "staging").iterdir() if file is None or each.name == file)
+    except FileNotFoundError:  # another process may remove it at any moment
+        return []
 
 
 def choose_container(target: AnyPath, container: str | None) -> Container:
@@ -41,37 +148,6 @@ def holds_dataset(container: Container, target: AnyPath) -> bool:
         return bool(container.shards(target))
     except FormatError:
         return True
-
-
-def check_file_or_folder(target: AnyPath, *, single: bool) -> None:
-    """Check that the target is not a folder where one file is to be written, nor a file where a folder is.
-
-    Raises:
-        FileExistsError: It is.
-    """
-    if isinstance(target, Path) and target.exists() and target.is_dir() == single:
-        there, wanted = ("folder", "file") if single else ("file", "folder")
-        raise FileExistsError(f"{target} is a {there}, but the new dataset is a {wanted}: use another path")
-
-
-def existing_shards(target: AnyPath, container: Container, *, single: bool) -> list[OpenShard]:
-    """Return the shards of the dataset at the target, with their indexes; none if there is no dataset.
-
-    Raises:
-        FileExistsError: The target holds a dataset of another container.
-    """
-    if not target.exists():
-        return []
-    for other in containers() if not single else ():
-        if other is not container and holds_dataset(other, target):
-            raise FileExistsError(
-                f"{target} is a {other.name} dataset, not {container.name}: write to another folder, or replace it "
-                "with mode='overwrite'"
-            )
-    if not holds_dataset(container, target):
-        return []
-    found = find([target], container.name)
-    return open_shards(found.container, found.shards, ReadOptions(checksums=True), "auto")
 
 
 def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, str], layout: Layout) -> None:
