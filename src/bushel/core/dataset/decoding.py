@@ -1,4 +1,4 @@
-"""Between extents and values: parts of clips, and the functions that decode."""
+"""From stored bytes to samples: joined parts of clips, decoded values, and the samples that they make up."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bushel.codecs import get_codec
 from bushel.codecs.clip_parts import ClipPart
 from bushel.core.index.read_plan import Elements, FieldPlan, Group
 from bushel.errors import CodecError
+from bushel.spec import KEY
 
 __all__ = [
     "checked_unequally",
@@ -23,6 +24,7 @@ __all__ = [
     "joined_parts",
     "keep_freed_memory",
     "warn_of_whole_clip",
+    "with_field",
 ]
 
 _log = logging.getLogger("bushel")
@@ -112,6 +114,39 @@ def decode_one_by_one(
                 raise error_of(error, place) from error
         at += count
     return decoded
+
+
+def with_field(
+    samples: list[dict[str, Any]] | None,
+    field: FieldPlan,
+    stored: Sequence[bytes | None],
+    values: Sequence[Any],
+    keys: Sequence[str],
+) -> list[dict[str, Any]]:
+    """Return samples with the values of one more field. They are changed in place.
+
+    Args:
+        samples: The samples with the fields before it, or None if it is the first one.
+        field: The field, as the plan of the read has it.
+        stored: The stored bytes of its values; None where a sample lacks the field.
+        values: The values, those of a sequence one after another.
+        keys: The key of each sample.
+    """
+    name = field.name
+    if samples is None and field.counts is None and None not in stored:
+        return [{KEY: key, name: value} for key, value in zip(keys, values, strict=True)]
+    samples = samples or [{KEY: key} for key in keys]
+    if field.counts is None:
+        for sample, raw, value in zip(samples, stored, values, strict=True):
+            if raw is not None:
+                sample[name] = value
+        return samples
+    at = 0
+    for sample, count in zip(samples, field.counts, strict=True):
+        if count >= 0:
+            sample[name] = values[at : at + count]
+            at += count
+    return samples
 
 
 def checked_unequally(groups: Sequence[Group], wanted: Iterable[str]) -> bool:

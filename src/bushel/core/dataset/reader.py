@@ -203,21 +203,7 @@ class Reader:
             if field.parts is not None:
                 own = decoding.joined_parts(field.parts, own)
             values: list[Any] = self._decode(field, own, keys, positions) if decode else own
-            name = field.name
-            if field.counts is None and samples is None and None not in own:
-                samples = [{KEY: key, name: value} for key, value in zip(keys, values, strict=True)]
-                continue
-            samples = samples or [{KEY: key} for key in keys]
-            if field.counts is None:
-                for sample, raw, value in zip(samples, own, values, strict=True):
-                    if raw is not None:
-                        sample[name] = value
-                continue
-            at = 0
-            for sample, count in zip(samples, field.counts, strict=True):
-                if count >= 0:
-                    sample[name] = values[at : at + count]
-                    at += count
+            samples = decoding.with_field(samples, field, own, values, keys)
         return [{KEY: key} for key in keys] if samples is None else samples
 
     def _verifies(self, groups: Sequence[Group], wanted: Iterable[str]) -> bool | None:
@@ -333,9 +319,10 @@ class Reader:
         for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
             own = decoders[number]
             values: Sample = {}
-            for name, value in sample.items():
-                decode = own.get(name)
-                try:
+            name = KEY
+            try:
+                for name, value in sample.items():
+                    decode = own.get(name)
                     if decode is None:
                         values[name] = with_table(value, tables[name][place]) if name in tables else value
                     elif isinstance(value, ClipPart):
@@ -344,8 +331,8 @@ class Reader:
                         values[name] = [decode(each) for each in value]
                     else:
                         values[name] = decode(value)
-                except CodecError as error:
-                    raise self._undecodable(error, sample[KEY], name, int(positions[place])) from error
+            except CodecError as error:
+                raise self._undecodable(error, sample[KEY], name, int(positions[place])) from error
             decoded.append(values)
         return decoded
 

@@ -14,7 +14,8 @@ clips. Columns have `__column__.label.values` and others (docs/columns.md).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -168,6 +169,37 @@ class _NamesOnly(msgspec.Struct, frozen=True):
     labels: dict[str, _Names] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """The arrays of an index.
+
+    Attributes:
+        path: The file, for error messages.
+        named: The arrays by name, with any type and shape.
+    """
+
+    path: str
+    named: dict[str, npt.NDArray[Any]]
+
+    def get(self, name: str, dtype: type[np.generic], size: int | None = None) -> npt.NDArray[Any]:
+        """Return the one-dimensional array of this name, dtype and size. None stands for any size.
+
+        Raises:
+            FormatError: There is no such array.
+        """
+        array = self.named.get(name)
+        if array is None:
+            raise FormatError(f"array {name!r} is missing", file=self.path, hint=_HINT)
+        if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
+            found = f"{array.dtype}{list(array.shape)}, not {np.dtype(dtype)}[{'n' if size is None else size}]"
+            raise FormatError(f"the arrays do not belong together: {name!r} is {found}", file=self.path, hint=_HINT)
+        return array
+
+    def optional(self, name: str, dtype: type[np.generic], size: int | None = None) -> npt.NDArray[Any] | None:
+        """Return the array as `get` does, or None if no array has this name."""
+        return self.get(name, dtype, size) if name in self.named else None
+
+
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
 _MANIFEST = msgspec.json.Decoder(Manifest)
 _COMPLETENESS = msgspec.json.Decoder(Completeness)
@@ -238,21 +270,21 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
         _compare(data, header.crc32, path)
     samples = header.samples
     keys = None
-    if "__key__.offsets" in arrays:
+    if "__key__.offsets" in arrays.named:
         keys = Keys(
-            _array(arrays, "__key__.text", np.uint8, None, path),
-            _array(arrays, "__key__.offsets", np.int64, samples + 1, path),
-            _array(arrays, "__key__.hashes", np.uint64, samples, path),
-            _array(arrays, "__key__.order", np.int64, samples, path),
+            arrays.get("__key__.text", np.uint8),
+            arrays.get("__key__.offsets", np.int64, samples + 1),
+            arrays.get("__key__.hashes", np.uint64, samples),
+            arrays.get("__key__.order", np.int64, samples),
         )
-    inline = _array(arrays, "__inline__", np.uint8, None, path) if "__inline__" in arrays else None
+    inline = arrays.optional("__inline__", np.uint8)
     if samples and keys is None and not header.fields:
         raise FormatError(f"{samples} samples without a field or a key", file=str(path), offset=8, hint=_HINT)
     try:
         fields = _parse_fields(tuple((field.name, field.type) for field in header.fields))
     except SpecError as error:
         raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
-    columns = {entry.name: _column(arrays, entry, fields[entry.name], samples, path) for entry in header.fields}
+    columns = {entry.name: _column(arrays, entry, fields[entry.name], samples) for entry in header.fields}
     for entry in header.fields:
         if not -1 <= entry.file < len(header.files):
             raise FormatError(
@@ -265,73 +297,62 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
         raise FormatError(f"{len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT)
     files = tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
     labels = _labels(header.labels, path)
-    values = {entry.name: _values(arrays, entry, samples, path) for entry in header.columns}
+    values = {entry.name: _values(arrays, entry, samples) for entry in header.columns}
     return ShardIndex(samples, files, columns, header.container, keys, inline, labels, values)
 
 
-def _values(arrays: dict[str, npt.NDArray[Any]], entry: _Column, samples: int, path: AnyPath) -> Values:
+def _values(arrays: _Arrays, entry: _Column, samples: int) -> Values:
     """Return a column. Only types and lengths are checked."""
     from bushel.core.index.values import NUMBERS, Values
 
     name = f"__column__.{entry.name}"
-    missing = _array(arrays, f"{name}.missing", np.bool_, samples, path) if f"{name}.missing" in arrays else None
+    missing = arrays.optional(f"{name}.missing", np.bool_, samples)
     if (dtype := NUMBERS.get(entry.kind)) is not None:
-        return Values(cast("Kind", entry.kind), _array(arrays, f"{name}.values", dtype, samples, path), missing)
+        return Values(cast("Kind", entry.kind), arrays.get(f"{name}.values", dtype, samples), missing)
     if entry.kind != "text":
         message = f"column {entry.name!r} is of the kind {entry.kind!r}, which this Bushel does not know"
-        raise FormatError(message, file=str(path), offset=8, hint=_HINT)
-    codes = _array(arrays, f"{name}.codes", np.uint32, samples, path) if f"{name}.codes" in arrays else None
-    offsets = _array(arrays, f"{name}.offsets", np.int64, samples + 1 if codes is None else None, path)
+        raise FormatError(message, file=arrays.path, offset=8, hint=_HINT)
+    codes = arrays.optional(f"{name}.codes", np.uint32, samples)
+    offsets = arrays.get(f"{name}.offsets", np.int64, samples + 1 if codes is None else None)
     if not len(offsets):
-        raise FormatError(f"array '{name}.offsets' is empty", file=str(path), hint=_HINT)
-    text = _array(arrays, f"{name}.text", np.uint8, None, path)
+        raise FormatError(f"array '{name}.offsets' is empty", file=arrays.path, hint=_HINT)
+    text = arrays.get(f"{name}.text", np.uint8)
     return Values("text", missing=missing, codes=codes, text=text, offsets=offsets)
 
 
-def _column(arrays: dict[str, npt.NDArray[Any]], entry: _Field, field: Field, samples: int, path: AnyPath) -> Column:
+def _column(arrays: _Arrays, entry: _Field, field: Field, samples: int) -> Column:
     name, starts, absent = entry.name, None, None
     rows = samples
     if field.sequence:
-        starts = _array(arrays, f"{name}.starts", np.int64, samples + 1, path)
-        rows = len(_array(arrays, f"{name}.offset", np.int64, None, path))
-        if f"{name}.absent" in arrays:
-            absent = _array(arrays, f"{name}.absent", np.bool_, samples, path)
+        starts = arrays.get(f"{name}.starts", np.int64, samples + 1)
+        rows = len(arrays.get(f"{name}.offset", np.int64))
+        absent = arrays.optional(f"{name}.absent", np.bool_, samples)
+    segment_starts = arrays.optional(f"{name}.segment_starts", np.int64, rows + 1)
+    seek_starts = arrays.optional(f"{name}.seek_starts", np.int64, rows + 1)
     return Column(
         field,
         entry.codec,
         entry.file,
-        _array(arrays, f"{name}.offset", np.int64, rows, path),
-        _array(arrays, f"{name}.length", np.int64, rows, path),
-        _array(arrays, f"{name}.crc32", np.uint32, rows, path) if f"{name}.crc32" in arrays else None,
+        arrays.get(f"{name}.offset", np.int64, rows),
+        arrays.get(f"{name}.length", np.int64, rows),
+        arrays.optional(f"{name}.crc32", np.uint32, rows),
         starts,
         absent,
-        _fragments(arrays.get(f"{name}.fragments"), name, rows, path),
-        Segments(*_ragged(arrays, name, rows, path, "segment_starts", "segment_lengths", np.uint32))
-        if f"{name}.segment_starts" in arrays
-        else None,
-        frames_of(name, rows, partial(_array, arrays, path=path)) if f"{name}.frame_starts" in arrays else None,
-        SeekTables(*_ragged(arrays, name, rows, path, "seek_starts", "seek_words", np.uint64))
-        if f"{name}.seek_starts" in arrays
-        else None,
+        _fragments(arrays, name, rows),
+        None if segment_starts is None else Segments(segment_starts, arrays.get(f"{name}.segment_lengths", np.uint32)),
+        frames_of(name, rows, arrays.get) if f"{name}.frame_starts" in arrays.named else None,
+        None if seek_starts is None else SeekTables(seek_starts, arrays.get(f"{name}.seek_words", np.uint64)),
     )
 
 
-def _fragments(pieces: npt.NDArray[Any] | None, name: str, rows: int, path: AnyPath) -> Fragments | None:
+def _fragments(arrays: _Arrays, name: str, rows: int) -> Fragments | None:
+    pieces = arrays.named.get(f"{name}.fragments")
     if pieces is None:
         return None
     known = pieces.dtype == np.int64 and pieces.ndim == 2 and len(pieces) == 3
     if not known or (np.diff(pieces[0], prepend=-1, append=rows) <= 0).any():
-        raise FormatError(f"array '{name}.fragments' does not have ascending rows", file=str(path), hint=_HINT)
+        raise FormatError(f"array '{name}.fragments' does not have ascending rows", file=arrays.path, hint=_HINT)
     return Fragments(*pieces)
-
-
-def _ragged(
-    arrays: dict[str, npt.NDArray[Any]], name: str, rows: int, path: AnyPath, starts: str, values: str, dtype: type[Any]
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    return (
-        _array(arrays, f"{name}.{starts}", np.int64, rows + 1, path),
-        _array(arrays, f"{name}.{values}", dtype, None, path),
-    )
 
 
 def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
@@ -409,7 +430,7 @@ def _bytes_of(path: AnyPath) -> memoryview:
     return map_array(str(path)).data
 
 
-def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _Header]:
+def _parse(data: memoryview, path: str) -> tuple[_Arrays, _Header]:
     if len(data) < 8 or (length := int.from_bytes(data[:8], "little")) > len(data) - 8:
         raise FormatError("not an index: the header is truncated", file=path, offset=0, hint=_HINT)
     try:
@@ -431,7 +452,7 @@ def _parse(data: memoryview, path: str) -> tuple[dict[str, npt.NDArray[Any]], _H
             arrays[name] = np.frombuffer(body[first:last], dtype).reshape(shape)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise FormatError(f"array {name!r}: {error}", file=path, offset=8, hint=_HINT) from error
-    return arrays, header
+    return _Arrays(path, arrays), header
 
 
 def _compare(data: memoryview, expected: str, path: AnyPath) -> None:
@@ -442,16 +463,3 @@ def _compare(data: memoryview, expected: str, path: AnyPath) -> None:
     if found != expected:
         message = f"the index is damaged: its CRC-32 is {found}, where its header has {expected!r}"
         raise FormatError(message, file=str(path), offset=digits, hint=_HINT)
-
-
-def _array(
-    arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type[np.generic], size: int | None, path: AnyPath
-) -> npt.NDArray[Any]:
-    """Return the one-dimensional array of this name, dtype and size. None stands for any size."""
-    array = arrays.get(name)
-    if array is None:
-        raise FormatError(f"array {name!r} is missing", file=str(path), hint=_HINT)
-    if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
-        found = f"{array.dtype}{list(array.shape)}, not {np.dtype(dtype)}[{'n' if size is None else size}]"
-        raise FormatError(f"the arrays do not belong together: {name!r} is {found}", file=str(path), hint=_HINT)
-    return array
