@@ -11,8 +11,16 @@ from functools import cache
 from importlib import import_module
 from typing import cast
 
-from bushel.containers.base import Column as LayoutColumn
-from bushel.containers.base import Container, Layout, ReadOptions, Shard, ShardWriter, Stored, WriteOptions
+from bushel.containers.base import (
+    Container,
+    Layout,
+    LayoutColumn,
+    ReadOptions,
+    Shard,
+    ShardWriter,
+    Stored,
+    WriteOptions,
+)
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.table import Column, FileStamp, ShardIndex
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from bushel.codecs import get_codec
 from bushel.containers import Container, container_for, containers, get_container
-from bushel.containers.base import Column, Layout, WriteOptions
+from bushel.containers.base import Layout, LayoutColumn, WriteOptions
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.index.column_names import AUTO, known_column_of
@@ -303,7 +303,7 @@ def target_fields(
 
 
 def plan_fields(
-    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], columns: Iterable[Column]
+    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], columns: Iterable[LayoutColumn]
 ) -> list[FieldPlan]:
     """Plan the conversion of each field.
 

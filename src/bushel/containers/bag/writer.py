@@ -13,17 +13,8 @@ from typing_extensions import Buffer
 
 from bushel.codecs import get_codec
 from bushel.containers.bag.tables import encode_refs, encode_table, gapless
-from bushel.containers.base import (
-    Column,
-    ColumnLimits,
-    Layout,
-    Shard,
-    Stored,
-    StoredColumn,
-    WriteOptions,
-    fitting,
-    key_rows,
-)
+from bushel.containers.base import ColumnLimits, Layout, LayoutColumn, Shard, Stored, WriteOptions
+from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.table import I64, ShardIndex
 from bushel.errors import SpecError
@@ -82,7 +73,9 @@ def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
                 "ffrecord, recordio or tar, or gulp for frames"
             )
     numbers = {name: number for number, name in enumerate(_all_names(spec, options))}
-    columns = [Column(field, stored_codec(field.codec, generation), numbers[name]) for name, field in spec.items()]
+    columns = [
+        LayoutColumn(field, stored_codec(field.codec, generation), numbers[name]) for name, field in spec.items()
+    ]
     return Layout(tuple(columns), options)
 
 

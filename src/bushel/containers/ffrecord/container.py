@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel.containers.base import Column as StoredColumn
-from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
+from bushel.containers.base import Layout, LayoutColumn, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
-from bushel.containers.packed_map import Record, index_records, is_packed_map
+from bushel.containers.packed_index import Record, index_records
+from bushel.containers.packed_map import is_packed_map
 from bushel.core.index.builders import IndexBuilder
 from bushel.core.index.table import Column, FileStamp, Keys, ShardIndex
 from bushel.errors import CorruptError, FormatError, SpecError
@@ -102,7 +102,7 @@ class _FFRecord:
         """Return how samples are stored: one field as plain records or, with keys, a packed folder; else as maps."""
         if not spec:
             raise SpecError("a spec needs at least one field")
-        columns = tuple(StoredColumn(field, field.codec, 0) for field in spec.values())
+        columns = tuple(LayoutColumn(field, field.codec, 0) for field in spec.values())
         single = len(columns) == 1 and not columns[0].field.sequence
         kept = "the name and the type of the field are" if single else "the types of the fields are"
         limit = f"{kept} stored in Bushel's index only: without it, pass spec= to open"

@@ -12,7 +12,8 @@ from bushel import kernels
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.ffrecord.container import folder_keys, only_field
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
-from bushel.containers.packed_map import Record, index_records, is_packed_map
+from bushel.containers.packed_index import Record, index_records
+from bushel.containers.packed_map import is_packed_map
 from bushel.containers.recovery import Fault, Recovered
 from bushel.core.index.table import I64, Column, FileStamp, ShardIndex
 from bushel.errors import FormatError

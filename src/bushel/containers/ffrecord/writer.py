@@ -20,9 +20,10 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import ColumnLimits, Layout, Shard, Stored, StoredColumn, fitting, key_rows
+from bushel.containers.base import ColumnLimits, Layout, Shard, Stored
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
+from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.core.index.builders import IndexBuilder
 from bushel.errors import SpecError, naming
 from bushel.storage import read_whole

@@ -19,8 +19,7 @@ from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel.codecs import get_codec
-from bushel.containers.base import Column as StoredColumn
-from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WriteOptions
+from bushel.containers.base import Layout, LayoutColumn, ReadOptions, Shard, Stored, WriteOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.gulp.gmeta import Gmeta, frames_field, meta_columns, parse_gmeta
 from bushel.containers.gulp.naming import (
@@ -122,7 +121,7 @@ class _Gulp:
                 )
         limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if others else ()
         columns = tuple(
-            StoredColumn(field, field.codec, _DATA) if field is frames else StoredColumn(field, "json", _TABLE)
+            LayoutColumn(field, field.codec, _DATA) if field is frames else LayoutColumn(field, "json", _TABLE)
             for field in spec.values()
         )
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel.containers.base import Column as StoredColumn
-from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
+from bushel.containers.base import Layout, LayoutColumn, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
 from bushel.containers.checksums import with_checksums
-from bushel.containers.packed_map import Record, index_records, is_packed_map
+from bushel.containers.packed_index import Record, index_records
+from bushel.containers.packed_map import is_packed_map
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan_records
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
@@ -108,7 +108,7 @@ class _RecordIO:
         if options.keyed:
             limits.append("MXNet needs key_type=str for keys that are not integers")
         columns = tuple(
-            StoredColumn(field, stored_codec(field.name, field.codec) if form == "image" else field.codec, 0)
+            LayoutColumn(field, stored_codec(field.name, field.codec) if form == "image" else field.codec, 0)
             for field in spec.values()
         )
         return Layout(columns, options, sparse=form == "maps", limits=tuple(limits))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bushel.containers.base import StoredColumn
+from bushel.containers.stored_column import StoredColumn
 from bushel.core.index.table import Keys
 from bushel.errors import FormatError, SpecError
 

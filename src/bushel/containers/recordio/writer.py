@@ -10,10 +10,11 @@ import numpy as np
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import ColumnLimits, Layout, Shard, Stored, StoredColumn, fitting, key_rows
+from bushel.containers.base import ColumnLimits, Layout, Shard, Stored
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.recordio.idx import check_key, check_keys, idx_name
 from bushel.containers.recordio.scan import IMAGE_HEADER
+from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.core.index.builders import IndexBuilder
 from bushel.errors import SpecError
 from bushel.spec import Spec

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from bushel.containers.base import Column as StoredColumn
-from bushel.containers.base import Layout, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
+from bushel.containers.base import Layout, LayoutColumn, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
 from bushel.containers.tar.names import extension_of, field_name, split_name
 from bushel.containers.tar.samples import tabulate
 from bushel.containers.tar.scan import damage, regular, scan
@@ -89,7 +88,7 @@ class _Tar:
             taken = next((one for one in used if field.sequence and one.startswith(field.name + ".")), None)
             if taken is not None:
                 raise SpecError(f"field {used[taken]!r} would be taken for elements of the sequence {field.name!r}")
-        columns = tuple(StoredColumn(field, extension_of(field)[1], 0) for field in spec.values())
+        columns = tuple(LayoutColumn(field, extension_of(field)[1], 0) for field in spec.values())
         limits = []
         if any(field.sequence for field in spec.values()):
             limits.append("without its index or a spec, each element of a sequence is read as a field of its own")

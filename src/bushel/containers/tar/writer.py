@@ -10,7 +10,8 @@ from typing import cast
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel.containers.base import ColumnLimits, Layout, Stored, StoredColumn, fitting, key_rows
+from bushel.containers.base import ColumnLimits, Layout, Stored
+from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.containers.tar.members import BLOCK
 from bushel.containers.tar.names import check_key, extension_of
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder

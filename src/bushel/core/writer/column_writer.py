@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bushel.containers.base import StoredColumn
+from bushel.containers.stored_column import StoredColumn
 from bushel.core.writer.columns import StoredBatch, encode_columns, length_of, list_of_keys
 from bushel.core.writer.dataset_writer import CHECKPOINT_SECONDS, DatasetWriter
 from bushel.core.writer.keys import NumberedKeys, key_column

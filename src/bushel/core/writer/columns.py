@@ -10,7 +10,8 @@ import numpy as np
 
 from bushel.codecs import get_codec
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
-from bushel.containers.base import Column, Layout, Stored, StoredColumn
+from bushel.containers.base import Layout, LayoutColumn, Stored
+from bushel.containers.stored_column import StoredColumn
 from bushel.core.index.table import I64
 from bushel.core.writer.sample_values import SampleEncoder
 from bushel.errors import CodecError, SpecError
@@ -135,7 +136,7 @@ def list_of_keys(keys: Iterable[str]) -> list[str]:
     return plain.tolist() if isinstance(plain, np.ndarray) else list(plain)
 
 
-def _encode(column: Column, value: Any) -> StoredColumn | None:
+def _encode(column: LayoutColumn, value: Any) -> StoredColumn | None:
     """Encode a whole column; None if values are missing."""
     name = column.field.name
     if is_stored(value):

@@ -9,7 +9,7 @@ from typing import overload
 
 import numpy as np
 
-from bushel.containers.base import StoredColumn
+from bushel.containers.stored_column import StoredColumn
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.key_lookup import KeyTable
 

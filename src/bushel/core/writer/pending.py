@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from bushel.codecs import get_codec
-from bushel.containers.base import ColumnLimits, Layout, StoredColumn
+from bushel.containers.base import ColumnLimits, Layout
+from bushel.containers.stored_column import StoredColumn
 from bushel.core.index.builders import IndexBuilder
 from bushel.kernels import SampleBuffer
 from bushel.spec import KEY

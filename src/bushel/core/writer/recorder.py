@@ -14,7 +14,8 @@ import numpy as np
 
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
-from bushel.containers.base import Layout, Stored, StoredColumn
+from bushel.containers.base import Layout, Stored
+from bushel.containers.stored_column import StoredColumn
 from bushel.core.index.column_names import known_column_of, usual_columns
 from bushel.core.index.column_scan import ColumnRequest, Noted
 from bushel.core.index.table import MISSING, ShardIndex

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bushel.containers.base import Column, Container, Layout, Shard, WriteOptions
+from bushel.containers.base import Container, Layout, LayoutColumn, Shard, WriteOptions
 from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.core.index.class_names import Labels
 from bushel.core.index.contents import Contents
@@ -78,7 +78,7 @@ class ShardPlan:
     def restored(cls, head: Mapping[str, Any], root: AnyPath, container: Container) -> ShardPlan:
         """Return the plan that a journal begins with. Journals of older versions have fewer members."""
         fields = parse_spec(spec_in(head))
-        columns = tuple(Column(fields[name], codec, file) for name, _, codec, file in head["columns"])
+        columns = tuple(LayoutColumn(fields[name], codec, file) for name, _, codec, file in head["columns"])
         return cls(
             Shard(root, head["name"], tuple(head["files"]), head["sidecars"]),
             container,

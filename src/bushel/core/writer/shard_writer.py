@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from bushel.containers.base import Container, ShardWriter, Stored, StoredColumn, WritesColumns
+from bushel.containers.base import Container, ShardWriter, Stored, WritesColumns
+from bushel.containers.stored_column import StoredColumn
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.dataset.tables import stamp_of
 from bushel.core.index.builders import IndexBuilder

@@ -1,0 +1,215 @@
+"""The index of a file whose records are packed samples (`packed_map`): the extent of every value."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel.containers.packed_map import locate
+from bushel.core.index.table import MISSING, Column, Fragments, Keys
+from bushel.errors import CorruptError, FormatError
+from bushel.spec import Field, Spec
+
+__all__ = ["Record", "index_records"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that has been read.
+
+    Attributes:
+        payload: Its bytes.
+        offset: Offset of its bytes in the file; for a record in pieces, of its raw bytes.
+        raw: Length of the raw bytes of a record in pieces, else None.
+        damage: The error of a record that does not match its checksum: its fields cannot be read. Else None.
+    """
+
+    payload: bytes
+    offset: int
+    raw: int | None = None
+    damage: CorruptError | None = None
+
+
+def index_records(
+    records: Iterable[Record], spec: Spec | None, *, file: str, checksums: bool
+) -> tuple[dict[str, Column], Keys | None]:
+    """Return the columns and keys of a file of packed samples. All values lie in file 0 of the shard.
+
+    Args:
+        records: All records in the order of samples.
+        spec: Types of the fields. A field that it does not name is `bytes`; one that no sample has is missing in all.
+        file: Path for error messages.
+        checksums: Whether to compute the CRC-32 of every value.
+
+    Raises:
+        FormatError: A record is not a packed sample, or does not agree with the others.
+        CorruptError: All records are damaged.
+    """
+    table = _Table(spec or {}, checksums=checksums)
+    damaged: list[tuple[int, Record]] = []
+    for record in records:
+        if record.damage is not None:
+            damaged.append((table.samples, record))
+            table.add_placeholder(f"at-{record.offset}")
+            continue
+        try:
+            table.add(record)
+        except FormatError as error:
+            raise FormatError(
+                f"sample {table.samples}: {error.message}",
+                file=file,
+                offset=record.offset + (error.offset or 0),
+                hint=f"every record should be a map as Bushel packs it; run `bushel verify {file}`",
+            ) from error
+    columns = table.columns()
+    if damaged and not columns:
+        [(_, first), *_] = damaged
+        raise first.damage or FormatError("all records are damaged", file=file)
+    columns = {name: _with_damage(column, damaged) for name, column in columns.items()} if damaged else columns
+    return columns, Keys.of(table.keys) if table.keyed else None
+
+
+class _Table:
+    """The fields and keys found so far."""
+
+    def __init__(self, spec: Spec, *, checksums: bool) -> None:
+        self.spec, self.checksums = spec, checksums
+        self.fields = {name: _Rows(field.sequence) for name, field in spec.items()}
+        self.keys: list[str] = []
+        self.keyed: bool | None = None
+        self.samples = 0
+
+    def add_placeholder(self, key: str) -> None:
+        """Add a sample of which nothing is known."""
+        self.keys.append(key)
+        self.samples += 1
+
+    def add(self, record: Record) -> None:
+        """Add the values of one sample.
+
+        Raises:
+            FormatError: The record is not a packed sample, or contradicts those before it.
+        """
+        key, found = locate(record.payload)
+        if self.keyed is None:
+            self.keyed = key is not None
+        if self.keyed != (key is not None):
+            raise FormatError("some samples have a key and others do not", offset=0)
+        if key is not None:
+            self.keys.append(key)
+        for name, where in found.items():
+            rows = self.fields.get(name)
+            if rows is None:
+                rows = self.fields[name] = _Rows(isinstance(where, list))
+            if rows.sequence != isinstance(where, list):
+                kinds = ("a list", "one value") if rows.sequence else ("one value", "a list")
+                raise FormatError(f"field {name!r} should be {kinds[0]}, but is {kinds[1]} here", offset=0)
+            rows.having.append(self.samples)
+            for start, length in where if isinstance(where, list) else (where,):
+                rows.add(self.samples, record, start, length, checksums=self.checksums)
+        self.samples += 1
+
+    def columns(self) -> dict[str, Column]:
+        """Return the finished columns."""
+        return {
+            name: rows.column(
+                self.spec.get(name) or Field(name, "bytes", rows.sequence), self.samples, checksums=self.checksums
+            )
+            for name, rows in self.fields.items()
+        }
+
+
+class _Rows:
+    """The values of one field found so far."""
+
+    def __init__(self, sequence: bool) -> None:
+        self.sequence = sequence
+        self.sample, self.offset, self.length, self.crc32 = array("q"), array("q"), array("q"), array("I")
+        self.having = array("q")
+        self.fragments: list[tuple[int, int, int]] = []
+
+    def add(self, sample: int, record: Record, start: int, length: int, *, checksums: bool) -> None:
+        if record.raw is not None:
+            self.fragments.append((len(self.offset), start, length))
+        self.sample.append(sample)
+        self.offset.append(record.offset if record.raw is not None else record.offset + start)
+        self.length.append(length if record.raw is None else record.raw)
+        if checksums:
+            self.crc32.append(kernels.crc32(memoryview(record.payload)[start : start + length]))
+
+    def column(self, field: Field, samples: int, *, checksums: bool) -> Column:
+        """Return the finished column of `samples` samples."""
+        rows = np.array(self.sample, np.int64)
+        offset, length = np.array(self.offset, np.int64), np.array(self.length, np.int64)
+        crc32 = np.array(self.crc32, np.uint32) if checksums else None
+        pieces = np.array(self.fragments, np.int64).reshape(-1, 3)
+        if self.sequence:
+            starts = np.zeros(samples + 1, np.int64)
+            np.cumsum(np.bincount(rows, minlength=samples), out=starts[1:])
+            absent = np.ones(samples, np.bool_)
+            absent[np.array(self.having, np.int64)] = False
+            fragments = _fragments(pieces[:, 0], pieces)
+            return Column(
+                field, field.codec, 0, offset, length, crc32, starts, absent if absent.any() else None, fragments
+            )
+        all_offset, all_length = np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)
+        all_offset[rows], all_length[rows] = offset, length
+        all_crc32 = None
+        if crc32 is not None:
+            all_crc32 = np.zeros(samples, np.uint32)
+            all_crc32[rows] = crc32
+        fragments = _fragments(rows[pieces[:, 0]], pieces)
+        return Column(field, field.codec, 0, all_offset, all_length, all_crc32, fragments=fragments)
+
+
+def _with_damage(column: Column, damaged: list[tuple[int, Record]]) -> Column:
+    """Return a column in which the value of these samples is a slice beyond the record, which no reader returns."""
+    samples = np.array([sample for sample, _ in damaged], np.int64)
+    offset = np.array([record.offset for _, record in damaged], np.int64)
+    length = np.array([record.raw or 0 for _, record in damaged], np.int64)
+    crc32 = np.array([record.damage.expected or 0 if record.damage else 0 for _, record in damaged], np.uint32)
+    starts, absent = column.starts, column.absent
+    old_rows, new_rows = np.arange(column.rows), samples  # where the column's own rows and the added ones go
+    if starts is None:
+        old_rows = np.setdiff1d(old_rows, samples)  # a plain field has a row of these samples already: it is replaced
+    else:
+        added = np.searchsorted(samples, np.arange(len(starts)))
+        new_rows = starts[samples] + np.arange(len(samples))
+        old_rows += np.searchsorted(starts[samples], old_rows, side="right")
+        starts = starts + added
+    if absent is not None:
+        absent = absent.copy()
+        absent[samples] = False
+    total = len(old_rows) + len(new_rows)
+
+    def merged(values: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        both = np.empty(total, values.dtype)
+        both[old_rows] = values if column.starts is not None else values[old_rows]
+        both[new_rows] = others
+        return both
+
+    pieces = [(int(row), int(size), 1) for row, size in zip(new_rows, length, strict=True)]
+    if column.fragments is not None:
+        known = column.fragments
+        own = known.rows if column.starts is None else old_rows[known.rows]
+        pieces += zip(own.tolist(), known.start.tolist(), known.length.tolist(), strict=True)
+    table = np.array(sorted(pieces), np.int64)
+    return replace(
+        column,
+        offset=merged(column.offset, offset),
+        length=merged(column.length, length),
+        crc32=None if column.crc32 is None else merged(column.crc32, crc32),
+        starts=starts,
+        absent=absent,
+        fragments=_fragments(table[:, 0], table),
+    )
+
+
+def _fragments(rows: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]) -> Fragments | None:
+    return Fragments(rows.copy(), pieces[:, 1].copy(), pieces[:, 2].copy()) if len(rows) else None

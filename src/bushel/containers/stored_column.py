@@ -1,0 +1,78 @@
+"""Columns of stored bytes: the values or keys of many samples in one buffer, as writers take many samples at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bushel.core.index.table import I64, U8
+
+__all__ = ["StoredColumn", "fitting", "key_rows"]
+
+_HARMLESS = np.zeros(256, np.bool_)
+_HARMLESS[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)] = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """Stored bytes of one plain field of many samples, or their keys in UTF-8, one after another.
+
+    Attributes:
+        data: uint8[total].
+        offsets: int64[n + 1], ascending; the value of sample `i` is `data[offsets[i]:offsets[i + 1]]`.
+    """
+
+    data: U8
+    offsets: I64
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> bytes:
+        return bytes(self.data[self.offsets[row] : self.offsets[row + 1]])
+
+    def rows(self, first: int, last: int) -> StoredColumn:
+        """Return the values of samples `first` to `last`, without a copy."""
+        return StoredColumn(self.data, self.offsets[first : last + 1])
+
+    @property
+    def lengths(self) -> I64:
+        """Bytes of each value: int64[n]."""
+        return np.diff(self.offsets)
+
+    @property
+    def ends(self) -> I64:
+        """Where each value ends, counted from the start of the first one: int64[n]."""
+        ends: I64 = self.offsets[1:] - self.offsets[0]
+        return ends
+
+    @property
+    def harmless(self) -> bool:
+        """Whether all values are keys that any container can hold: ASCII letters, digits, `-` and, not first, `_`."""
+        if not len(self) or int(self.lengths.min()) == 0:
+            return not len(self)
+        return bool(_HARMLESS[self.content].all()) and not bool((self.data[self.offsets[:-1]] == ord("_")).any())
+
+    @property
+    def content(self) -> U8:
+        """The bytes of all values."""
+        return self.data[self.offsets[0] : self.offsets[-1]]
+
+
+def fitting(ends: I64, room: int | None) -> int:
+    """Return the number of samples until a shard is full: those before `room` is filled, and the one that fills it.
+
+    Args:
+        ends: int64[n], bytes of the shard after each sample, counted from where it ends now.
+        room: Bytes until the shard is full, or None for no limit.
+    """
+    return len(ends) if room is None else min(len(ends), int(np.searchsorted(ends, room)) + 1)
+
+
+def key_rows(keys: StoredColumn | None, count: int) -> tuple[U8, I64]:
+    """Return text and ends of the first `count` keys, for `IndexBuilder.close_samples`."""
+    if keys is None:
+        return np.zeros(0, np.uint8), np.zeros(0, np.int64)
+    own = keys.rows(0, count)
+    return own.content, own.ends
