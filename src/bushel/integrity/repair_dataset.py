@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bushel.containers import container_by_suffix
+from bushel.containers import Container, container_by_suffix
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.table import I64, Keys
@@ -111,20 +111,14 @@ def repair(
     """
     found = Findings(max_problems)
     places = discover(source, container, found)
-    kinds = {place.container.name for place in places}
-    if len(kinds) > 1:
-        message = f"found shards of {' and '.join(sorted(kinds))}: repair one container at a time, with container="
-        raise FormatError(message, file=str(source))
-    named = container_by_suffix(as_path(target).name)
-    if named is not None and not kinds <= {named.name}:
-        message = f"{target} is the name of a {named.name} file, but {source} is {', '.join(kinds)}"
-        raise ValueError(f"{message}: repair it first, then convert it")
+    kind = _container_to_write(places, source, target)
     in_parts = parts is not None or engine is not None
     if (
         mode == "create"
         and not in_parts
         and as_path(target).exists()
-        and holds_dataset(places[0].container, as_path(target))
+        and kind is not None
+        and holds_dataset(kind, as_path(target))
     ):
         raise FileExistsError(
             f"{target} already holds a dataset, but a repair writes a new one: use another path (mode='resume' "
@@ -135,29 +129,22 @@ def repair(
         inspected: Iterable[Inspected] = parallel_map(inspect, places, workers=workers or cpu_count())
     else:
         inspected = map_on_engine(inspect, places, engine)
-    shards: list[OpenShard] = []
-    whole: list[I64] = []
-    known = samples = 0
-    checked = True
-    for each in inspected:
-        found.add_shard(each.findings, samples)
-        shards += each.shards
-        whole.append(each.whole + samples)
-        known, samples, checked = known + each.known, samples + each.samples, checked and each.checked
-    positions = np.concatenate([np.zeros(0, np.int64), *whole])
-    if not len(positions):
+    intact = _intact_samples(inspected, found)
+    shards, positions = intact.shards, intact.positions
+    if kind is None or not len(positions):
         problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
         raise FormatError(f"no sample is intact: {problems}", file=str(source))
-    if named is None and shard_samples is None and shard_bytes is None and len(shards) > 1:
+    single = container_by_suffix(as_path(target).name) is not None
+    if not single and shard_samples is None and shard_bytes is None and len(shards) > 1:
         shard_samples = max(opened.samples for opened in shards)
     keyed = any(opened.keyed for opened in shards)
     if keyed:
-        shards = _with_unique_keys(shards, positions, places[0].container.name, found)
+        shards = _with_unique_keys(shards, positions, kind.name, found)
     dataset = Dataset(shards, verify=True)
     done = convert(
         dataset[positions],
         target,
-        container=places[0].container.name,
+        container=kind.name,
         keys=keyed or None,
         parts=parts,
         shard_samples=shard_samples,
@@ -174,11 +161,60 @@ def repair(
     return RepairResult(
         done.container,
         done.kept + done.samples,
-        known - len(positions),
-        checked,
+        intact.known - len(positions),
+        intact.checked,
         tuple(problem for problem, _ in found.problems),
         found.more,
     )
+
+
+def _container_to_write(places: Sequence[Place], source: Any, target: str | os.PathLike[str]) -> Container | None:
+    """Return the container of the shards, in which the new dataset is written; None if there are no shards.
+
+    Raises:
+        FormatError: The shards have several containers.
+        ValueError: `target` has the suffix of another container.
+    """
+    kinds = {place.container.name for place in places}
+    if len(kinds) > 1:
+        message = f"found shards of {' and '.join(sorted(kinds))}: repair one container at a time, with container="
+        raise FormatError(message, file=str(source))
+    named = container_by_suffix(as_path(target).name)
+    if named is not None and not kinds <= {named.name}:
+        message = f"{target} is the name of a {named.name} file, but {source} is {', '.join(kinds)}"
+        raise ValueError(f"{message}: repair it first, then convert it")
+    return places[0].container if places else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Intact:
+    """The intact samples of a damaged dataset.
+
+    Attributes:
+        shards: The shards that have any.
+        positions: int64[n], ascending positions of the intact samples in these shards.
+        known: Number of samples that are known to have existed.
+        checked: Whether all bytes of the intact samples have been compared with checksums.
+    """
+
+    shards: list[OpenShard]
+    positions: I64
+    known: int
+    checked: bool
+
+
+def _intact_samples(inspected: Iterable[Inspected], found: Findings) -> _Intact:
+    """Join what was found in each shard. `found` gets the problems."""
+    shards: list[OpenShard] = []
+    positions: list[I64] = [np.zeros(0, np.int64)]
+    known = samples = 0
+    checked = True
+    for each in inspected:
+        found.add_shard(each.findings, samples)
+        shards += each.shards
+        positions.append(each.whole + samples)
+        known, samples, checked = known + each.known, samples + each.samples, checked and each.checked
+    return _Intact(shards, np.concatenate(positions), known, checked)
 
 
 def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, found: Findings) -> list[OpenShard]:
