@@ -28,7 +28,6 @@ from measure import ROOT, SCRATCH, Timing, console, in_turns, save, show
 from served import PEERS, remember
 
 CLOCK = os.sysconf("SC_CLK_TCK")
-ENVIRONMENT = ROOT / ".interop" / "columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,7 @@ class Contestant:
         variant: What the module is told, such as the number of workers.
         data: Name of its dataset.
         kinds: The kinds that it can load.
+        environment: Folder of `.interop` with its packages; None for this interpreter.
     """
 
     name: str
@@ -87,6 +87,12 @@ class Contestant:
     variant: str
     data: str
     kinds: tuple[str, ...] = ("tokens", "records")
+    environment: str | None = None
+
+    @property
+    def python(self) -> Path:
+        """Path of the interpreter."""
+        return Path(sys.executable) if self.environment is None else ROOT / ".interop" / self.environment / "bin/python"
 
 
 CONTESTANTS = [
@@ -99,10 +105,10 @@ CONTESTANTS = [
     Contestant("bushel recordio, 1 worker", "bushel", "recordio 1", "recordio"),
     Contestant("bushel ffrecord + CRC, 1 worker", "bushel", "ffrecord 1", "ffrecord"),
     Contestant("bushel bag with keys, 1 worker", "bushel", "bag 1 keys", "bag"),
-    Contestant("grain + array_record", "grain", "", "array_record"),
-    Contestant("Hugging Face datasets", "hf", "", "hf"),
-    Contestant("MosaicML MDS", "mds", "", "mds"),
-    Contestant("LitData tokens", "litdata", "", "litdata", ("tokens",)),
+    Contestant("grain + array_record", "grain", "", "array_record", environment="columns"),
+    Contestant("Hugging Face datasets", "hf", "", "hf", environment="columns"),
+    Contestant("MosaicML MDS", "mds", "", "mds", environment="mds"),
+    Contestant("LitData tokens", "litdata", "", "litdata", ("tokens",), "columns"),
 ]
 
 
@@ -156,13 +162,12 @@ def measure(kind: Kind, pythons: dict[str, Path], rounds: int, skipped: dict[str
     with ExitStack() as stack:
         turns: dict[str, Callable[[int], Timing]] = {}
         for one in CONTESTANTS:
-            own = one.peer in ("memmap", "bushel")
-            python = Path(sys.executable) if own else pythons.get(one.peer, ENVIRONMENT / "bin/python")
+            python = pythons.get(one.peer, one.python)
             if kind.name not in one.kinds:
                 skipped[f"{one.name}, {kind.name}"] = "it has no loader of them"
                 continue
             if not python.exists():
-                skipped[one.name] = f"make interop-env makes {ENVIRONMENT.relative_to(ROOT)}"
+                skipped[one.name] = f"python interop/environments.py {one.environment} makes its environment"
                 continue
             try:
                 loading = Loading(one, kind, python)

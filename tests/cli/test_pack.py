@@ -167,6 +167,11 @@ def test_messages_name_options_as_they_are_typed(tmp_path: Path) -> None:
     said = fails("pack", tmp_path / "kind='a'", tmp_path / "y.tar", code=1)
     assert said.startswith(f"bushel: {tmp_path}/kind='a': this folder")
     assert "--kind files packs any files unchanged" in said
+    (photos / "twins").mkdir()
+    for name in ("a.jpg", "a.jpeg"):
+        (photos / "twins" / name).write_bytes(b"")
+    said = " ".join(fails("pack", photos, tmp_path / "z.tar", code=1).split())
+    assert "keep one of them with --exts, or pack all files unchanged with --kind files" in said
 
 
 def test_all_fields_of_images_are_changed(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ which is imported when the command is used."""
 
 _ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
 """Arguments of Python functions in error messages. Commands show them as options."""
+_AS_OPTIONS = {"bushel.sources.Files": "--kind files", "suffixes=": "--exts"}
+"""Other things in error messages that Python and the commands call differently."""
 
 _FOUND, _WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
 
@@ -126,7 +128,10 @@ def _describe(error: Exception) -> str:
     hint = error.hint if isinstance(error, FormatError) else None
     first = _first_line(error) if hint is None else str(error).removesuffix(f" ({hint})")
     lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
-    return _ARGUMENT.sub(_as_option, "\n".join(lines))
+    text = _ARGUMENT.sub(_as_option, "\n".join(lines))
+    for python, option in _AS_OPTIONS.items():
+        text = text.replace(python, option)
+    return text
 
 
 def _as_option(argument: re.Match[str]) -> str:

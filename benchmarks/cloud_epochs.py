@@ -1,0 +1,89 @@
+"""Benchmark of whole epochs from S3: Bushel's Loader, webdataset over `pipe:curl`, and MosaicML's MDS.
+
+    python benchmarks/cloud_epochs.py [--small] [--latency 0 5 50] [--out results.json]
+
+The server, the records and `--latency` are those of `cloud.py`. Every contestant reads all records once, in batches of
+128, in a process of its own that starts without a cache, in turns (A, B, C, A, B, C). The clock runs from opening the
+dataset to the last batch, and includes worker processes: two of a DataLoader for webdataset and MDS, none for Bushel.
+The peers need `python interop/environments.py mds`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from bushel.storage.objects.client import library
+from bushel.storage.objects.location import ObjectPath
+from measure import ROOT, Rate, Timing, in_turns, save, show
+from object_server import BUCKET, LENGTH, SHARDS, delayed, empty, fill, running_server
+from served import PEERS
+
+CONTESTANTS = {
+    "bushel, exact shuffle": ("bushel_exact", None),
+    "bushel, blocks": ("bushel_blocks", None),
+    "bushel, stored order": ("bushel_stored", None),
+    "webdataset, pipe:curl": ("webdataset", "mds"),
+    "MosaicML MDS": ("mds", "mds"),
+}
+
+
+def main() -> None:
+    """Write the datasets, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
+    parser.add_argument("--latency", type=float, nargs="+", default=[0.0], help="milliseconds before every answer")
+    parser.add_argument("--out", type=Path, help="write the results as JSON")
+    options = parser.parse_args()
+    count, rounds = (800, 1) if options.small else (4000, 3)
+    there = {name: peer for name, (peer, environment) in CONTESTANTS.items() if _python(environment).exists()}
+    skipped = {
+        name: f"python interop/environments.py {environment} makes its environment"
+        for name, (_, environment) in CONTESTANTS.items()
+        if name not in there
+    }
+    results: dict[str, dict[str, Rate]] = {}
+    with running_server():
+        fill(count)
+        if "MosaicML MDS" in there:
+            _run("mds", "fill", str(count), str(LENGTH))
+        for latency in options.latency:
+            with delayed(latency):
+                rates = in_turns({name: partial(_epoch, name, count) for name in there}, rounds)
+            results[f"epochs, {latency:g} ms"] = rates
+            title = f"epochs of {count} x {LENGTH:,} bytes from S3 in {SHARDS} tars, {latency:g} ms"
+            show(title, "records", rates, ["webdataset, pipe:curl", "MosaicML MDS"])
+        empty()
+    save(options.out, results, skipped)
+
+
+def _python(environment: str | None) -> Path:
+    return Path(sys.executable) if environment is None else ROOT / ".interop" / environment / "bin/python"
+
+
+def _run(peer: str, *words: str) -> dict[str, float]:
+    environment = next(each for name, each in CONTESTANTS.values() if name == peer)
+    command = [str(_python(environment)), str(PEERS / "cloud_epoch.py"), peer, BUCKET, *words]
+    lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    answer: dict[str, float] = json.loads(lines[-1])
+    return answer
+
+
+def _epoch(name: str, count: int, number: int) -> Timing:
+    """Run one epoch. The URLs are signed here for `curl`, which has no credentials."""
+    bucket = ObjectPath.parse(f"s3://{BUCKET}")
+    keys = [f"set/train-{shard:06d}.tar" for shard in range(SHARDS)]
+    urls = [library().sign(bucket.store, "GET", key, timedelta(hours=1)) for key in keys]
+    done = _run(CONTESTANTS[name][0], "read", str(number), *urls)
+    if (done["records"], done["bytes"]) != (count, count * LENGTH):
+        raise SystemExit(f"{name} has read {done['records']} records of {done['bytes']} bytes together")
+    return Timing(count, done["wall"], done["cpu"])
+
+
+if __name__ == "__main__":
+    main()

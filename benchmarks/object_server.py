@@ -1,0 +1,105 @@
+"""The S3 server of the benchmarks, with a proxy before it that adds latency, and the records on it."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import numpy as np
+
+from bushel.storage.objects.client import library
+from bushel.storage.objects.location import ObjectPath
+from measure import ROOT
+from served import PEERS
+
+__all__ = ["BUCKET", "LENGTH", "SHARDS", "Record", "delayed", "empty", "fill", "running_server"]
+
+BUCKET = "bushel-benchmark"
+SHARDS, LENGTH = 4, 100_000
+Record = tuple[int, str, int, int]
+"""Position, object, first byte, and the byte after the last."""
+
+_ENDPOINT = "AWS_ENDPOINT_URL"
+_SCRIPT = ROOT / "scripts" / "object_store.sh"
+
+
+@contextmanager
+def running_server() -> Iterator[None]:
+    """Provide an S3 server, and its variables in the environment."""
+    own = _ENDPOINT not in os.environ
+    if own:
+        text = subprocess.run([_SCRIPT, "env"], check=True, capture_output=True, text=True).stdout
+        os.environ.update(dict(word.split("=", 1) for word in text.split() if "=" in word))
+    started = own and not _answers(os.environ[_ENDPOINT])
+    if started:
+        subprocess.run([_SCRIPT, "start"], check=True)
+    try:
+        yield
+    finally:
+        if started:
+            subprocess.run([_SCRIPT, "stop"], check=True)
+
+
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(url, timeout=5).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def delayed(milliseconds: float) -> Iterator[None]:
+    """Delay every answer of the server, for the processes that are started inside this block."""
+    if not milliseconds:
+        yield
+        return
+    server = os.environ[_ENDPOINT]
+    command = [sys.executable, str(PEERS / "delay.py"), server, str(milliseconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as proxy:
+        assert proxy.stdout is not None
+        os.environ[_ENDPOINT] = proxy.stdout.readline().strip()
+        try:
+            yield
+        finally:
+            os.environ[_ENDPOINT] = server
+            proxy.terminate()
+
+
+def fill(count: int) -> list[Record]:
+    """Upload tars of random records, in place of all objects of the bucket. Return the records."""
+    bucket = ObjectPath.parse(f"s3://{BUCKET}")
+    url = library().sign(bucket.store, "PUT", "", timedelta(minutes=1))
+    urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
+    empty()
+    records: list[Record] = []
+    rng = np.random.default_rng(0)
+    for shard in range(SHARDS):
+        key, packed = f"set/train-{shard:06d}.tar", io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+            for _ in range(count // SHARDS):
+                info = tarfile.TarInfo(f"{len(records):08d}.bin")
+                info.size = LENGTH
+                archive.addfile(info, io.BytesIO(rng.bytes(LENGTH)))
+                start = (packed.tell() - LENGTH) // 512 * 512
+                records.append((len(records), key, start, start + LENGTH))
+        library().put(bucket.store, key, packed.getvalue())
+    return records
+
+
+def empty() -> None:
+    """Delete all objects of the bucket."""
+    bucket = ObjectPath.parse(f"s3://{BUCKET}")
+    old = [each["path"] for page in library().list(bucket.store, chunk_size=1000) for each in page]
+    if old:
+        library().delete(bucket.store, old)
