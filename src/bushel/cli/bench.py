@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, Debug, Json, Kind, Path
+from bushel.cli.options import Allow, Debug, Json, Kind, Path, Workers
 
 __all__ = ["command"]
 
@@ -23,7 +23,7 @@ def command(
         Option("--crop", min=1, help="Take random crops of this size and flip them at random, as in training."),
     ] = None,
     shuffle: Annotated[Literal["exact", "blocks", "none"], Option("--shuffle", help="Order of the samples.")] = "exact",
-    workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
+    workers: Workers = None,
     processes: Annotated[int, Option("--processes", min=0, help="Number of worker processes.")] = 0,
     allow_commands: Allow = False,
     as_json: Json = False,

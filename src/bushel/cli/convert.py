@@ -34,11 +34,12 @@ from bushel.cli.options import (
     Speculate,
     Target,
     TileJpeg,
+    Workers,
     form_of_keys,
     mode_of,
     pairs,
 )
-from bushel.cli.runs import check_engine_options, tell_of_plan
+from bushel.cli.runs import check_engine_options, tell_of_plan, written
 
 if TYPE_CHECKING:
     from bushel.ingest.images import Jpeg
@@ -75,7 +76,7 @@ def command(
     append: Append = False,
     resume: Resume = False,
     overwrite: Overwrite = False,
-    workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
+    workers: Workers = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
     progress: ProgressKind = "bar",
@@ -95,7 +96,7 @@ def command(
     check_engine_options(engine, sbatch, parts, part)
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say, size
+    from bushel.cli.output import print_json, print_text, progress_bar, resumable, say
     from bushel.core.dataset.open import open_any
 
     opened = open_any(source, verify=True, allow_commands=allow_commands, pickle=pickle)
@@ -133,8 +134,4 @@ def command(
     for limit in done.limits:
         say(f"note: {limit}", quiet=quiet)
     if not quiet:
-        kept = f" after {done.kept:,} from before" if done.kept else ""
-        print_text(
-            f"{target}: {count(done.samples, 'sample')} written as {done.container}{kept}, "
-            f"{size(done.bytes)} in {done.seconds:.1f} s"
-        )
+        print_text(written(target, done))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +10,8 @@ from bushel.cli.command import Option
 from bushel.cli.options import Debug, Json, Kind, Path, Pickle
 
 if TYPE_CHECKING:
+    from bushel import Dataset
+    from bushel.cli.describe import FieldSummary
     from bushel.cli.histograms import ColumnSummary
 
 __all__ = ["command"]
@@ -36,7 +38,7 @@ def command(
     """
     import bushel
     from bushel.cli.describe import summarise
-    from bushel.cli.output import columns, count, print_json, print_text, size
+    from bushel.cli.output import print_json, print_text
     from bushel.core.dataset.info import unlisted_shards
 
     dataset = bushel.open(path, container=container, pickle=pickle)
@@ -69,22 +71,41 @@ def command(
             }
         )
         return
-    keys = ", ".join(map(repr, dataset.keys[:3])) + (", …" if len(dataset) > 3 else "")
-    for name, value in (
-        ("container", f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}"),
-        ("samples", f"{info.samples:,}"),
-        ("bytes", f"{info.bytes:,} ({size(info.bytes)})"),
-        ("keys", keys if info.keyed else "none: samples have positions only"),
-        (
-            "checksums",
-            "of every field" if info.checksums else "missing for some or all fields: `bushel index` records them",
-        ),
-        ("index", "beside the data" if info.indexed else "not stored, made at every opening: `bushel index` stores it"),
-        *(() if info.complete else (("complete", f"no{_expected(info.expected)}"),)),
-        *((("stray", _strays(stray)),) if stray else ()),
-        *(("classes", f"{name}: {_named(names)}") for name, names in dataset.labels.items()),
-    ):
+    for name, value in _facts(dataset, stray):
         print_text(f"{name:<11}{value}")
+    tables = [_table_of_fields(fields)]
+    if columns_too:
+        tables.append(_table_of_columns(summaries) if summaries else [_NO_COLUMNS])
+    for table in tables:
+        print_text("")
+        for line in table:
+            print_text(line)
+
+
+def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each line about the whole dataset."""
+    from bushel.cli.output import count, size
+
+    info = dataset.info
+    keys = ", ".join(map(repr, dataset.keys[:3])) + (", …" if len(dataset) > 3 else "")
+    yield "container", f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}"
+    yield "samples", f"{info.samples:,}"
+    yield "bytes", f"{info.bytes:,} ({size(info.bytes)})"
+    yield "keys", keys if info.keyed else "none: samples have positions only"
+    missing = "missing for some or all fields: `bushel index` records them"
+    yield "checksums", "of every field" if info.checksums else missing
+    yield "index", "beside the data" if info.indexed else "not stored, made at every opening: `bushel index` stores it"
+    if not info.complete:
+        yield "complete", "no" if info.expected is None else f"no: {info.expected:,} samples expected"
+    if stray:
+        yield "stray", _strays(stray)
+    for name, names in dataset.labels.items():
+        yield "classes", f"{name}: {_named(names)}"
+
+
+def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
+    from bushel.cli.output import columns
+
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
     rows = [
         (
@@ -100,15 +121,15 @@ def command(
         )
         for f in fields
     ]
-    print_text("")
-    for line in columns([header, *rows]):
-        print_text(line)
-    if columns_too:
-        print_text("")
-        table = [_COLUMN_HEADER, *map(_row, summaries)]
-        wide = max(len(row[-1]) for row in table)
-        for line in columns([(*row[:-1], row[-1].ljust(wide)) for row in table]) if summaries else (_NO_COLUMNS,):
-            print_text(line.rstrip())
+    return list(columns([header, *rows]))
+
+
+def _table_of_columns(summaries: Sequence[ColumnSummary]) -> list[str]:
+    from bushel.cli.output import columns
+
+    table = [_COLUMN_HEADER, *map(_row, summaries)]
+    wide = max(len(row[-1]) for row in table)
+    return [line.rstrip() for line in columns([(*row[:-1], row[-1].ljust(wide)) for row in table])]
 
 
 _COLUMN_HEADER = ("column", "kind", "values", "missing", "distinct", "mean", "min", "max", "")
@@ -136,7 +157,3 @@ def _named(names: Sequence[str]) -> str:
 def _strays(paths: Sequence[str]) -> str:
     shown = ", ".join(paths[:_SHOWN]) + ", …" * (len(paths) > _SHOWN)
     return f"{shown}: not listed in the manifest; `bushel index` adds what belongs to the dataset"
-
-
-def _expected(samples: int | None) -> str:
-    return "" if samples is None else f": {samples:,} samples expected"

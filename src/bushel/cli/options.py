@@ -24,6 +24,7 @@ __all__ = [
     "Json",
     "Keys",
     "Kind",
+    "MaxProblems",
     "NewKind",
     "OnePath",
     "Overwrite",
@@ -123,6 +124,7 @@ ProgressKind = Annotated[
     str, Option("--progress", help="bar (in a terminal), json (a line of JSON at a time, on standard error) or none.")
 ]
 Workers = Annotated[int | None, Option("--workers", min=1, help="Number of threads.")]
+MaxProblems = Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")]
 Allow = Annotated[bool, Option("--allow-commands", help="Allow a PATH 'pipe:COMMAND', which runs the command.")]
 Pickle = Annotated[
     bool, Option("--pickle", help="Unpickle gulp metadata, which runs code that the author of the file chose.")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-import click
-
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import (
     Append,
@@ -33,16 +31,16 @@ from bushel.cli.options import (
     Speculate,
     Target,
     TileJpeg,
+    Workers,
     form_of_keys,
     mode_of,
     pairs,
 )
-from bushel.cli.packoptions import allowed_errors, check_options, image_types
-from bushel.cli.runs import check_engine_options, tell_of_plan
+from bushel.cli.packoptions import ImageOptions, VideoOptions, allowed_errors, check_options, image_types
+from bushel.cli.runs import check_engine_options, tell_of_plan, written
 
 if TYPE_CHECKING:
     from bushel.ingest.images import Jpeg
-    from bushel.transforms.values import Transform
 
 __all__ = ["command"]
 
@@ -116,7 +114,7 @@ def command(
     append: Append = False,
     resume: Resume = False,
     overwrite: Overwrite = False,
-    workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
+    workers: Workers = None,
     processes: Annotated[
         int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
     ] = 0,
@@ -139,18 +137,16 @@ def command(
     mode = mode_of(append=append, resume=resume, overwrite=overwrite)
     check_engine_options(engine, sbatch, parts, part)
     form = form_of_keys(keys=keys, replace_dots=replace_dots)
-    from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say, size
+    from bushel.cli.output import count, print_json, print_text, progress_bar, resumable, say
     from bushel.ingest import pack
     from bushel.ingest.packing import describe_skipped
     from bushel.ingest.run_folder import planned_listing
-    from bushel.sources import Clip, Frames
-    from bushel.sources.layouts import LAYOUTS
     from bushel.sources.opening import KINDS, kind_of, open_source
 
     what = kind or kind_of(source)
-    framed = not clip and (
-        what == "videos" or what in LAYOUTS or (what == "table" and (rate is not None or stride > 1))
-    )
+    images = ImageOptions(resize, center_crop, quality, color, encoding, inter_method)
+    videos = VideoOptions(rate, stride, clip)
+    framed = videos.framed(what)
     given = {
         "--root": root,
         "--file": file,
@@ -173,29 +169,23 @@ def command(
     if what in KINDS:
         asked = [option for option, value in given.items() if value is not None and value is not False]
         check_options(what, asked, framed=framed)
-    options: dict[str, Any] = {}
-    if exts:
-        options["suffixes"] = exts
-    if root is not None:
-        options["root"] = root
-    if file is not None:
-        options["file"] = file
-    if allow_commands:
-        options["allow_commands"] = True
-    if columns is not None:
-        options["columns"] = columns.split(",")
-    if clip:
-        options["media"] = Clip()
-    elif framed and not (rate is None and stride == 1 and resize is None and quality is None):
-        options["media"] = Frames(rate, stride, _edge(resize), 95 if quality is None else quality)
-    change = None if framed or clip else _im2rec(resize, center_crop, quality, color, encoding, inter_method)
+    settings = {
+        "suffixes": exts or None,
+        "root": root,
+        "file": file,
+        "allow_commands": allow_commands or None,
+        "columns": None if columns is None else columns.split(","),
+        "media": videos.media(framed=framed, images=images),
+    }
+    options: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    change = None if framed or clip else images.transforms()
     types = pairs(spec, "--spec")
     with resumable(target):
         if parts is not None and not overwrite:
             options["listing"] = planned_listing(target)
         opened = open_source(source, what, **options)
         if change is not None:
-            types = {**image_types(opened, "png" if encoding == ".png" else "jpg"), **types}
+            types = {**image_types(opened, images.codec), **types}
         with progress_bar("packing", quiet=quiet or as_json, kind=progress) as report:
             done = pack(
                 opened,
@@ -238,49 +228,7 @@ def command(
             say(f"note: passed over {describe_skipped(done.skipped)} (--strict-files: an error)", quiet=False)
         for limit in done.limits:
             say(f"note: {limit}", quiet=False)
-        kept = f" after {done.kept:,} from before" if done.kept else ""
-        written = f"{count(done.samples, 'sample')} written as {done.container}{kept}"
         fields = ", ".join(f"{name}: {kind_}" for name, kind_ in done.spec.items())
-        rate_of = f"{done.samples / max(done.seconds, 1e-9):,.0f}/s"
-        print_text(f"{target}: {written} ({fields}), {size(done.bytes)} in {done.seconds:.1f} s, {rate_of}")
+        print_text(f"{written(target, done, f' ({fields})')}, {done.samples / max(done.seconds, 1e-9):,.0f}/s")
     if done.errors:
         say(f"bushel: {count(done.errors, 'item')} could not be packed: see {', '.join(done.error_logs)}", quiet=False)
-
-
-def _edge(resize: str | None) -> int | None:
-    size = _size(resize)
-    if isinstance(size, tuple):
-        raise click.BadParameter("frames are resized by their shorter edge: give one number", param_hint="--resize")
-    return size
-
-
-def _size(resize: str | None) -> int | tuple[int, int] | None:
-    if resize is None:
-        return None
-    numbers = resize.lower().split("x")
-    if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
-        raise click.BadParameter(f"{resize!r} is not a number of pixels or WIDTHxHEIGHT", param_hint="--resize")
-    return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), int(numbers[1]))
-
-
-def _im2rec(
-    resize: str | None,
-    center_crop: bool,
-    quality: int | None,
-    color: int | None,
-    encoding: str | None,
-    inter_method: int | None,
-) -> list[Transform] | None:
-    """Return the transforms of these options, or None if none is given."""
-    if not center_crop and all(option is None for option in (resize, quality, color, encoding, inter_method)):
-        return None
-    from bushel.ingest import im2rec
-
-    return im2rec(
-        _size(resize),
-        center_crop=center_crop,
-        quality=quality,
-        color=1 if color is None else color,
-        encoding=encoding or ".jpg",
-        inter_method=1 if inter_method is None else inter_method,
-    )

@@ -1,16 +1,21 @@
-"""Which options of `bushel pack` each kind of source accepts. An option without effect is an error."""
+"""The options of `bushel pack` about its source: which kinds of source accept each, and what they stand for.
+
+An option without effect is an error.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from bushel.sources import Source, Stream
+    from bushel.sources import Clip, Frames, Source, Stream
+    from bushel.transforms.values import Transform
 
-__all__ = ["allowed_errors", "check_options", "image_types"]
+__all__ = ["ImageOptions", "VideoOptions", "allowed_errors", "check_options", "image_types"]
 
 _LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "activitynet")
 _WITH_VIDEOS = ("videos", "table", *_LAYOUTS)
@@ -26,6 +31,100 @@ _KINDS: Mapping[str, Collection[str]] = {
 }
 _OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--orient")
 _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--check", "--jpeg")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions:
+    """The options that change images, which are those of im2rec."""
+
+    resize: str | None
+    center_crop: bool
+    quality: int | None
+    color: int | None
+    encoding: str | None
+    inter_method: int | None
+
+    @property
+    def codec(self) -> str:
+        """The codec of changed images."""
+        return "png" if self.encoding == ".png" else "jpg"
+
+    def transforms(self) -> list[Transform] | None:
+        """Return the transforms of these options, or None if none is given.
+
+        Raises:
+            BadParameter: `--resize` is neither a number nor a width and a height.
+        """
+        changed = (self.resize, self.quality, self.color, self.encoding, self.inter_method)
+        if not self.center_crop and all(option is None for option in changed):
+            return None
+        from bushel.ingest import im2rec
+
+        return im2rec(
+            self._size(),
+            center_crop=self.center_crop,
+            quality=self.quality,
+            color=1 if self.color is None else self.color,
+            encoding=self.encoding or ".jpg",
+            inter_method=1 if self.inter_method is None else self.inter_method,
+        )
+
+    def shorter_edge(self) -> int | None:
+        """Return the number of pixels to which the shorter edge is resized, or None.
+
+        Raises:
+            BadParameter: `--resize` is not a number.
+        """
+        size = self._size()
+        if isinstance(size, tuple):
+            raise click.BadParameter("frames are resized by their shorter edge: give one number", param_hint="--resize")
+        return size
+
+    def _size(self) -> int | tuple[int, int] | None:
+        if self.resize is None:
+            return None
+        numbers = self.resize.lower().split("x")
+        if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
+            raise click.BadParameter(
+                f"{self.resize!r} is not a number of pixels or WIDTHxHEIGHT", param_hint="--resize"
+            )
+        return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), int(numbers[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class VideoOptions:
+    """The options that say how videos are stored."""
+
+    rate: float | None
+    stride: int
+    clip: bool
+
+    def framed(self, kind: str) -> bool:
+        """Return whether the videos of a source of this kind are stored as frames."""
+        from bushel.sources.layouts import LAYOUTS
+
+        sampled = self.rate is not None or self.stride > 1
+        return not self.clip and (kind == "videos" or kind in LAYOUTS or (kind == "table" and sampled))
+
+    def media(self, *, framed: bool, images: ImageOptions) -> Clip | Frames | None:
+        """Return how videos are read, or None for the default.
+
+        Args:
+            framed: Whether they are stored as frames.
+            images: The options for frames.
+
+        Raises:
+            BadParameter: `--resize` is not a number.
+        """
+        from bushel.sources import Clip, Frames
+
+        if self.clip:
+            return Clip()
+        changed = not (self.rate is None and self.stride == 1 and images.resize is None and images.quality is None)
+        if not framed or not changed:
+            return None
+        quality = 95 if images.quality is None else images.quality
+        return Frames(self.rate, self.stride, images.shorter_edge(), quality)
 
 
 def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:

@@ -13,6 +13,7 @@ from bushel.cli.options import (
     EngineOfRepair,
     Json,
     Kind,
+    MaxProblems,
     OnePath,
     Parts,
     Quiet,
@@ -22,6 +23,7 @@ from bushel.cli.options import (
     ShardSamples,
     Speculate,
     Target,
+    Workers,
 )
 
 __all__ = ["command"]
@@ -35,8 +37,8 @@ def command(
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
     resume: Resume = False,
-    max_problems: Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")] = 1000,
-    workers: Annotated[int | None, Option("--workers", min=1, help="Number of threads.")] = None,
+    max_problems: MaxProblems = 1000,
+    workers: Workers = None,
     parts: Parts = None,
     engine: EngineOfRepair = None,
     retries: Retries = 3,

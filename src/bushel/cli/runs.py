@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-__all__ = ["check_engine_options", "tell_of_plan"]
+if TYPE_CHECKING:
+    from bushel.ingest import ConvertResult, PackResult
+
+__all__ = ["check_engine_options", "tell_of_plan", "written"]
 
 
 def check_engine_options(engine: str | None, sbatch: str | None, parts: int | None, part: int | None) -> None:
@@ -41,3 +45,12 @@ def tell_of_plan(target: str, *, slurm: bool, sbatch: str | None, retries: int) 
     command = [sys.executable, "-m", "bushel", *scheduler.without_engine(sys.argv[1:])]
     jobs = scheduler.submit(command, target, missing, sbatch=sbatch or "", retries=retries)
     print_text(f"{target}: submitted {len(missing):,} of {plan.parts:,} parts to Slurm: {jobs}")
+
+
+def written(target: str, done: PackResult | ConvertResult, fields: str = "") -> str:
+    """Return the line that says what a run has written: samples, container, `fields`, bytes and seconds."""
+    from bushel.cli.output import count, size
+
+    kept = f" after {done.kept:,} from before" if done.kept else ""
+    what = f"{count(done.samples, 'sample')} written as {done.container}{kept}{fields}"
+    return f"{target}: {what}, {size(done.bytes)} in {done.seconds:.1f} s"

@@ -8,7 +8,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, EngineOfShards, Json, Kind, Path, Pickle, Quiet, Workers
+from bushel.cli.options import Debug, EngineOfShards, Json, Kind, MaxProblems, Path, Pickle, Quiet, Workers
 
 __all__ = ["command"]
 
@@ -20,7 +20,7 @@ def command(
         bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
     ] = True,
     decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False,
-    max_problems: Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")] = 1000,
+    max_problems: MaxProblems = 1000,
     workers: Workers = None,
     engine: EngineOfShards = None,
     pickle: Pickle = False,
