@@ -14,13 +14,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Literal
 
 BATCH = 128
 WORKERS = 2
 Epoch = Callable[[str, int, list[str]], Iterator[list[bytes]]]
+Order = Literal["exact", "blocks"] | None
 
 
-def bushel_epoch(order: bool | str, bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes]]:
+def bushel_epoch(order: Order, bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes]]:
     """Bushel's Loader; the dataset has no stored index, so it is scanned."""
     import bushel
 
@@ -68,9 +70,9 @@ def fill_mds(bucket: str, count: int, length: int) -> None:
 
 
 EPOCHS: dict[str, Epoch] = {
-    "bushel_exact": partial(bushel_epoch, True),
+    "bushel_exact": partial(bushel_epoch, "exact"),
     "bushel_blocks": partial(bushel_epoch, "blocks"),
-    "bushel_stored": partial(bushel_epoch, False),
+    "bushel_stored": partial(bushel_epoch, None),
     "webdataset": webdataset_epoch,
     "mds": mds_epoch,
 }

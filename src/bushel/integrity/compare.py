@@ -119,9 +119,13 @@ def _column_differences(kept: Column, built: Column) -> Iterator[Difference]:
 
 
 def _empty_differences(kept: Column, built: Column) -> Iterator[Difference]:
-    """Yield the samples that have an empty sequence in one table, and no value in the other."""
+    """Yield the samples that have an empty sequence in one table, and no value in the other.
+
+    Files that do not tell the two apart have an empty one.
+    """
     (empty, _), (empty_now, _) = kept.empty_and_absent, built.empty_and_absent
-    for sample in np.flatnonzero(empty != empty_now).tolist():
+    changed = empty != empty_now if built.absent is not None else empty & ~empty_now
+    for sample in np.flatnonzero(changed).tolist():
         states = ["an empty sequence", "no value"][:: 1 if empty_now[sample] else -1]
         what = f"the files have {states[0]}, but the index has {states[1]}"
         yield Difference(what, sample, kept.field.name, kept.file)

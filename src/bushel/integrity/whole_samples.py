@@ -133,7 +133,7 @@ def _with_known_checksums(
     try:
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         now = with_checksums(index, files, join=place.container.join)
-        compared = compare_values(checked_table(known, str(shard.sidecar)), now)
+        compared = compare_values(known, now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
         return index, own
     if not compared.equal:
@@ -215,8 +215,7 @@ def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError
 def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
     """Return the table of the sidecar if it has checksums, and whether the files are unchanged since it was made."""
     try:
-        index = load_index(place.shard.sidecar, check=True)
-        index.check(str(place.shard.sidecar))
+        index = checked_table(load_index(place.shard.sidecar, check=True), str(place.shard.sidecar))
     except (FileNotFoundError, FormatError):
         return None, False
     if any(column.crc32 is None for column in index.columns.values()):

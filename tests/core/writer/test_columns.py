@@ -97,6 +97,24 @@ def test_resumed_writes_have_them_too(tmp_path: Path) -> None:
     assert values_of(path) == expected(14)
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_appended_shards_decide_by_their_own_texts(tmp_path: Path, interrupted: bool) -> None:
+    """Whether a text is short is decided shard by shard, also after the run that appends was interrupted."""
+    path, spec = tmp_path / "data", {"label": "int", "text": "utf8"}
+    with bushel.Writer(path, spec, container="tar", shard_samples=2) as writer:
+        for number in range(2):
+            writer.append({"label": number, "text": "short"}, key=f"k{number}")
+    writer = bushel.Writer(path, container="tar", shard_samples=2, mode="append")
+    for number in range(2, 8):
+        if interrupted and number in (3, 4):
+            writer.suspend()
+            writer = bushel.Writer(path, spec, container="tar", shard_samples=2, mode="resume")
+        writer.append({"label": number, "text": "short" if number > 5 else "long" * 100}, key=f"k{number}")
+    writer.close()
+    names = [bushel.open(shard).columns for shard in sorted(path.glob("*.tar"))]
+    assert names == [("label", "text"), ("label",), ("label",), ("label", "text")]
+
+
 def test_given_columns(tmp_path: Path) -> None:
     for columns, names in (
         ((), ()),

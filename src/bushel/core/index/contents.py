@@ -34,16 +34,18 @@ class Contents:
         return cls(scanned_in(index), ColumnRequest(tuple(index.values)))
 
     @classmethod
-    def to_keep(cls, index: ShardIndex, *, usual: bool) -> Contents:
+    def to_keep(cls, index: ShardIndex) -> Contents:
         """Return what samples that follow those of a table get, too.
 
-        Args:
-            index: The table.
-            usual: Whether they get the usual columns anyway, which depend on the values of each shard.
+        That follows from the table alone, so that a writer which was killed and one which was not decide alike. A table
+        without one of the usual columns was written without them. If it has them all, the samples that follow get the
+        usual columns of their own shard: a text that is short here may be long there.
         """
+        usual = not ColumnRequest(usual=True).of(index)
         own = usual_columns({name: column.field for name, column in index.columns.items()}) if usual else ()
         decided = {each.name for each in own}
-        return cls(scanned_in(index), ColumnRequest(tuple(name for name in index.values if name not in decided)))
+        names = tuple(name for name in index.values if name not in decided)
+        return cls(scanned_in(index), ColumnRequest(names, usual))
 
     def __or__(self, other: Contents) -> Contents:
         """Return what either holds."""
@@ -84,6 +86,6 @@ class Contents:
             index = FRAMES.add(index, files.path_of, before)
         return add_columns(index, self.columns, files)
 
-    def with_usual_columns(self, usual: bool) -> Contents:
-        """Return this with or without the columns that writers record."""
-        return replace(self, columns=replace(self.columns, usual=usual))
+    def without_usual_columns(self) -> Contents:
+        """Return this without the columns that writers record unless told otherwise."""
+        return replace(self, columns=replace(self.columns, usual=False))

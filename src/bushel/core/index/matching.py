@@ -201,7 +201,10 @@ def _by_key(known: Keys, now: Keys) -> I64:
 
 
 def _changed_empties(column: Column, other: Column | None, partner: I64) -> int:
-    """Return how many samples have an empty sequence in one of two columns, and no value in the other."""
+    """Return how many samples have an empty sequence in one of two columns, and no value in the other.
+
+    Files that do not tell the two apart have an empty one.
+    """
     if column.starts is None or (other is not None and other.starts is None):
         return 0
     samples = np.flatnonzero(partner >= 0)
@@ -210,7 +213,9 @@ def _changed_empties(column: Column, other: Column | None, partner: I64) -> int:
         return int(empty[samples].sum())
     empty_now, absent_now = other.empty_and_absent
     samples_now = partner[samples]
-    changed = (empty[samples] & absent_now[samples_now]) | (absent[samples] & empty_now[samples_now])
+    changed = empty[samples] & absent_now[samples_now]
+    if other.absent is not None:
+        changed |= absent[samples] & empty_now[samples_now]
     return int(changed.sum())
 
 

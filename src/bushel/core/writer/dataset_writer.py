@@ -372,12 +372,13 @@ class DatasetWriter:
             self._layout = current.layout
         elif self._shards:
             last = self._shards[-1]
-            usual = self._contents.columns.usual and not (self._usual_columns and self._mode == "append")
-            self._contents = Contents.to_keep(last.index, usual=usual) | self._contents.with_usual_columns(usual)
             self._generation = self._generation or self._container.generation(last.shard)
             if self._adopts_spec:
                 self._fields = {field.name: field for shard in self._shards for field in shard.fields}
             self._decide_layout(keyed=last.keyed)
+        if self._shards:
+            given = self._contents.without_usual_columns() if self._usual_columns else self._contents
+            self._contents = Contents.to_keep(self._shards[-1].index) | given
         if self._layout is not None:
             check_same_fields(self._target.path, self._shards, self.spec, self._layout)
             self._use(self._layout)

@@ -109,7 +109,7 @@ class ShardInProgress:
         staging.sync_files(kept)  # the checksums in the journal begin after them
         builder = plan.index_builder()
         builder.load(last.index)
-        contents = Contents.to_keep(last.index, usual=plan.contents.columns.usual) | plan.contents
+        contents = Contents.to_keep(last.index) | plan.contents
         plan = dataclasses.replace(plan, contents=contents)
         journal = Journal(staging.place, head=plan.saved(folder=None))  # its folder exists: files are replaced in it
         opened = cls(plan, staging, builder, journal, before=last.index)
