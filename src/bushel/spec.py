@@ -63,7 +63,7 @@ def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be encoded: lone surrogates, which stand for bytes that are not UTF-8, cannot."""
+    """Return whether a text can be encoded: lone surrogates, which stand for bytes that are not UTF-8, cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

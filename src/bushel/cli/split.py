@@ -41,7 +41,7 @@ def command(
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random choice.")] = 0,
     stratify: Annotated[
         str | None,
-        Option("--stratify", help="Field, such as label, of whose every value each dataset gets its share."),
+        Option("--stratify", help="Field, such as label: each dataset gets its share of the samples of every value."),
     ] = None,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,

@@ -133,7 +133,7 @@ class Codec:
         encode_column: Encodes all elements of an array along its first axis at once, or None. Returns bytes and
             int64[n + 1] offsets: the bytes that `encode` makes of element `i` are `data[offsets[i]:offsets[i + 1]]`. It
             returns None for an array whose elements it cannot encode; `encode` then gets them one by one.
-        layout: Where the numbers lie in the stored bytes, for loading without `decode`; None if values are no numbers.
+        layout: Where the numbers are in the stored bytes, for loading without `decode`; None for other values.
     """
 
     name: str

@@ -16,7 +16,7 @@ from bushel.engines.calls import call_pickled
 __all__ = ["DaskEngine", "connect"]
 
 _LARGE = 1 << 20
-"""Bytes of a task from which on it is sent to the workers once, and not with each attempt."""
+"""A task of at least this many bytes is sent to the workers once, and not with each attempt."""
 
 
 def connect(engine: Any = "dask") -> DaskEngine:

@@ -29,7 +29,7 @@ from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import Record, RecordedShard, RunFolder
 from bushel.ingest.side_files import ErrorList, error_lines, error_log_path
 from bushel.storage import AnyPath, make_folder, move_object, remove, sync_folder, walk_names, workplace, write_whole
-from bushel.storage.staging import Claim
+from bushel.storage.workplaces import Claim
 
 __all__ = ["OnPart", "PartReport", "PartTask", "PartWriter", "Written", "publish", "publish_errors", "remove_attempt"]
 

@@ -35,7 +35,7 @@ from bushel.storage import AnyPath, make_folder, place_file, read_whole, remove,
 __all__ = ["TakenKeysError", "finish_run"]
 
 _LEAVES = 8
-"""Leaves from which on an engine reads them."""
+"""If there are at least this many leaves, an engine reads them."""
 _THREADS = 8
 _SHOWN = 5
 _FOLDER = "finish-"

@@ -232,7 +232,7 @@ class LoaderState:
         )
 
     def check(self, *, version: str, fingerprint: str, samples: int) -> None:
-        """Check that the state fits the loader that shall continue from it.
+        """Check that the state fits the loader that will continue from it.
 
         Args:
             version: The version of the loader's order.

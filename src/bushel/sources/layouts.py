@@ -44,7 +44,7 @@ def twentybn_json(
     label: str = "template",
     label2idx: Mapping[str, int] | None = None,
 ) -> Table:
-    """A JSON list of objects with `id` and a label, and `root/<id>/*.mp4`."""
+    """Return a source of the videos `root/<id>/*.mp4` that a JSON list of objects with `id` and a label names."""
     rows = read_twentybn(path)
     return Table(
         rows, media or Frames(rate=8), root=root, file="{id}/*.mp4", key="{id}", label=label, label2idx=label2idx
@@ -54,7 +54,7 @@ def twentybn_json(
 def twentybn_csv_webm(
     path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
-    """Lines of `id;label`, and `root/<id>.webm`."""
+    """Return a source of the videos `root/<id>.webm` that lines of `id;label` name."""
     rows = read_twentybn(path)
     return Table(rows, media or Frames(rate=12), root=root, file="{id}.webm", key="{id}", label2idx=label2idx)
 
@@ -62,7 +62,7 @@ def twentybn_csv_webm(
 def twentybn_csv_jpeg(
     path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
-    """Lines of `id;label`, and the frames `root/<id>/*.jpg`."""
+    """Return a source of the frames `root/<id>/*.jpg` of the videos that lines of `id;label` name."""
     rows = read_twentybn(path)
     return Table(rows, media or Frames(), root=root, file="{id}", key="{id}", label2idx=label2idx)
 
@@ -70,7 +70,7 @@ def twentybn_csv_jpeg(
 def kinetics(
     path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
-    """A JSON object of ids with their annotations, and `root/<class>/<id>_<from>_<to>.mp4`.
+    """Return a source of the videos `root/<class>/<id>_<from>_<to>.mp4` that a JSON object of annotations by id lists.
 
     Videos that exist but are not listed are left out.
     """
@@ -91,9 +91,10 @@ def activitynet(
     subset: str = "training",
     label2idx: Mapping[str, int] | None = None,
 ) -> Table:
-    """A JSON object with a `database` of ids, and `root/<id>` or `root/v_<id>` with the suffix of a video.
+    """Return a source of the videos `root/<id>` or `root/v_<id>`, with any video suffix, that a JSON object lists.
 
-    The label is that of the first annotation. The field `annotations` has all of them, with their times.
+    The member `database` of the object has the annotations by id. The label is that of the first annotation of a video.
+    The field `annotations` has all of them, with their times.
     """
     database = read_annotations(path, "database")
     files = {video.removeprefix("v_"): name for name, video in _videos(root)}

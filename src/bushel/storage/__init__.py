@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from bushel.storage.forward import end_process, is_compressed
     from bushel.storage.notation import expand_braces, parse_bytes
     from bushel.storage.sink import Sink
-    from bushel.storage.staging import Staging, leave_workplace, make_workplace, workplace
+    from bushel.storage.staging import Staging
+    from bushel.storage.workplaces import leave_workplace, make_workplace, workplace
 
 __all__ = [
     "AnyPath",
@@ -85,9 +86,9 @@ __getattr__ = lazy_names(
         "end_process": "storage.forward",
         "expand_braces": "storage.notation",
         "is_compressed": "storage.forward",
-        "leave_workplace": "storage.staging",
-        "make_workplace": "storage.staging",
+        "leave_workplace": "storage.workplaces",
+        "make_workplace": "storage.workplaces",
         "parse_bytes": "storage.notation",
-        "workplace": "storage.staging",
+        "workplace": "storage.workplaces",
     },
 )

@@ -24,7 +24,7 @@ class StorePath:
 
 
 class AnyPath(Protocol):
-    """What Bushel asks of a path: `pathlib.Path` has it, and so have UPath and other path-like objects."""
+    """What Bushel needs of a path: `pathlib.Path` has it, and so have UPath and other path-like objects."""
 
     @property
     def name(self) -> str:
@@ -39,27 +39,27 @@ class AnyPath(Protocol):
     def __truediv__(self, name: str, /) -> AnyPath: ...
 
     def open(self, mode: str, /) -> IO[Any]:
-        """Open it, `rb` or `wb`."""
+        """Open the file; `mode` is `rb` or `wb`."""
         ...
 
     def exists(self) -> bool:
-        """Whether it is there."""
+        """Return whether there is a file or folder."""
         ...
 
     def is_dir(self) -> bool:
-        """Whether it is a folder."""
+        """Return whether it is a folder."""
         ...
 
     def is_file(self) -> bool:
-        """Whether it is a file."""
+        """Return whether it is a file."""
         ...
 
     def iterdir(self) -> Iterator[Any]:
-        """What is in the folder, as paths."""
+        """Yield the paths of what is in the folder."""
         ...
 
     def stat(self) -> Any:
-        """At least `st_size`, in bytes."""
+        """Return an object with `st_size`, the size in bytes; `st_mtime_ns` is used if it is there."""
         ...
 
 
@@ -74,16 +74,20 @@ class File(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes, when the file was opened."""
+        """Size in bytes when the file was opened."""
         ...
 
     @property
     def mtime_ns(self) -> int:
-        """Modification time in nanoseconds, 0 when not known."""
+        """Modification time in nanoseconds, 0 if unknown."""
         ...
 
     def read(self, offset: int, length: int, /) -> bytes:
-        """The bytes of one extent.
+        """Read one extent.
+
+        Args:
+            offset: Bytes from the start of the file.
+            length: Number of bytes.
 
         Raises:
             ExtentError: The extent does not lie within the file.
@@ -111,14 +115,14 @@ class Extents:
         return len(self.offset)
 
     def file_of(self, row: int) -> int:
-        """Number of the file of one extent."""
+        """Return the number of the file of one extent."""
         return self.file if isinstance(self.file, int) else int(self.file[row])
 
 
 def extent_error(
     row: int, reason: Literal["beyond", "checksum", "shrunk"], expected: int, found: int, path: str
 ) -> ExtentError:
-    """The error that the kernels raise for local files, for files of other storage."""
+    """Return the error that the kernels raise for local files, for a file of another storage."""
     error = ExtentError(f"row {row} of {path}: {reason}, expected {expected}, found {found}")
     error.row, error.reason, error.expected, error.found = row, reason, expected, found
     return error

@@ -22,8 +22,8 @@ def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
     """Read a batch of extents: local ones in one call, others in few coalesced requests.
 
     Args:
-        files: The files that `extents.file` counts.
-        extents: What to read. CRCs are checked where given.
+        files: The files to which the numbers in `extents.file` refer.
+        extents: What to read. Values with a `crc32` are compared with it.
 
     Returns:
         The bytes of each extent in order, None for one of length -1.

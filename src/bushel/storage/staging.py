@@ -2,83 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import hashlib
 import os
 import shutil
 import tempfile
 import threading
-import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from bushel.errors import FormatError, UnsupportedError, naming, noted_in
+from bushel.errors import FormatError, naming, noted_in
 from bushel.storage.base import AnyPath
-from bushel.storage.files import is_object
 from bushel.storage.sink import Sink
 from bushel.storage.whole import make_folder, place_file, remove, sync_folder
+from bushel.storage.workplaces import Claim, make_workplace, remove_empty, workplace
 
-__all__ = ["Claim", "Staging", "leave_workplace", "make_workplace", "remove_staged", "workplace"]
-
-_CLAIM_NAME = "writer"
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-
-
-class Claim:
-    """The right of this process to write in a staging folder, until it is released or the process ends or is killed.
-
-    Two writers of one folder would damage each other's files. The claim is a POSIX record lock, which a fork does not
-    inherit: forks that outlive a killed writer do not keep the folder. On a file system without such locks, nothing is
-    claimed.
-
-    Args:
-        folder: The folder; it is created if necessary.
-
-    Raises:
-        FileExistsError: Another running process has the claim.
-        OSError: The folder cannot be created or written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        while True:
-            _make_claimed_folder(folder)
-            try:
-                handle = os.open(folder / _CLAIM_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except FileNotFoundError:  # its last owner removed it meanwhile
-                continue
-            self.release = weakref.finalize(self, os.close, handle)
-            try:
-                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self.release()
-                if error.errno in _NO_LOCKS:
-                    return
-                if not isinstance(error, BlockingIOError | PermissionError):
-                    raise
-                raise FileExistsError(
-                    f"another process is writing in {folder}: wait until it has ended, or write to another path"
-                ) from None
-            try:
-                with naming(folder):
-                    own = os.fstat(handle)
-                if os.path.samestat(own, (folder / _CLAIM_NAME).stat()):
-                    return
-            except FileNotFoundError:
-                pass
-            self.release()
-
-
-def _make_claimed_folder(folder: Path) -> None:
-    """Create a folder and its parents, which the writer of another shard may remove meanwhile if they are empty."""
-    for _ in range(100):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except (FileNotFoundError, FileExistsError):  # another writer created or removed it meanwhile
-            continue
-        return
-    folder.mkdir(parents=True, exist_ok=True)
+__all__ = ["Staging"]
 
 
 class Staging:
@@ -212,30 +150,40 @@ class Staging:
                 place_file(self.place / name, self.root / name)
             self.discard()
             return
-        if self.folder is not None and not (self.place / self.folder).exists():
-            changed = {self.root}
-        elif self.folder is not None:
-            for path in [path for path in (self.place / self.folder).rglob("*") if path.is_file()]:
-                if path.relative_to(self.place).as_posix() not in names:
-                    path.unlink()
-                    if self.sync:
-                        sync_folder(path.parent)
-            os.rename(self.place / self.folder, self.root / self.folder)
-            changed = {self.root}
+        if self.folder is None:
+            changed = self._place_files(self.root, names, index)
         else:
-            changed = {(self.root / name).parent for name in names}
-            for folder in sorted(changed):
-                make_folder(folder, sync=self.sync)
-            for name in names:
-                if (self.place / name).exists() or not (self.root / name).exists():
-                    place_file(self.place / name, self.root / name)
-                if name == index:
-                    (self.root / f"{name}.partial").unlink(missing_ok=True)  # of a killed reader that indexed it
-                    if self.sync:
-                        sync_folder((self.root / name).parent)
+            self._place_folder(self.root, self.folder, names)
+            changed = {self.root}
         for folder in sorted(changed) if self.sync else ():
             sync_folder(folder)
         self.discard()
+
+    def _place_folder(self, root: Path, name: str, kept: Collection[str]) -> None:
+        """Rename the shard's folder, without files that are not among these, unless a killed process has done it."""
+        staged = self.place / name
+        if not staged.exists():
+            return
+        for path in [path for path in staged.rglob("*") if path.is_file()]:
+            if path.relative_to(self.place).as_posix() not in kept:
+                path.unlink()
+                if self.sync:
+                    sync_folder(path.parent)
+        os.rename(staged, root / name)
+
+    def _place_files(self, root: Path, names: Collection[str], index: str | None) -> set[Path]:
+        """Rename the files one by one, in this order, and return the folders that have changed."""
+        changed = {(root / name).parent for name in names}
+        for folder in sorted(changed):
+            make_folder(folder, sync=self.sync)
+        for name in names:
+            if (self.place / name).exists() or not (root / name).exists():
+                place_file(self.place / name, root / name)
+            if name == index:
+                (root / f"{name}.partial").unlink(missing_ok=True)  # of a killed reader that indexed it
+                if self.sync:
+                    sync_folder((root / name).parent)
+        return changed
 
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
         """Copy sealed files to a remote dataset, in this order; they stay staged.
@@ -301,7 +249,7 @@ class Staging:
         shutil.rmtree(done, ignore_errors=True)
         self.claim.release()
         if self.local:
-            _remove_empty(self.place.parent, self.place.parent.parent)
+            remove_empty(self.place.parent, self.place.parent.parent)
 
 
 def _raise(error: OSError) -> None:
@@ -315,63 +263,3 @@ def _below(folder: Path, name: str) -> Path:
             f"{name!r} is not a valid name of a file in a dataset", file=str(folder), hint="rename it, without . and .."
         )
     return folder / name
-
-
-def workplace(root: AnyPath) -> Path | None:
-    """Return the local folder that holds the unfinished files of a dataset.
-
-    For a local dataset this is its own folder. For one in an object store it is a folder in `TMPDIR`, always the same
-    for the same URL and user.
-
-    Returns:
-        The folder, which may not exist; None for another kind of storage, such as an HTTP server.
-    """
-    if isinstance(root, Path):
-        return root
-    if not is_object(root) or not root.writable:
-        return None
-    digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest
-
-
-def leave_workplace(root: AnyPath) -> None:
-    """Remove the workplace of a remote dataset, if it is empty."""
-    if not isinstance(root, Path) and (folder := workplace(root)) is not None:
-        for done in (folder / ".bushel").glob("done-*"):  # their removal was interrupted by a kill
-            shutil.rmtree(done, ignore_errors=True)
-        _remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
-
-
-def remove_staged(folder: Path, claim: Claim) -> None:
-    """Remove a staging folder that cannot be continued."""
-    shutil.rmtree(folder)
-    claim.release()
-    _remove_empty(folder.parent)
-
-
-def _remove_empty(*folders: Path) -> None:
-    for folder in folders:
-        try:
-            folder.rmdir()
-        except OSError:  # not empty: other shards are being written, or it holds sidecars
-            break
-
-
-def make_workplace(root: AnyPath) -> Path:
-    """Return the workplace, created if necessary in a folder where no other user can write.
-
-    Raises:
-        UnsupportedError: The storage is of another kind.
-        PermissionError: Another user owns the folder.
-    """
-    folder = workplace(root)
-    if folder is None:
-        raise UnsupportedError(f"{root} is neither local nor in an object store that Bushel writes to")
-    if folder == root:
-        return folder
-    above = folder.parent
-    above.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if above.is_symlink() or above.lstat().st_uid != os.getuid():
-        raise PermissionError(f"{above} belongs to another user: set TMPDIR to a folder of your own")
-    folder.mkdir(exist_ok=True)
-    return folder

@@ -1,6 +1,6 @@
 """Image transforms: frozen values that work alone, and that the loader fuses with decoding where it can.
 
-`Crop`, `Flip`, `ScaleTo` and `apply_steps` are for transforms of your own that shall be fused too: see `Spatial`.
+`Crop`, `Flip`, `ScaleTo` and `apply_steps` are for transforms of your own that should be fused too: see `Spatial`.
 """
 
 from bushel.transforms.colour import ColorJitter, Grayscale

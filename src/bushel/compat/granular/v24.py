@@ -86,7 +86,7 @@ class BagWriter(Closing):
         """Hand buffered records to the operating system, and then their ends.
 
         Raises:
-            MismatchError: They are other ones than those that an earlier writer left. None of them is written.
+            MismatchError: They differ from those that an earlier writer left. None of them is written.
         """
         if self._records:
             self._bag.write(self._new_part(b"".join(self._records)))
@@ -235,7 +235,7 @@ class DatasetWriter(Closing):
         """Hand buffered datapoints to the operating system.
 
         Raises:
-            MismatchError: They are other ones than an interrupted writer left. None of them is written.
+            MismatchError: They differ from those that an interrupted writer left. None of them is written.
         """
         try:
             for each in self._bags.values():

@@ -45,7 +45,7 @@ _PATTERN = frozenset("{*?[")
 _LISTINGS = 32
 """Number of paths in object stores that are listed at the same time."""
 _MANY = 1000
-"""Number of files from which on only the manifest of their folder is read."""
+"""If there are at least this many files, only the manifest of their folder is read."""
 
 _LARGE_MANIFEST = 64 << 10
 """Size in bytes of a manifest that may list more than a thousand shards."""
@@ -291,7 +291,7 @@ class Incomplete:
     """A dataset whose writer has not finished.
 
     Attributes:
-        path: Path of the dataset, or of the one of its parts that is incomplete.
+        path: Path of the dataset, or of its part that is incomplete.
         expected: Number of samples that it should have, if known.
         missing_parts: Names of the parts that do not exist, if it was packed in parts.
         advice: How to complete it.

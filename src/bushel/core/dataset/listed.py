@@ -47,7 +47,7 @@ _HELD = 4096
 """Number of shards whose tables stay mapped. A process may have some 65,000 mappings."""
 
 _SETTLED_NS = 2_000_000_000
-"""Age from which on a time of modification shows all later changes: clocks of file systems have steps."""
+"""A file whose last modification is this long ago shows any later one: clocks of file systems have steps."""
 
 _log = logging.getLogger("bushel")
 
@@ -152,7 +152,7 @@ def keep_table(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) -
 
 
 def _are_listed(root: Path, shards: Sequence[OpenShard]) -> bool:
-    """Whether these shards were opened by the manifest of one folder, with one folder of sidecars."""
+    """Return whether these shards were opened by the manifest of one folder, with one folder of sidecars."""
     first = shards[0]
     return (
         all(
@@ -204,7 +204,7 @@ class RebuildIndex:
 
     Attributes:
         container: Name of the container.
-        wanted: What the table shall hold.
+        wanted: What the index should hold.
     """
 
     container: str

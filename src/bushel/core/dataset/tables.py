@@ -185,7 +185,7 @@ def table_to_read(
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """What the table of each shard shall hold.
+    """What the index of each shard should hold.
 
     Attributes:
         options: What the user declares about the data, and whether checksums are wanted.

@@ -46,7 +46,7 @@ _USUAL_TEXT = 32
 
 @dataclass(frozen=True, slots=True)
 class ColumnRequest:
-    """The columns that a table shall have.
+    """The columns that an index should have.
 
     Attributes:
         names: Names of columns. Those that the fields cannot have are left out.

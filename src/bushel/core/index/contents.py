@@ -1,4 +1,4 @@
-"""What the table of a shard shall hold beside extents, found by reading values: scans, and columns."""
+"""What the index of a shard should hold beside extents, found by reading values: scans, and columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Contents"]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a table shall hold.
+    """What an index should hold beside extents.
 
     Attributes:
         scans: Segments and seek tables of JPEGs, and packets of clips.

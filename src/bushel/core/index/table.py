@@ -364,7 +364,7 @@ class ShardIndex:
 
 
 class IndexedShard(Protocol):
-    """A shard whose table can be had, as key lookup and the Arrow export see it."""
+    """A shard with an index: what key lookup and the Arrow export need of it."""
 
     @property
     def samples(self) -> int:

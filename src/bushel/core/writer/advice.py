@@ -11,7 +11,7 @@ _FREE_SPACE_OVERWRITE = "free some disk space, and run it again: the old dataset
 
 
 def add_advice(error: BaseException, *, overwrite: bool) -> None:
-    """Say how to go on after the disk was full."""
+    """Add a note to an error that is due to a full disk: how to continue."""
     advice = _FREE_SPACE_OVERWRITE if overwrite else _FREE_SPACE
     if is_out_of_room(error) and advice not in getattr(error, "__notes__", ()):
         error.add_note(advice)

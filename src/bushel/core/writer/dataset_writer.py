@@ -32,7 +32,7 @@ from bushel.core.writer.target import Target, check_same_fields, choose_containe
 from bushel.errors import SpecError, UnsupportedError, noted_in
 from bushel.spec import KEY, format_spec, parse_spec
 from bushel.storage import as_path, is_object, leave_workplace, make_folder, parse_bytes, sync_folder, workplace
-from bushel.storage.staging import Claim, remove_staged
+from bushel.storage.workplaces import Claim, remove_staged
 
 __all__ = ["CHECKPOINT_SECONDS", "DatasetWriter", "Mode"]
 

@@ -22,7 +22,7 @@ from bushel.core.index.sidecar import FOLDER
 from bushel.core.system import exchange_names
 from bushel.errors import FormatError, StateError
 from bushel.storage import make_folder, read_whole, sync_folder, write_whole
-from bushel.storage.staging import Claim
+from bushel.storage.workplaces import Claim
 
 __all__ = ["Overwrite", "overwrite_folder", "recover_overwrite"]
 

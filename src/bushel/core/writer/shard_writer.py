@@ -25,7 +25,7 @@ from bushel.core.writer.shard_plan import ShardPlan
 from bushel.errors import StateError
 from bushel.spec import format_spec
 from bushel.storage import AnyPath, Staging, open_file
-from bushel.storage.staging import Claim, remove_staged
+from bushel.storage.workplaces import Claim, remove_staged
 
 __all__ = ["ShardInProgress"]
 

@@ -14,7 +14,7 @@ import pytest
 
 import bushel
 from bushel.storage import Staging
-from bushel.storage.staging import Claim
+from bushel.storage.workplaces import Claim
 
 WRITER = """
 import sys, bushel
@@ -71,7 +71,8 @@ def test_a_forked_process_does_not_keep_the_claim(tmp_path: Path) -> None:
         os._exit(0)
     os.close(reading)
     claim.release()
-    script = "import sys; from pathlib import Path; from bushel.storage.staging import Claim; Claim(Path(sys.argv[1]))"
+    imports = "import sys; from pathlib import Path; from bushel.storage.workplaces import Claim"
+    script = f"{imports}; Claim(Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "a")], check=True)
     os.close(writing)
     os.waitpid(child, 0)

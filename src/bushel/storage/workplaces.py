@@ -1,0 +1,137 @@
+"""Workplaces: the local folders of unfinished files, and the claims of the processes that write in them."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+from bushel.errors import UnsupportedError, naming
+from bushel.storage.base import AnyPath
+from bushel.storage.files import is_object
+
+__all__ = ["Claim", "leave_workplace", "make_workplace", "remove_empty", "remove_staged", "workplace"]
+
+_CLAIM_NAME = "writer"
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+def workplace(root: AnyPath) -> Path | None:
+    """Return the local folder that holds the unfinished files of a dataset.
+
+    For a local dataset this is its own folder. For one in an object store it is a folder in `TMPDIR`, always the same
+    for the same URL and user.
+
+    Returns:
+        The folder, which may not exist; None for another kind of storage, such as an HTTP server.
+    """
+    if isinstance(root, Path):
+        return root
+    if not is_object(root) or not root.writable:
+        return None
+    digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest
+
+
+def make_workplace(root: AnyPath) -> Path:
+    """Return the workplace, created if necessary in a folder where no other user can write.
+
+    Raises:
+        UnsupportedError: The storage is of another kind.
+        PermissionError: Another user owns the folder.
+    """
+    folder = workplace(root)
+    if folder is None:
+        raise UnsupportedError(f"{root} is neither local nor in an object store that Bushel writes to")
+    if folder == root:
+        return folder
+    above = folder.parent
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if above.is_symlink() or above.lstat().st_uid != os.getuid():
+        raise PermissionError(f"{above} belongs to another user: set TMPDIR to a folder of your own")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def leave_workplace(root: AnyPath) -> None:
+    """Remove the workplace of a remote dataset, if it is empty."""
+    if not isinstance(root, Path) and (folder := workplace(root)) is not None:
+        for done in (folder / ".bushel").glob("done-*"):  # their removal was interrupted by a kill
+            shutil.rmtree(done, ignore_errors=True)
+        remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
+
+
+class Claim:
+    """The right of this process to write in a staging folder, until it is released or the process ends or is killed.
+
+    Two writers of one folder would damage each other's files. The claim is a POSIX record lock, which a fork does not
+    inherit: forks that outlive a killed writer do not keep the folder. On a file system without such locks, nothing is
+    claimed.
+
+    Args:
+        folder: The folder; it is created if necessary.
+
+    Raises:
+        FileExistsError: Another running process has the claim.
+        OSError: The folder cannot be created or written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        while True:
+            _make_claimed_folder(folder)
+            try:
+                handle = os.open(folder / _CLAIM_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError:  # its last owner removed it meanwhile
+                continue
+            self.release = weakref.finalize(self, os.close, handle)
+            try:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self.release()
+                if error.errno in _NO_LOCKS:
+                    return
+                if not isinstance(error, BlockingIOError | PermissionError):
+                    raise
+                raise FileExistsError(
+                    f"another process is writing in {folder}: wait until it has ended, or write to another path"
+                ) from None
+            try:
+                with naming(folder):
+                    own = os.fstat(handle)
+                if os.path.samestat(own, (folder / _CLAIM_NAME).stat()):
+                    return
+            except FileNotFoundError:
+                pass
+            self.release()
+
+
+def _make_claimed_folder(folder: Path) -> None:
+    """Create a folder and its parents, which the writer of another shard may remove meanwhile if they are empty."""
+    for _ in range(100):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError):  # another writer created or removed it meanwhile
+            continue
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def remove_staged(folder: Path, claim: Claim) -> None:
+    """Remove a staging folder that cannot be continued."""
+    shutil.rmtree(folder)
+    claim.release()
+    remove_empty(folder.parent)
+
+
+def remove_empty(*folders: Path) -> None:
+    """Remove folders that are empty, in this order, up to the first one that is not."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:  # not empty: other shards are being written, or it holds sidecars
+            break
