@@ -11,7 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 from tests.cli.running import fails, run
-from tests.integrity.small import CASES, SPEC, flip, jpeg, key, reading, sample, write
+from tests.formats import FORMATS
+from tests.integrity.small import SPEC, flip, jpeg, key, reading, sample, write
 
 import bushel
 from bushel.cli.app import _COMMANDS, app
@@ -31,7 +32,7 @@ def data(tmp_path: Path) -> Path:
 # convert
 
 
-@pytest.mark.parametrize("container", sorted({container for container, _ in CASES}))
+@pytest.mark.parametrize("container", sorted({container for container, _ in FORMATS}))
 def test_convert(data: Path, tmp_path: Path, container: str) -> None:
     out = run("convert", data, tmp_path / "out", "-c", container, "--shard-samples", 5)
     assert out.startswith(f"{tmp_path / 'out'}: 7 samples written as {container}, ")

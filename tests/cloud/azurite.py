@@ -6,14 +6,14 @@ import base64
 import hashlib
 import hmac
 import shutil
-import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
+
+from tests.cloud.ports import free_port, wait_for_server
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -31,21 +31,11 @@ def installed() -> str | None:
 @contextmanager
 def azurite(command: str) -> Iterator[dict[str, str]]:
     """Run a server; the variables that clients need."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     process = subprocess.Popen([command, "--blobHost", "127.0.0.1", "--blobPort", str(port), *options])
     try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
+        wait_for_server(process, port)
         yield {
             "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{ACCOUNT}",
             "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.cloud.azurite import azurite, installed, make_container
 from tests.cloud.conftest import upload
-from tests.storage.objects.datasets import KINDS, NAMES, SPEC, stored, write
+from tests.formats import FORMAT_NAMES, FORMATS
+from tests.storage.objects.datasets import SPEC, stored, write
 
 import bushel
 from bushel.storage import as_path, place_file, read_whole, write_whole
@@ -33,7 +34,7 @@ def container() -> Iterator[ObjectPath]:
         yield ObjectPath.parse("az://bushel")
 
 
-@pytest.mark.parametrize(("kind", "generation"), KINDS, ids=NAMES)
+@pytest.mark.parametrize(("kind", "generation"), FORMATS, ids=FORMAT_NAMES)
 def test_read(container: ObjectPath, tmp_path: Path, kind: str, generation: str | None) -> None:
     write(tmp_path / "set", kind, generation, shard_samples=15)
     target = container / f"{kind}{generation}"

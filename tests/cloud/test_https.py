@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import getpass
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.storage.objects.datasets import KINDS, NAMES, stored, write
+from tests.cloud.ports import free_port, wait_for_server
+from tests.formats import each_format
+from tests.storage.objects.datasets import stored, write
 
 import bushel
 
@@ -48,9 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         pytest.skip("nginx or openssl is not installed: `make cloud` does that on Debian")
     place = tmp_path_factory.mktemp("nginx")
     (place / "files").mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     request = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     files = ["-keyout", f"{place}/key.pem", "-out", f"{place}/cert.pem"]
     extensions = ["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"]
@@ -58,15 +56,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     (place / "nginx.conf").write_text(CONFIG.format(user=getpass.getuser(), place=place, port=port))
     process = subprocess.Popen([nginx, "-c", str(place / "nginx.conf"), "-p", str(place)])
     try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+        wait_for_server(process, port)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
             patch.setenv("BUSHEL_NETWORK_CA", f"{place}/cert.pem")
@@ -76,7 +66,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         process.wait(30)
 
 
-@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+@each_format
 def test_read(site: Site, container: str, generation: str | None) -> None:
     name = f"{container}{generation}"
     write(site.folder / name, container, generation, shard_samples=15)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cloud.conftest import make_bucket, remove, upload
-from tests.storage.objects.datasets import KINDS, NAMES, SPEC, stored, write
+from tests.formats import each_format
+from tests.storage.objects.datasets import SPEC, stored, write
 
 import bushel
 from bushel.loader import StreamLoader
@@ -26,7 +27,7 @@ def opened(source: object, **more: object) -> bushel.Dataset:
 
 
 @pytest.mark.parametrize("shard_samples", [None, 7])
-@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+@each_format
 def test_uploaded_with_sidecars(
     bucket: ObjectPath, tmp_path: Path, container: str, generation: str | None, shard_samples: int | None
 ) -> None:
@@ -43,7 +44,7 @@ def test_uploaded_with_sidecars(
 
 
 @pytest.mark.parametrize("shard_samples", [None, 7])
-@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+@each_format
 def test_uploaded_without_sidecars(
     bucket: ObjectPath, tmp_path: Path, container: str, generation: str | None, shard_samples: int | None
 ) -> None:

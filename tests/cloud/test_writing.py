@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.formats import each_format
 from tests.interrupts import interruptible
 from tests.sources.folders import image_folder
 
@@ -26,8 +27,6 @@ from bushel.storage.objects.upload import put_bytes
 
 pytestmark = pytest.mark.cloud
 
-KINDS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
-NAMES = [f"{container}{generation or ''}" for container, generation in KINDS]
 ROOT = Path(__file__).resolve().parents[2]
 
 WRITER = """
@@ -101,7 +100,7 @@ def write(target: Any, container: str, generation: str | None, first: int, last:
             writer.append(make(container, number), key=f"key-{number}")
 
 
-@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+@each_format
 def test_every_container(bucket: ObjectPath, tmp_path: Path, container: str, generation: str | None) -> None:
     for target in (tmp_path / "set", f"{bucket}/set"):
         write(target, container, generation, 0, 30, shard_samples=8)

@@ -16,7 +16,7 @@ from tests.cloud.fault_proxy import Proxy, proxy_of
 from tests.cluster.clusters import ENGINES, Cluster, Place, clusters, make_place, ray_nodes, s3_server
 from tests.cluster.driver import PARTS, engine_of, pack
 from tests.cluster.slurm import finished, use_slurm, wait_for
-from tests.ingest.cases import each
+from tests.formats import each_format
 from tests.paths import ROOT
 from tests.sources.folders import image_folder
 
@@ -72,7 +72,7 @@ def engine(cluster: Cluster) -> Any:
     return engine_of(cluster.name, cluster.address())
 
 
-@each
+@each_format
 def test_packing(cluster: Cluster, bucket: Place, expected: Expected, container: str, generation: Any) -> None:
     options: dict[str, Any] = {"container": container, "generation": generation, "parts": PHOTO_PARTS}
     out = bucket / f"packed-{container}{generation or ''}"
@@ -82,7 +82,7 @@ def test_packing(cluster: Cluster, bucket: Place, expected: Expected, container:
     assert out.leftovers() == []
 
 
-@each
+@each_format
 def test_converting_sharded_tars(
     tmp_path: Path, cluster: Cluster, bucket: Place, expected: Expected, container: str, generation: Any
 ) -> None:

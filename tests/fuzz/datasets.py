@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.formats import FORMATS
 from tests.paths import GOLDEN
 
 from bushel.testing.samples import make_samples
@@ -41,13 +42,11 @@ ORIGINALS = {
 }
 STREAMS = ["gnu-tar-1.34/gz/data", "webdataset-1.0.2/compressed/data", "gnu-tar-1.34/sort-name/data"]
 
-TARGETS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
-
 
 def written(folder: Path, container: str) -> list[Path]:
     """Write small datasets of a container, with keys and without."""
     paths = []
-    for name, generation in TARGETS:
+    for name, generation in FORMATS:
         target = Target(name, folder, generation)
         for keyed in (True, False) if name == container else ():
             spec = target.fit(limit=4 if keyed else 1)

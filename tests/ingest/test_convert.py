@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.integrity.small import CASES, SPEC, flip, jpeg, key, reading, sample, tree, write
+from tests.formats import FORMAT_NAMES, FORMATS
+from tests.integrity.small import SPEC, flip, jpeg, key, reading, sample, tree, write
 
 import bushel
 from bushel.codecs import get_codec
@@ -22,9 +23,8 @@ from bushel.ingest import ConvertResult
 from bushel.ingest.batches import batch_ranges
 
 Generation = Literal["B", "C"] | None
-ids = [f"{container}{generation or ''}" for container, generation in CASES]
-each_source = pytest.mark.parametrize(("source", "old"), CASES, ids=ids)
-each_target = pytest.mark.parametrize(("target", "new"), CASES, ids=ids)
+each_source = pytest.mark.parametrize(("source", "old"), FORMATS, ids=FORMAT_NAMES)
+each_target = pytest.mark.parametrize(("target", "new"), FORMATS, ids=FORMAT_NAMES)
 
 
 def without_index(folder: Path) -> dict[str, bytes]:

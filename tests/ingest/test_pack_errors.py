@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from tests.ingest.cases import each, opened
+from tests.formats import each_format
+from tests.ingest.opening import opened
 from tests.ingest.pack_sources import Numbered, files_of, inverted
 from tests.sources.folders import image_folder, jpeg
 
@@ -55,7 +56,7 @@ class TestErrors:
         assert bushel.pack(source, tmp_path / "changed.ffr", transforms=[inverted], max_errors=1).errors == 1
 
     @pytest.mark.parametrize("workers", [1, 8])
-    @each
+    @each_format
     def test_too_many_leave_a_whole_dataset(
         self, tmp_path: Path, container: str, generation: Generation, workers: int
     ) -> None:
@@ -86,7 +87,7 @@ class TestErrors:
         assert [line["position"] for line in noted(tmp_path / "out.errors.jsonl")] == [5, 17, 30]
 
     @pytest.mark.parametrize("limit", [{"shard_samples": 20}, {"shard_bytes": 12_000}])
-    @each
+    @each_format
     def test_with_more_allowed_it_goes_on_as_if_nothing_had_happened(
         self, tmp_path: Path, container: str, generation: Generation, limit: dict[str, int]
     ) -> None:
@@ -102,7 +103,7 @@ class TestErrors:
         assert not list((tmp_path / "out").rglob("*.pack.json"))
 
     @pytest.mark.parametrize("before", [3, 7])
-    @each
+    @each_format
     def test_a_shard_that_was_there_before_an_append_stays_as_it_is(
         self, tmp_path: Path, container: str, generation: Generation, before: int
     ) -> None:
@@ -217,7 +218,7 @@ def killed(call: str) -> None:
 
 class TestResume:
     @pytest.mark.parametrize("shard_samples", [None, 16])
-    @each
+    @each_format
     def test_the_bytes_are_those_of_an_undisturbed_run(
         self, tmp_path: Path, container: str, generation: Generation, shard_samples: int | None
     ) -> None:

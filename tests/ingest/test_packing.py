@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
-from tests.ingest.cases import each, opened
+from tests.formats import each_format
+from tests.ingest.opening import opened
 from tests.ingest.pack_sources import Numbered, files_of, inverted, noisy
 from tests.sources.folders import image_folder, jpeg, picture, png
 
@@ -29,7 +30,7 @@ from bushel.sources import ImageFolder, Stored, Stream
 from bushel.transforms import CenterCrop, Resize
 
 
-@each
+@each_format
 def test_an_image_folder(tmp_path: Path, container: str, generation: Literal["B", "C"] | None) -> None:
     source = ImageFolder(image_folder(tmp_path / "photos", 10))
     done = bushel.pack(tmp_path / "photos", tmp_path / "out", container=container, generation=generation, sync=False)
@@ -48,7 +49,7 @@ def test_an_image_folder(tmp_path: Path, container: str, generation: Literal["B"
     assert not (tmp_path / "out.errors.jsonl").exists()
 
 
-@each
+@each_format
 def test_any_number_of_workers_writes_the_same_bytes(
     tmp_path: Path, container: str, generation: Literal["B", "C"] | None
 ) -> None:
@@ -330,7 +331,7 @@ class TestDatasets:
 
 
 class TestAppend:
-    @each
+    @each_format
     def test_all_samples_come_behind(
         self, tmp_path: Path, container: str, generation: Literal["B", "C"] | None
     ) -> None:
@@ -359,7 +360,7 @@ class TestAppend:
 
 
 class TestParts:
-    @each
+    @each_format
     def test_parts_are_the_whole(self, tmp_path: Path, container: str, generation: Literal["B", "C"] | None) -> None:
         source, out = Numbered(20), tmp_path / "out"
         options: dict[str, Any] = {

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.ingest.cases import each, opened
+from tests.formats import each_format
+from tests.ingest.opening import opened
 from tests.ingest.pack_sources import Numbered, files_of
 from tests.sources.folders import image_folder
 
@@ -120,7 +121,7 @@ class TestPlan:
 
 
 class TestDataset:
-    @each
+    @each_format
     def test_it_is_that_of_one_run(self, tmp_path: Path, container: str, generation: Generation) -> None:
         photos = image_folder(tmp_path / "photos", 23)
         options: dict[str, Any] = {"container": container, "generation": generation, "shuffle": True, "seed": 1}
@@ -138,7 +139,7 @@ class TestDataset:
         assert len(bushel.index(tmp_path / "out")) == 23
         assert json.loads((tmp_path / "out/.bushel/manifest.json").read_text()) == manifest
 
-    @each
+    @each_format
     def test_parts_in_any_order_and_the_same_bytes(
         self, tmp_path: Path, container: str, generation: Generation
     ) -> None:
@@ -173,7 +174,7 @@ class TestDataset:
 
 
 class TestConvert:
-    @each
+    @each_format
     def test_it_is_that_of_one_run(self, tmp_path: Path, container: str, generation: Generation) -> None:
         bushel.pack(image_folder(tmp_path / "photos", 17), tmp_path / "in", container="tar", shard_samples=5)
         options: dict[str, Any] = {"container": container, "generation": generation}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ingest.cases import each
+from tests.formats import each_format
 from tests.ingest.pack_sources import Numbered, files_of
 from tests.storage.objects.memory import Buckets, objects_in
 
@@ -25,7 +25,7 @@ def buckets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Buckets:
     return Buckets(monkeypatch, tmp_path / "scratch")
 
 
-@each
+@each_format
 def test_the_same_bytes_as_on_a_disk(tmp_path: Path, buckets: Buckets, container: str, generation: Any) -> None:
     options: dict[str, Any] = {"container": container, "generation": generation, "parts": 3, "shard_samples": 3}
     source = Numbered(14, bad=(5,))

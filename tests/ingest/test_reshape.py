@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.ingest.cases import opened
+from tests.ingest.opening import opened
 from tests.ingest.pack_sources import Numbered, files_of
 
 import bushel

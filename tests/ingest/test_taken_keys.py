@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ingest.cases import each
+from tests.formats import each_format
 from tests.ingest.pack_sources import Numbered, files_of
 from tests.storage.objects.memory import Buckets, objects_in
 
@@ -37,7 +37,7 @@ def contents(path: Any) -> list[tuple[str, int]]:
     return [(sample["__key__"], sample["label"]) for sample in bushel.open(path, verify=True)]
 
 
-@each
+@each_format
 def test_as_one_run_would_do(tmp_path: Path, container: str, generation: Any) -> None:
     options: dict[str, Any] = {"container": container, "generation": generation, "max_errors": None}
     one = bushel.pack(SOURCE, tmp_path / "one", **options)

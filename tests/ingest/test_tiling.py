@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from PIL import Image
+from tests.formats import each_format
 from tests.ingest.pack_sources import files_of
-from tests.integrity.small import CASES, reading
+from tests.integrity.small import reading
 from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
@@ -23,7 +24,6 @@ from bushel.kernels import jpeg_coefficients
 from bushel.sources import Samples
 
 Generation = Literal["B", "C"] | None
-each = pytest.mark.parametrize(("container", "generation"), CASES, ids=[f"{c}{g or ''}" for c, g in CASES])
 
 PHOTOS = [
     save(picture(200 + number, 100), subsampling=number % 3, progressive=number % 2 == 1, comment=b"a comment")
@@ -62,7 +62,7 @@ def same_picture(one: bytes, other: bytes) -> bool:
     )
 
 
-@each
+@each_format
 def test_packed_in_every_container(tmp_path: Path, container: str, generation: Generation) -> None:
     for name, workers, processes in (("one", 1, 0), ("four", 4, 0), ("processes", None, 2)):
         done = bushel.pack(
@@ -84,7 +84,7 @@ def test_packed_in_every_container(tmp_path: Path, container: str, generation: G
     assert files_of(tmp_path / "one" / "out") == files_of(tmp_path / "processes" / "out")
 
 
-@each
+@each_format
 def test_converted_to_every_container(tmp_path: Path, container: str, generation: Generation) -> None:
     source = written(tmp_path / "in")
     heard: list[bushel.Progress] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,18 +12,8 @@ from PIL import Image
 
 import bushel
 
-CASES: Sequence[tuple[str, Literal["B", "C"] | None]] = (
-    ("bag", "B"),
-    ("bag", "C"),
-    ("tar", None),
-    ("ffrecord", None),
-    ("gulp", None),
-    ("recordio", None),
-)
-"""All containers, a bag in both generations."""
-
 SPEC = {"image": "jpg", "label": "int"}
-"""A spec that all of them hold."""
+"""A spec that every container can hold."""
 
 
 def jpeg(number: int, size: int = 24) -> bytes:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integrity.small import CASES, reading, write
+from tests.formats import FORMATS, each_format
+from tests.integrity.small import reading, write
 from tests.integrity.spots import COUNT, SPOTS, Generation, damage, payload_spots, undecidable
 
 import bushel
@@ -28,7 +29,7 @@ def contents(path: Path, spec: Any) -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("indexed", ["no index", "same time", "newer"])
-@pytest.mark.parametrize(("container", "generation"), CASES)
+@each_format
 def test_one_damage(tmp_path: Path, container: str, generation: Generation, indexed: str, seed: int) -> None:
     rng = random.Random(f"{container} {generation} {indexed} {seed}")
     source = write(tmp_path / "in", container, generation, COUNT, None)
@@ -59,7 +60,7 @@ def test_one_damage(tmp_path: Path, container: str, generation: Generation, inde
 
 
 def test_all_kinds_of_entries_are_damaged(tmp_path: Path) -> None:
-    for container, generation in CASES:
+    for container, generation in FORMATS:
         source = write(tmp_path / f"{container}{generation}", container, generation, COUNT, None)
         spots = SPOTS[container](source)
         assert len(spots) >= 2 * COUNT

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from tests.integrity.small import CASES, flip, key, overwrite, reading, sample, tree, write
+from tests.formats import each_format
+from tests.integrity.small import flip, key, overwrite, reading, sample, tree, write
 
 import bushel
 from bushel.core.progress import Progress
@@ -33,7 +34,7 @@ def data_files(folder: Path, container: str) -> list[Path]:
     return sorted(folder.rglob(DATA[container]))
 
 
-@pytest.mark.parametrize(("container", "generation"), CASES)
+@each_format
 def test_a_whole_dataset_comes_out_as_it_went_in(tmp_path: Path, container: str, generation: Generation) -> None:
     source = write(tmp_path / "in", container, generation)
     before = tree(source)
@@ -47,7 +48,7 @@ def test_a_whole_dataset_comes_out_as_it_went_in(tmp_path: Path, container: str,
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize(("container", "generation"), CASES)
+@each_format
 def test_a_sample_with_a_flipped_bit_is_left_out(tmp_path: Path, container: str, generation: Generation) -> None:
     source = write(tmp_path / "in", container, generation)
     expected = stored(reading(source))
@@ -64,7 +65,7 @@ def test_a_sample_with_a_flipped_bit_is_left_out(tmp_path: Path, container: str,
     assert bushel.verify(tmp_path / "out").ok
 
 
-@pytest.mark.parametrize(("container", "generation"), CASES)
+@each_format
 def test_a_file_that_was_cut_keeps_what_lies_before_the_cut(
     tmp_path: Path, container: str, generation: Generation
 ) -> None:
@@ -244,7 +245,7 @@ def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -
     assert tree(tmp_path / "out") == before
 
 
-@pytest.mark.parametrize(("container", "generation"), CASES)
+@each_format
 def test_an_interrupted_repair_is_resumed(tmp_path: Path, container: str, generation: Generation) -> None:
     source = write(tmp_path / "in", container, generation)
     whole = bushel.repair(source, tmp_path / "whole")

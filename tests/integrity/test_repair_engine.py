@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests.formats import FORMATS
 from tests.ingest.pack_sources import files_of
-from tests.integrity.small import CASES, flip, key, reading, write
+from tests.integrity.small import flip, key, reading, write
 
 import bushel
 from bushel.engines.local import LocalEngine
@@ -20,7 +21,7 @@ def damage(source: Path, position: int) -> None:
     flip(Path(file), offset + 30)
 
 
-@pytest.mark.parametrize(("container", "generation"), [case for case in CASES if case[0] in ("bag", "gulp")])
+@pytest.mark.parametrize(("container", "generation"), [case for case in FORMATS if case[0] in ("bag", "gulp")])
 def test_the_same_problems_and_bytes(tmp_path: Path, container: str, generation: Literal["B", "C"] | None) -> None:
     source = write(tmp_path / "in", container, generation)
     for position in (1, 4):

@@ -10,21 +10,20 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from tests.integrity.small import CASES, SPEC, flip, jpeg, key, overwrite, reading, sample, tree, write
+from tests.formats import each_format
+from tests.integrity.small import SPEC, flip, jpeg, key, overwrite, reading, sample, tree, write
 
 import bushel
 from bushel.core.progress import Progress
 from bushel.errors import FormatError
 from bushel.integrity import Problem, VerifyResult
 
-each_container = pytest.mark.parametrize(("container", "generation"), CASES)
-
 
 def kinds(report: VerifyResult) -> list[str]:
     return [problem.kind for problem in report.problems]
 
 
-@each_container
+@each_format
 def test_a_sound_dataset_has_no_problems_and_is_not_touched(
     tmp_path: Path, container: str, generation: Literal["B", "C"] | None
 ) -> None:
@@ -39,7 +38,7 @@ def test_a_sound_dataset_has_no_problems_and_is_not_touched(
     assert tree(folder) == before
 
 
-@each_container
+@each_format
 def test_without_an_index_there_is_nothing_to_compare_with(
     tmp_path: Path, container: str, generation: Literal["B", "C"] | None
 ) -> None:
@@ -54,7 +53,7 @@ def test_without_an_index_there_is_nothing_to_compare_with(
     assert not list(folder.rglob(".bushel"))
 
 
-@each_container
+@each_format
 def test_every_flipped_bit_is_found_with_its_sample_and_field(
     tmp_path: Path, container: str, generation: Literal["B", "C"] | None
 ) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from tests.integrity.small import CASES, key, overwrite, reading, write
+from tests.formats import each_format
+from tests.integrity.small import key, overwrite, reading, write
 
 import bushel
 from bushel.integrity import VerifyResult
 
-each_container = pytest.mark.parametrize(("container", "generation"), CASES)
 Generation = Literal["B", "C"] | None
 
 
@@ -28,7 +28,7 @@ def replace_data(source: Path, target: Path) -> None:
             shutil.copyfile(path, target / path.relative_to(source))
 
 
-@each_container
+@each_format
 def test_a_value_that_changed_is_named(tmp_path: Path, container: str, generation: Generation) -> None:
     folder = write(tmp_path / "data", container, generation, shard_samples=None)
     file, offset = reading(folder).location(2, "image")
@@ -44,7 +44,7 @@ def test_a_value_that_changed_is_named(tmp_path: Path, container: str, generatio
         assert report.problems[0].offset == offset
 
 
-@each_container
+@each_format
 def test_samples_that_were_appended(tmp_path: Path, container: str, generation: Generation) -> None:
     folder = write(tmp_path / "a", container, generation, count=4, shard_samples=None)
     replace_data(write(tmp_path / "b", container, generation, count=6, shard_samples=None), folder)
@@ -58,7 +58,7 @@ def test_samples_that_were_appended(tmp_path: Path, container: str, generation: 
     assert bushel.verify(folder).verdict == "ok"
 
 
-@each_container
+@each_format
 def test_a_shard_that_was_replaced(tmp_path: Path, container: str, generation: Generation) -> None:
     folder = write(tmp_path / "a", container, generation, count=6, shard_samples=None)
     replace_data(write(tmp_path / "b", container, generation, count=4, shard_samples=None), folder)
@@ -107,7 +107,7 @@ def test_the_same_values_written_again(tmp_path: Path) -> None:
     assert report.checksums_checked
 
 
-@each_container
+@each_format
 def test_ok_is_said_of_bytes_that_were_compared(tmp_path: Path, container: str, generation: Generation) -> None:
     folder = write(tmp_path / "a", container, generation)
     report = bushel.verify(folder)
@@ -140,7 +140,7 @@ def test_one_shard_without_checksums_among_others(tmp_path: Path) -> None:
     assert not report.checksums_checked
 
 
-@each_container
+@each_format
 def test_repair_leaves_out_values_that_changed(tmp_path: Path, container: str, generation: Generation) -> None:
     """The file grew and changed, so its table is not used to read; its checksums are compared nevertheless."""
     folder = write(tmp_path / "a", container, generation, count=4, shard_samples=None)

@@ -3,15 +3,14 @@
 import sys
 import threading
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
+from tests.called_files import CalledFiles
 
 import bushel
 from bushel.transforms import RandomResizedCrop
 
 MOST_FILES = 18
-PACKAGE = Path(bushel.__file__).parent
 
 
 def test_one_batch_passes_few_files(tmp_path: Path) -> None:
@@ -22,17 +21,11 @@ def test_one_batch_passes_few_files(tmp_path: Path) -> None:
     loader = bushel.Loader(
         bushel.open(tmp_path / "a.tar"), 8, shuffle=True, transforms=RandomResizedCrop(24), workers=2, prefetch=1
     )
-    passed = set[str]()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(PACKAGE):
-            passed.add(path.relative_to(PACKAGE).as_posix())
-
+    passed = CalledFiles()
     before = sys.getprofile()
-    threading.setprofile(note)
+    threading.setprofile(passed.note)
     try:
-        sys.setprofile(note)
+        sys.setprofile(passed.note)
         iterator = iter(loader)
         next(iterator), next(iterator)
         passed.clear()

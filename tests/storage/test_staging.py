@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
-import signal
 import zlib
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.descriptors import open_files
+from tests.full_disk import little_room
 
 from bushel.storage import Sink, Staging
 from bushel.storage import sink as sink_module
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    """As on a full disk: no file of this process grows beyond `size` bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
-
 
 STEPS = st.lists(
     st.one_of(
@@ -146,7 +130,7 @@ def test_a_write_that_fails_leaves_the_sink_where_it_was(
     monkeypatch.setattr(sink_module, "_LARGE", large)
     sink = Sink(tmp_path / "x")
     written = b""
-    with file_size_limit(1000):
+    with little_room(1000):
         with pytest.raises(OSError, match="too large") as caught:  # noqa: PT012 - fails in one of them
             while True:
                 sink.write(bytes([len(written) % 256]) * 70)
@@ -169,7 +153,7 @@ def test_a_file_is_closed_even_where_its_last_bytes_cannot_be_written(tmp_path: 
     for name in ("a", "b"):
         staging.open(name).write(bytes(2000))
     opened = len(open_files(tmp_path))
-    with file_size_limit(1000), pytest.raises(OSError, match="too large"):
+    with little_room(1000), pytest.raises(OSError, match="too large"):
         staging.close()
     assert len(open_files(tmp_path)) == opened - 2
     staging.close()

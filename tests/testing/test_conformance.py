@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.formats import each_format
 from upath import UPath
 
 from bushel.codecs import Codec
@@ -25,11 +26,9 @@ from bushel.testing import (
 from bushel.testing.expect import expect_equal, expect_raises, same
 from bushel.testing.samples import POOL, fit, make_samples
 
-TARGETS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
-
 
 @pytest.mark.parametrize("check", CONTAINER_CHECKS)
-@pytest.mark.parametrize(("container", "generation"), TARGETS, ids=[f"{c}{g or ''}" for c, g in TARGETS])
+@each_format
 def test_container(container: str, generation: str | None, check: str, tmp_path: Path) -> None:
     try:
         CONTAINER_CHECKS[check](Target(container, tmp_path, generation))
@@ -39,7 +38,7 @@ def test_container(container: str, generation: str | None, check: str, tmp_path:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(1, 21))
-@pytest.mark.parametrize(("container", "generation"), TARGETS, ids=[f"{c}{g or ''}" for c, g in TARGETS])
+@each_format
 def test_container_with_other_samples(container: str, generation: str | None, seed: int, tmp_path: Path) -> None:
     skipped = check_container(container, tmp_path, generation=generation, seed=seed)
     assert set(skipped) <= {"elements"}

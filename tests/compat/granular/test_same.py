@@ -1,15 +1,13 @@
 """The same script with Granular and with Bushel prints the same."""
 
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.compat.originals import INTEROP, python_of
 
 pytestmark = pytest.mark.interop
-
-INTEROP = Path(__file__).resolve().parents[3] / "interop"
 
 
 def printed(python: Path, script: str, package: str) -> str:
@@ -28,10 +26,7 @@ def printed(python: Path, script: str, package: str) -> str:
     ],
 )
 def test_the_same_script_prints_the_same(environment: str, script: str, package: str) -> None:
-    environments = runpy.run_path(str(INTEROP / "environments.py"))
-    if not environments["is_current"](environment):
-        pytest.skip(f"no up-to-date environment {environment}: run `make interop-env`")
-    wanted = printed(environments["python_of"](environment), script, "granular")
+    wanted = printed(python_of(environment), script, "granular")
     found = printed(Path(sys.executable), script, package)
     assert found.splitlines() == wanted.splitlines()
     assert len(found.splitlines()) > 50

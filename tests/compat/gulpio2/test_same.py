@@ -1,7 +1,6 @@
 """The same script with GulpIO2 and with Bushel prints the same, and leaves the same files."""
 
 import json
-import runpy
 import shutil
 import subprocess
 import sys
@@ -10,20 +9,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from tests.compat.gulpio2.frames import frame, make_video
+from tests.compat.originals import INTEROP, python_of
 
 from bushel.compat.gulpio2 import GulpDirectory
 
 pytestmark = pytest.mark.interop
-
-INTEROP = Path(__file__).resolve().parents[3] / "interop"
-
-
-def original() -> Path:
-    environments = runpy.run_path(str(INTEROP / "environments.py"))
-    if not environments["is_current"]("gulpio2"):
-        pytest.skip("no up-to-date environment gulpio2: run `make interop-env`")
-    python: Path = environments["python_of"]("gulpio2")
-    return python
 
 
 def printed(python: Path, script: str, package: str, *arguments: Path) -> list[str]:
@@ -42,7 +32,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_chunks(tmp_path: Path) -> None:
-    wanted = printed(original(), "gulpio2_chunks.py", "gulpio2", tmp_path / "original")
+    wanted = printed(python_of("gulpio2"), "gulpio2_chunks.py", "gulpio2", tmp_path / "original")
     found = printed(Path(sys.executable), "gulpio2_chunks.py", "bushel.compat.gulpio2", tmp_path / "bushel")
     assert found == wanted
     assert len(found) > 80
@@ -50,7 +40,7 @@ def test_chunks(tmp_path: Path) -> None:
 
 
 def test_pickled_metadata_is_read_by_both(tmp_path: Path) -> None:
-    python = original()
+    python = python_of("gulpio2")
     for writer, package in ((python, "gulpio2"), (Path(sys.executable), "bushel.compat.gulpio2")):
         printed(writer, "gulpio2_chunks.py", package, tmp_path / package)
         for reader, other in ((python, "gulpio2"), (Path(sys.executable), "bushel.compat.gulpio2")):
@@ -79,7 +69,7 @@ def test_adapters(tmp_path: Path) -> None:
         entries.append({"id": number, "template": f"é{number % 2}"})
     (tmp_path / "videos" / "list.json").write_text(json.dumps(entries))
     more = (tmp_path / "images", tmp_path / "videos")
-    wanted = printed(original(), "gulpio2_adapters.py", "gulpio2", tmp_path / "original", *more)
+    wanted = printed(python_of("gulpio2"), "gulpio2_adapters.py", "gulpio2", tmp_path / "original", *more)
     found = printed(Path(sys.executable), "gulpio2_adapters.py", "bushel.compat.gulpio2", tmp_path / "bushel", *more)
     assert found == wanted
     assert len(found) > 20
@@ -97,7 +87,7 @@ def test_golden_pixels_are_those_of_the_original(golden: Path) -> None:
         subprocess.run(
             [str(python), "-c", code.format(package), str(folder)], capture_output=True, text=True, check=True
         ).stdout
-        for python, package in ((original(), "gulpio2"), (Path(sys.executable), "bushel.compat.gulpio2"))
+        for python, package in ((python_of("gulpio2"), "gulpio2"), (Path(sys.executable), "bushel.compat.gulpio2"))
     ]
     assert outputs[0] == outputs[1]
     assert len(outputs[1].splitlines()) == sum(

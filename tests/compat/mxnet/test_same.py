@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import runpy
 import shutil
 import subprocess
 import sys
@@ -14,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.compat.originals import INTEROP, python_of
 from tests.sources.folders import image_folder, jpeg
 
 from bushel.compat.mxnet import commands
 
 pytestmark = pytest.mark.interop
 
-INTEROP = Path(__file__).resolve().parents[3] / "interop"
 LABELS = "0\t1.5\tclass0/0000.jpg\n17\t3\t4.5\tclass1/0001.jpg\n5\t2\tclass2/0002.jpg\n"
 Run = Callable[..., str]
 
@@ -28,11 +27,7 @@ Run = Callable[..., str]
 @pytest.fixture(scope="module")
 def mxnet() -> Path:
     """Return the Python interpreter of the environment with MXNet."""
-    environments = runpy.run_path(str(INTEROP / "environments.py"))
-    if not environments["is_current"]("mxnet"):
-        pytest.skip("no up-to-date environment mxnet: run `make interop-env`")
-    python: Path = environments["python_of"]("mxnet")
-    return python
+    return python_of("mxnet")
 
 
 def printed(python: Path, *arguments: object) -> str:

@@ -1,19 +1,17 @@
 """The same script with webdataset and with Bushel prints the same."""
 
 import json
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.compat.originals import INTEROP, python_of
 
 import bushel.compat.webdataset as wds
 
 pytestmark = pytest.mark.interop
-
-INTEROP = Path(__file__).resolve().parents[3] / "interop"
 
 
 def printed(python: Path, script: str, package: str) -> list[str]:
@@ -23,17 +21,9 @@ def printed(python: Path, script: str, package: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def environment() -> Path:
-    environments = runpy.run_path(str(INTEROP / "environments.py"))
-    if not environments["is_current"]("webdataset"):
-        pytest.skip("no up-to-date environment webdataset: run `make interop-env`")
-    python: Path = environments["python_of"]("webdataset")
-    return python
-
-
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.bz2", "tar.xz"])
 def test_the_original_reads_what_is_written(tmp_path: Path, suffix: str) -> None:
-    python = environment()
+    python = python_of("webdataset")
     samples: list[dict[str, Any]] = [
         {"__key__": "long/" * 40 + "é", "txt": "é"},
         {"__key__": "b", "cls": 3, "x.json.gz": [1, None]},
@@ -53,7 +43,7 @@ def test_the_original_reads_what_is_written(tmp_path: Path, suffix: str) -> None
 
 @pytest.mark.parametrize("script", ["webdataset_pipeline.py"])
 def test_the_same_script_prints_the_same(script: str) -> None:
-    wanted = printed(environment(), script, "webdataset")
+    wanted = printed(python_of("webdataset"), script, "webdataset")
     found = printed(Path(sys.executable), script, "bushel.compat.webdataset")
     assert found == wanted
     assert len(found) > 300

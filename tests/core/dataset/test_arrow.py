@@ -7,14 +7,15 @@ import zlib
 from pathlib import Path
 
 import pytest
-from tests.integrity.small import CASES, reading, write
+from tests.formats import each_format
+from tests.integrity.small import reading, write
 
 import bushel
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
-@pytest.mark.parametrize(("container", "generation"), CASES)
+@each_format
 def test_the_rows_lead_to_the_bytes(tmp_path: Path, container: str, generation: str | None) -> None:
     dataset = reading(write(tmp_path / "data", container, generation))  # type: ignore[arg-type]
     table = dataset.to_arrow()

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integrity.small import CASES, SPEC, key, sample, write
+from tests.formats import each_format
+from tests.integrity.small import SPEC, key, sample, write
 from tests.integrity.spots import COUNT, SPOTS, Generation, damage, undecidable
 
 import bushel
@@ -121,7 +122,7 @@ def test_a_remote_shard_that_is_too_large_to_look_through_is_refused(
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-@pytest.mark.parametrize(("container", "generation"), CASES)
+@each_format
 def test_one_wrong_entry(tmp_path: Path, container: str, generation: Generation, seed: int) -> None:
     rng = random.Random(f"open {container} {generation} {seed}")
     source = write(tmp_path / "in", container, generation, COUNT, None)

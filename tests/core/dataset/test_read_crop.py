@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 import pytest
 from tests.core.dataset.counted import counted
-from tests.integrity.small import CASES, flip, reading
+from tests.formats import each_format
+from tests.integrity.small import flip, reading
 from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
@@ -30,7 +31,6 @@ PHOTOS = [
     save(picture(640, 480, 1)),  # not tiled
     tile(save(picture(640, 480, 2), "L")),
 ]
-each = pytest.mark.parametrize(("container", "generation"), CASES, ids=[f"{c}{g or ''}" for c, g in CASES])
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def read_of(asked: list[tuple[int, int]]) -> int:
     return sum(length for _, length in asked)
 
 
-@each
+@each_format
 def test_the_pixels_are_those_of_the_whole(
     tmp_path: Path, container: str, generation: Literal["B", "C"] | None, asked: list[tuple[int, int]]
 ) -> None:

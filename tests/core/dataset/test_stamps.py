@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integrity.small import CASES, flip, key, overwrite, reading, sample, write
+from tests.formats import each_format
+from tests.integrity.small import flip, key, overwrite, reading, sample, write
 
 import bushel
 from bushel.core.dataset.tables import stamp_of, stored_table
 from bushel.core.index.sidecar import load_index
 from bushel.storage import open_file
 
-each_container = pytest.mark.parametrize(("container", "generation"), CASES)
 OLD = Path(__file__).parent.parent / "index" / "sidecars-1"
 """Datasets with sidecars of the version that recorded no stamps."""
 
@@ -65,7 +65,7 @@ def clone(source: Path, target: Path) -> None:
             copy.write_bytes(path.read_bytes())
 
 
-@each_container
+@each_format
 @pytest.mark.parametrize("copy", [cp, touch, rsync, rsync_without_times, untar, clone])
 def test_the_checksums_survive_copies(
     tmp_path: Path,
@@ -87,7 +87,7 @@ def test_the_checksums_survive_copies(
         assert reading(tmp_path / "b")[number]["label"] == sample(number)["label"]
 
 
-@each_container
+@each_format
 def test_a_touched_dataset_is_not_indexed_again(tmp_path: Path, container: str, generation: str | None) -> None:
     folder = write(tmp_path / "a", container, generation)  # type: ignore[arg-type]
     before = {path: load_index(path).files for path in folder.rglob("*.safetensors")}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 import pytest
+from tests.called_files import CalledFiles
 
 import bushel
 
-PACKAGE = Path(bushel.__file__).parent
 MOST_FILES = {"tar": 12, "ffrecord": 12, "bag": 13, "gulp": 13, "recordio": 13}
 
 
@@ -22,15 +21,9 @@ def test_one_sample_passes_few_files(tmp_path: Path, container: str) -> None:
         for number in range(8):
             writer.append({"image": image, "label": number}, key=f"{number:02}")
     bushel.open(tmp_path / "train")[3]
-    passed = set[str]()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(PACKAGE):
-            passed.add(path.relative_to(PACKAGE).as_posix())
-
+    passed = CalledFiles()
     before = sys.getprofile()
-    sys.setprofile(note)
+    sys.setprofile(passed.note)
     try:
         bushel.open(tmp_path / "train")[3]
     finally:

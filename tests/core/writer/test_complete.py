@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.core.models import CONTAINERS, SPECS, make_samples, write
-from tests.core.writer.full_disk import little_room
+from tests.full_disk import little_room
 from tests.interrupts import interruptible
 
 import bushel

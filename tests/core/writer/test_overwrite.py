@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.core.models import SPECS, files_of, make_samples, opened, write
-from tests.core.writer.full_disk import little_room
+from tests.full_disk import little_room
 from tests.ingest.pack_sources import Numbered
 from tests.paths import ROOT
 

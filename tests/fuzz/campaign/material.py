@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.datasets import ORIGINALS, TARGETS
+from tests.formats import FORMATS
+from tests.fuzz.datasets import ORIGINALS
 from tests.paths import GOLDEN
 
 import bushel
@@ -52,7 +53,7 @@ class Material:
 
 def make_materials(container: str, folder: Path) -> list[Material]:
     """Write the datasets of a container into a folder, and read them. They are the same in every process."""
-    for number, (name, generation) in enumerate(TARGETS):
+    for number, (name, generation) in enumerate(FORMATS):
         if name == container:
             _write(Target(name, folder, generation), number)
     for number, original in enumerate(ORIGINALS[container]):

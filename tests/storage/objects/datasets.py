@@ -9,12 +9,6 @@ import numpy as np
 
 import bushel
 
-KINDS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
-
-
-NAMES = [f"{container}{generation or ''}" for container, generation in KINDS]
-
-
 SPEC = {"data": "bytes", "label": "int"}
 
 

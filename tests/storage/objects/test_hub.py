@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.storage.objects.datasets import KINDS, NAMES, stored, write
+from tests.formats import each_format
+from tests.storage.objects.datasets import stored, write
 from tests.storage.objects.hub_server import COMMIT, Hub, serving_hub
 
 import bushel
@@ -45,7 +46,7 @@ def test_parse(hub: Hub) -> None:
             bushel.open(wrong)
 
 
-@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+@each_format
 def test_read_a_folder_with_its_index(hub: Hub, container: str, generation: str | None) -> None:
     write(hub.folder / "train", container, generation, shard_samples=15)
     local, remote = bushel.open(hub.folder / "train"), bushel.open(f"{URL}/train/")

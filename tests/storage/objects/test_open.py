@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from tests.storage.objects.datasets import KINDS, NAMES, SPEC, stored, write
+from tests.formats import each_format
+from tests.storage.objects.datasets import SPEC, stored, write
 from tests.storage.objects.range_server import Handler, Server
 
 import bushel
@@ -22,7 +23,7 @@ from bushel.storage import Extents, as_path, open_file, read_all, read_many
 from bushel.storage.objects import ranges
 
 
-@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+@each_format
 def test_folder_with_manifest(server: Server, container: str, generation: str | None) -> None:
     write(server.folder / "set", container, generation)
     local, remote = bushel.open(server.folder / "set"), bushel.open(f"{server.url}/set/")
@@ -34,7 +35,7 @@ def test_folder_with_manifest(server: Server, container: str, generation: str | 
     assert remote.fingerprint == local.fingerprint
 
 
-@pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
+@each_format
 def test_shards_with_manifest(server: Server, container: str, generation: str | None) -> None:
     write(server.folder / "set", container, generation, shard_samples=7)
     local, remote = bushel.open(server.folder / "set"), bushel.open(f"{server.url}/set")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.formats import each_format
 from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
@@ -30,10 +31,6 @@ from bushel.storage import (
 )
 from bushel.storage.objects import upload
 from bushel.storage.objects.location import ObjectPath
-
-KINDS = [("bag", "B"), ("bag", "C"), ("tar", None), ("ffrecord", None), ("gulp", None), ("recordio", None)]
-NAMES = [f"{container}{generation or ''}" for container, generation in KINDS]
-every_kind = pytest.mark.parametrize(("container", "generation"), KINDS, ids=NAMES)
 
 
 @pytest.fixture
@@ -70,7 +67,7 @@ def opened(source: Any, **options: Any) -> bushel.Dataset:
 
 
 class TestWriter:
-    @every_kind
+    @each_format
     @pytest.mark.parametrize("shard_samples", [None, 7])
     def test_the_bytes_are_those_of_a_local_dataset(
         self, buckets: Buckets, tmp_path: Path, container: str, generation: str | None, shard_samples: int | None
@@ -96,7 +93,7 @@ class TestWriter:
         assert objects_in(folder("gs://bucket")) == files_in(tmp_path)
         assert opened(f"gs://bucket/{name}", index="require")["a"]["data"] == b"1"
 
-    @every_kind
+    @each_format
     def test_appending(self, buckets: Buckets, tmp_path: Path, container: str, generation: str | None) -> None:
         for target in (tmp_path / "set", "az://bucket/set"):
             for first, last in ((0, 5), (5, 9)):
@@ -119,7 +116,7 @@ class TestWriter:
         with pytest.raises(FileNotFoundError, match="append"):
             write("s3://bucket/other", "tar", None, 3, 4, mode="append")
 
-    @every_kind
+    @each_format
     @pytest.mark.parametrize("same_machine", [True, False])
     def test_resuming(
         self, buckets: Buckets, tmp_path: Path, container: str, generation: str | None, same_machine: bool
@@ -227,7 +224,7 @@ class TestIndexAndVerify:
         assert opened("s3://bucket/set", index="require").info.checksums
         assert read_whole(folder("s3://bucket/set/.bushel/manifest.json")).startswith(b"{")
 
-    @every_kind
+    @each_format
     def test_a_download_keeps_its_checksums(
         self, buckets: Buckets, tmp_path: Path, container: str, generation: str | None
     ) -> None:
@@ -238,7 +235,7 @@ class TestIndexAndVerify:
         assert bushel.open(tmp_path / "set", index="require").info.checksums
         assert bushel.verify(tmp_path / "set").verdict == "ok"
 
-    @every_kind
+    @each_format
     def test_verify_finds_damage(self, buckets: Buckets, container: str, generation: str | None) -> None:
         write("s3://bucket/set", container, generation, 0, 5)
         bushel.index("s3://bucket/set")

@@ -1,0 +1,11 @@
+"""Opening of datasets whose checksums are compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bushel
+
+
+def opened(path: Path | str, *, partial: bool = False) -> bushel.Dataset:
+    return bushel.open(path, verify=True, partial=partial)
