@@ -124,3 +124,37 @@ def test_folders_of_tests_mirror_the_rooms() -> None:
 
 def test_few_modules_at_the_root() -> None:
     assert len([path for path in HOUSE.glob("*.py") if not path.stem.startswith("__")]) <= 8
+
+
+@cache
+def private_names_of(room: str) -> frozenset[str]:
+    """Return the private names that the files of a room define: attributes, functions, classes and variables."""
+    found = set()
+    for path in files_of(room):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+    return frozenset(name for name in found if name.startswith("_") and not name.startswith("__"))
+
+
+OF_OTHERS = {"_protected_args", "_fingerprint", "_replace"}
+"""Names of click, Hugging Face datasets and named tuples that begin with an underscore."""
+
+
+@pytest.mark.parametrize("room", sorted(FLOOR_OF.keys() - {PUBLIC_NAMES}))
+def test_private_names_stay_in_their_room(room: str) -> None:
+    own = private_names_of(room) | OF_OTHERS
+    others = frozenset[str]().union(*map(private_names_of, FLOOR_OF.keys() - {PUBLIC_NAMES, room})) - own
+    for path in files_of(room):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                assert node.attr not in others, f"{path}:{node.lineno}: {node.attr} is private in another room"
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bushel"):
+                private = {
+                    alias.name for alias in node.names if alias.name.startswith("_") and not alias.name.startswith("__")
+                } - own
+                assert not private, f"{path}:{node.lineno}: {private} is private in another room"

@@ -13,6 +13,7 @@ from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.core.dataset.columns import names_in_any
 from bushel.core.dataset.dataset import Dataset, Sample
+from bushel.core.dataset.inside import whole_positions
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.index.class_names import Labels, labels_of_fields
@@ -122,7 +123,7 @@ def _shards_of(dataset: Dataset) -> list[OpenShard]:
     first = np.cumsum([0, *(shard.samples for shard in dataset.shards)])
     used = np.zeros(len(dataset.shards), np.bool_)
     for start in range(0, len(dataset), _LOOK):
-        positions = dataset._absolute(np.arange(start, min(start + _LOOK, len(dataset)), dtype=np.int64))
+        positions = whole_positions(dataset, np.arange(start, min(start + _LOOK, len(dataset)), dtype=np.int64))
         used[np.unique(np.searchsorted(first, positions, "right") - 1)] = True
     return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
 

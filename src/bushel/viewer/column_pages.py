@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bushel.core.dataset.columns import part_of
+from bushel.core.dataset.inside import column_of_view
 from bushel.errors import BushelError
 from bushel.viewer.histograms import histogram_of
 from bushel.viewer.selection import Query, select
@@ -54,7 +54,7 @@ class ColumnPages:
         if len(shown.dataset) > _LARGEST:
             raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
         selection = select(self._site.shelf, shown, Query.of(parameters))
-        values, missing = part_of(shown.dataset._reader, shown.dataset._positions, name)
+        values, missing = column_of_view(shown.dataset, name)
         found = histogram_of(name, values, missing, selection.positions, shown.labels.get(name, ()))
         bins = [{**asdict(each), "label": plain_text(each.label)} for each in found.bins]
         return as_json_answer(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.inside import reader_of, whole_position
 from bushel.core.dataset.shards import readable
 from bushel.core.index.table import INLINE, MISSING
 from bushel.kernels import crc32
@@ -82,7 +83,7 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
     """
     if name not in dataset.spec:
         raise KeyError(f"there is no field {name!r}: the fields are {', '.join(dataset.spec)}")
-    reader, absolute = dataset._reader, dataset._at(position)
+    reader, absolute = reader_of(dataset), whole_position(dataset, position)
     [group] = readable(reader.shards, reader.starts, reader.groups(np.array([absolute], np.int64)))
     column, row = group.index.columns.get(name), int(group.rows[0])
     if column is None or (column.absent is not None and column.absent[row]):
@@ -114,7 +115,7 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
 
 def _reading(dataset: Dataset, shard: int, file: int, offset: int) -> Callable[[int, int], bytes]:
     def read(start: int, stop: int) -> bytes:
-        return bytes(dataset._reader.file(shard, file).read(offset + start, stop - start))
+        return bytes(reader_of(dataset).file(shard, file).read(offset + start, stop - start))
 
     return read
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from bushel.codecs.base import describe
 from bushel.core.dataset.dataset import Dataset
+from bushel.core.dataset.inside import reader_of, whole_positions
 from bushel.errors import BushelError
 from bushel.spec import KEY
 from bushel.viewer.kinds import ShownField
@@ -90,7 +91,7 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
 
 
 def _keys(dataset: Dataset, positions: Sequence[int]) -> list[str]:
-    return dataset._reader.keys(dataset._absolute(np.array(positions, np.int64)))
+    return reader_of(dataset).keys(whole_positions(dataset, np.array(positions, np.int64)))
 
 
 def _seen_as(field: ShownField) -> str:

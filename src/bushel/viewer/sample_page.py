@@ -12,6 +12,7 @@ import numpy as np
 from bushel.codecs import get_codec
 from bushel.codecs.base import describe
 from bushel.core.dataset.info import readable_size
+from bushel.core.dataset.inside import whole_position
 from bushel.core.pictures.pixels import ArrayFacts, array_facts, array_pixels
 from bushel.core.pictures.values import arrays_in
 from bushel.errors import BushelError
@@ -115,7 +116,7 @@ def sample_fields(shown: Shown, position: int) -> list[FieldView]:
     Raises:
         IndexError: The position is out of range.
     """
-    shown.dataset._at(position)
+    whole_position(shown.dataset, position)  # raises if it is out of range
     return [_field(shown, position, field) for field in shown.fields]
 
 

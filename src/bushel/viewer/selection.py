@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.columns import part_of
+from bushel.core.dataset.inside import column_of_view, is_whole, reader_of
 from bushel.core.dataset.where import choose
 from bushel.core.index.values import Part
 from bushel.viewer.key_search import keys_with
@@ -114,7 +114,7 @@ def _positions(shown: Shown, query: Query) -> npt.NDArray[np.int64]:
 
 
 def _column(shown: Shown, name: str) -> Part:
-    return part_of(shown.dataset._reader, shown.dataset._positions, name)
+    return column_of_view(shown.dataset, name)
 
 
 def _sorted(
@@ -137,8 +137,8 @@ def _sorted(
 def _with_key(shown: Shown, text: str, *, prefix: bool) -> npt.NDArray[np.int64]:
     dataset = shown.dataset
     shards = dataset.shards
-    if dataset._whole and all(shard.keyed for shard in shards):
-        starts, found = dataset._reader.starts, []
+    if is_whole(dataset) and all(shard.keyed for shard in shards):
+        starts, found = reader_of(dataset).starts, []
         for number, shard in enumerate(shards):
             keys = shard.index.keys
             if keys is not None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+from bushel.core.dataset.inside import is_whole, reader_of
 from bushel.errors import BushelError
 from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer
@@ -54,7 +55,7 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
     """Return the boxes of the map."""
     shards = shown.dataset.shards
     step = max(1, -(-len(shards) // _BOXES))
-    starts = shown.dataset._reader.starts
+    starts = reader_of(shown.dataset).starts
     known = []
     for number in range(0, len(shards), step):
         group = [shards[each] for each in range(number, min(number + step, len(shards)))]
@@ -93,7 +94,7 @@ class ShardPages:
         shown = self._site.shown(request)
         run = self._runs[shown.number]
         boxes = shard_boxes(shown, run)
-        whole = shown.dataset._whole
+        whole = is_whole(shown.dataset)
         return self._site.page(
             request,
             "shards.html",
