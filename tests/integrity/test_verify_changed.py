@@ -186,7 +186,7 @@ def test_an_empty_sequence_whose_name_is_damaged(tmp_path: Path) -> None:
     assert [problem.kind for problem in repaired.problems] == ["replaced"]
 
 
-@each_container
+@each_format
 def test_sequences_that_some_samples_lack_and_others_have_empty(
     tmp_path: Path, container: str, generation: Generation
 ) -> None:
