@@ -53,6 +53,7 @@ def sample(number: int) -> dict[str, Any]:
 def write(
     path: Path, container: str, spec: dict[str, str], samples: Callable[[int], dict[str, Any]] = sample, **options: Any
 ) -> bushel.Dataset:
+    options = {"columns": (), **options}  # values that the index has are not gathered from files
     with bushel.Writer(path, spec, container=container, **options) as writer:
         for number in range(SAMPLES):
             value = samples(number)

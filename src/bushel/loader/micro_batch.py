@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bushel.codecs import holds_image
 from bushel.codecs.clip_parts import ClipPart
 from bushel.codecs.image import ImageReading, Seekable, decode_image, image_reading
+from bushel.core.dataset.known_values import KNOWN_TYPES
 from bushel.errors import CodecError
 from bushel.loader.bad_samples import Failure
 from bushel.loader.batch_arrays import BatchArrays, is_large
@@ -189,14 +190,14 @@ def micro_batches(stored: Sequence[Sample | Failure], fused: frozenset[str]) -> 
 
 
 def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
-    """Return the size of the stored values of a sample, in bytes."""
+    """Return the size of the stored values of a sample, in bytes. Values that the index had count as nothing."""
     total = 0
     for name, value in sample.items():
         if name in without:
             continue
         if type(value) is bytes:
             total += len(value)
-        elif name != KEY:
+        elif type(value) not in KNOWN_TYPES:  # nor is the key
             total += count_bytes(value)
     return total
 

@@ -215,7 +215,10 @@ class Pipeline:
     def prefetch(self, plan: BatchPlan) -> None:
         """Tell the storage what will be read for a batch."""
         with suppress(BushelError, OSError):  # raised again, with the sample, when the batch is read
-            self.dataset.prefetch(plan.samples, self.fields)
+            if self.decode or not isinstance(self.dataset, Dataset):
+                self.dataset.prefetch(plan.samples, self.fields)
+            else:
+                self.dataset.prefetch(plan.samples, self.fields, decode=False)
 
     def fetch(self, plan: BatchPlan, clock: Clock, arrays: BatchArrays | None = None) -> Fetched:
         """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones.

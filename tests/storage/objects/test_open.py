@@ -90,6 +90,8 @@ def test_one_request_for_one_sample(server: Server) -> None:
     server.asked.clear()
     assert remote[7]["label"] == 7
     assert remote["key-8", ["label"]]["label"] == 8
+    assert len(server.asked) == 1  # the index has the labels
+    assert remote.read([8, 9], ["label"], decode=False)
     assert len(server.asked) == 2
 
 
@@ -327,7 +329,7 @@ def test_the_loader_reads_eight_batches_at_a_time(server: Server, prefetch: int,
         return False
 
     server.fault = counted
-    loader = bushel.Loader(remote, batch_size=2, workers=2, prefetch=prefetch, fields=["label"])
+    loader = bushel.Loader(remote, batch_size=2, workers=2, prefetch=prefetch, fields=["data", "label"])
     assert [int(label) for batch in loader for label in batch["label"]] == list(range(64))
     assert largest[0] == most
 

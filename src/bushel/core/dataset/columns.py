@@ -15,7 +15,7 @@ from bushel.core.index.table import MISSING, Column
 from bushel.core.index.values import Part, join_parts
 from bushel.errors import FormatError, SpecError
 
-__all__ = ["column_names", "masked", "names_in_any", "part_of"]
+__all__ = ["column_names", "looked_at", "masked", "names_in_any", "part_of"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -31,16 +31,17 @@ def column_names(shards: Sequence[OpenShard]) -> tuple[str, ...]:
     """
     if not shards:
         return ()
-    own = _some(shards)
+    own = looked_at(shards)
     return tuple(name for name in own[0].index.values if all(name in shard.index.values for shard in own[1:]))
 
 
 def names_in_any(shards: Sequence[OpenShard]) -> tuple[str, ...]:
     """Return the names of the columns that any shard has; of very many shards, the first or the last."""
-    return tuple(dict.fromkeys(name for shard in _some(shards) for name in shard.index.values))
+    return tuple(dict.fromkeys(name for shard in looked_at(shards) for name in shard.index.values))
 
 
-def _some(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
+def looked_at(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
+    """Return the shards that are asked for their columns: the first and the last of very many."""
     many = len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE) if shards else False
     return [shards[0], shards[-1]] if many or isinstance(shards, Listing) else shards
 

@@ -4,6 +4,8 @@ A codec tells where the numbers lie in its bytes (`Codec.layout`). A `NumberRead
 the shards, in a table for the kernel `NumberTable`, which checks each value against it and copies the numbers. It grows
 as samples of other shards, or values of other lengths, are met. Whatever it cannot gather is left to `Dataset.read`,
 which says what is wrong with it.
+
+Fields whose values the index has as a column of numbers are copied from there, without opening a file.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs import NumberLayout, get_codec, is_registered
+from bushel.core.dataset.columns import looked_at
 from bushel.core.dataset.dataset import Dataset
-from bushel.core.index.read_plan import Mask
+from bushel.core.dataset.known_values import exact_kind
+from bushel.core.index.read_plan import Group, Mask
 from bushel.core.index.table import INLINE, MISSING, Column
 from bushel.errors import BushelError, CodecError
 from bushel.kernels import ExtentError, MappedFile, NumberForms, NumberTable
@@ -32,12 +36,13 @@ Value = Literal["array", "number", "bytes"]
 
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
 _MOST_LENGTHS = 1 << 16  # of values of one field: beyond that, each is read as any other value
+_Held = tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]
 _UINT8, _NONE = np.dtype(np.uint8), np.dtype(np.void)
 
 
 def gathers(dataset: Dataset, fields: Mask = None) -> list[str]:
-    """Return the fields of a mask that may be gathered: plain ones, wholly read, of a dataset in local files."""
-    if dataset.remote or not len(dataset):
+    """Return the fields of a mask that may be gathered: plain ones, wholly read."""
+    if not len(dataset):
         return []
     wanted = dataset._wanted(fields)
     return [name for name, elements in wanted.items() if elements is None and not dataset._fields[name].sequence]
@@ -77,6 +82,10 @@ class NumberField:
     def nbytes(self) -> int:
         """Size of a value in bytes; of a ragged one, of each element of its first axis."""
         return math.prod(self.shape[1:] if self.ragged else self.shape) * self.dtype.itemsize
+
+    def learn_number(self, dtype: np.dtype[Any]) -> bool:
+        """Find out the type of the numbers of a column. Return whether they can be gathered."""
+        return not (self.stored or self.ragged) and self._fits("number", dtype, ())
 
     def knows(self, codec: str, length: int) -> bool:
         """Return whether values of a codec and a stored length can be gathered."""
@@ -159,8 +168,10 @@ class _Known:
 class NumberReader:
     """Gathers fields of numbers of one dataset. Threads share it; it belongs to one process.
 
+    Of a dataset that is not in local files, only fields that the index has can be gathered.
+
     Args:
-        dataset: The dataset, in local files.
+        dataset: The dataset.
         fields: The fields, of those that `gathers` names.
 
     Attributes:
@@ -172,15 +183,48 @@ class NumberReader:
         self._dataset, self._reader = dataset, dataset._reader
         self._lock = threading.Lock()
         self._shards: dict[int, tuple[tuple[MappedFile, I64, Column], ...] | None] = {}
-        self.waited = True
+        self._held: dict[tuple[str, int], _Held | None] = {}
         [first] = self._of(dataset._absolute(np.zeros(1, np.int64)))
+        found = set[str]()
+        for one in fields:
+            held = None if one.axes is not None else self._held_in_index(one.name, first)
+            if held is not None and one.learn_number(held[0].dtype) and self._is_in_all(one.name, held):
+                found.add(one.name)
+        others = [] if dataset.remote else [one for one in fields if one.name not in found]
         try:
-            for one in fields:
+            for one in others:
                 self._look(first, one, None)
         except (BushelError, OSError, ExtentError):  # as in `gather`
-            fields = ()
-        self.fields = tuple(one for one in fields if one.known)
-        self._table = NumberTable([], len(self.fields))
+            others = []
+        self.fields = tuple(one for one in fields if one.name in found or (one.known and one in others))
+        self._in_index = frozenset(found)
+        self.waited = bool(self._in_files)
+        self._table = NumberTable([], len(self._in_files))
+
+    @property
+    def _in_files(self) -> tuple[NumberField, ...]:
+        """The fields that are gathered from files."""
+        return tuple(one for one in self.fields if one.name not in self._in_index)
+
+    def _held_in_index(self, name: str, number: int) -> _Held | None:
+        """Return the values of a field that the index of a shard has, and where they are missing."""
+        key = name, number
+        if key not in self._held:
+            index = self._reader.shards[number].index
+            values = index.values.get(name)
+            usable = values is not None and exact_kind(index, name) in ("int", "float")
+            if values is None or values.values is None or not usable or self._reader.verifies(number):
+                self._held[key] = None
+            else:
+                self._held[key] = values.values, None if values.missing is None else values.missing.view(np.uint8)
+        return self._held[key]
+
+    def _is_in_all(self, name: str, held: _Held) -> bool:
+        """Return whether the indexes of all shards have a field as that of the first one; of very many, the last."""
+        shards = self._reader.shards
+        numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
+        others = (self._held_in_index(name, number) for number in numbers)
+        return all(other is not None and other[0].dtype == held[0].dtype for other in others)
 
     def without(self, names: Collection[str]) -> NumberReader:
         """Return a reader of the other fields."""
@@ -198,12 +242,45 @@ class NumberReader:
             if all could.
         """
         positions = self._dataset._absolute(samples)
+        found: dict[str, I64 | None] = {}
+        if self._in_index:
+            groups = self._reader.groups(positions)
+            for one, own in zip(self.fields, arrays, strict=True):
+                if one.name in self._in_index and own is not None:
+                    found[one.name] = self._take(one.name, groups, len(samples), own)
+        files = [(one, own) for one, own in zip(self.fields, arrays, strict=True) if one.name not in self._in_index]
+        if files:
+            bad = self._gather_files(positions, [own for _, own in files])
+            found |= {one.name: places for (one, _), places in zip(files, bad, strict=True)}
+        return [found.get(one.name) for one in self.fields]
+
+    def _take(self, name: str, groups: Sequence[Group], samples: int, arrays: Sequence[npt.NDArray[Any]]) -> I64 | None:
+        """Copy a column of the index. Return the places that lack a value there, or None."""
+        out = arrays[0] if len(arrays) == 1 else np.empty(samples, arrays[0].dtype)
+        bad: list[I64] = []
+        for group in groups:
+            held = self._held_in_index(name, group.number)
+            places: Any = slice(None) if group.places is None else group.places
+            if held is None or held[0].dtype != out.dtype:
+                bad.append(np.arange(samples, dtype=np.int64)[places])
+                continue
+            out[places] = held[0][group.rows]
+            if held[1] is not None and (missing := held[1][group.rows]).any():
+                bad.append(np.arange(samples, dtype=np.int64)[places][missing != 0])
+        start = 0
+        for own in arrays if len(arrays) > 1 else ():
+            own[...] = out[start : start + len(own)]
+            start += len(own)
+        wrong = np.concatenate(bad) if bad else np.zeros(0, np.int64)
+        return np.sort(wrong) if len(wrong) else None
+
+    def _gather_files(self, positions: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
         for _ in range(3):  # other threads may replace the table meanwhile
             table = self._table
             try:
                 bad, self.waited = table.gather(positions, arrays)
             except (ExtentError, OSError):  # raised again, with the sample, when it is read in the ordinary way
-                return [np.arange(len(samples), dtype=np.int64)] * len(self.fields)
+                return [np.arange(len(positions), dtype=np.int64)] * len(arrays)
             wrong = [places for places in bad if places is not None]
             if not wrong or not self._learn(positions[np.concatenate(wrong)], table):
                 break
@@ -220,6 +297,7 @@ class NumberReader:
             int64[n]; None if a value cannot be gathered.
         """
         positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
+        number = self._in_files.index(self.fields[number])
         for _ in range(3):
             table = self._table
             sizes = table.measure(number, positions)
@@ -246,6 +324,7 @@ class NumberReader:
             Whether all could be gathered. If not, `out` holds anything.
         """
         positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
+        number = self._in_files.index(self.fields[number])
         try:
             bad, self.waited = self._table.gather_rows(number, positions, out, starts * row, fill)
         except (ExtentError, OSError):  # as in `gather`
@@ -277,7 +356,7 @@ class NumberReader:
                     if self._shards.get(number) is not None:
                         rows = positions - self._reader.starts[number]
                         rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
-                        learned |= any([self._look(number, one, rows) for one in self.fields])
+                        learned |= any([self._look(number, one, rows) for one in self._in_files])
             except (BushelError, OSError, ExtentError):  # as in `gather`
                 return False
             if learned:
@@ -295,7 +374,7 @@ class NumberReader:
             missing = list(numbers)
         for number in missing:
             self._shards[number] = self._columns(number)
-            for one in self.fields if self._shards[number] is not None else ():
+            for one in self._in_files if self._shards[number] is not None else ():
                 self._look(number, one, None)
         return any(self._shards[number] is not None for number in missing)
 
@@ -303,7 +382,7 @@ class NumberReader:
         """Return file, lengths and column of each field in a shard; None if one of them cannot be gathered there."""
         shard = self._reader.shards[number]
         columns = []
-        for one in self.fields:
+        for one in self._in_files:
             column = shard.index.columns.get(one.name)
             if column is None or column.starts is not None or column.file == INLINE or shard.damage is not None:
                 return None
@@ -342,8 +421,8 @@ class NumberReader:
             if columns is None:
                 continue
             rows = []
-            for one, (file, length, column) in zip(self.fields, columns, strict=True):
+            for one, (file, length, column) in zip(self._in_files, columns, strict=True):
                 sums = column.crc32 if self._reader.verifies(number) else None
                 rows.append((file, column.offset, length, sums, *one.forms(column.codec)))
             shards.append((int(self._reader.starts[number]), self._reader.shards[number].samples, rows))
-        return NumberTable(shards, len(self.fields))
+        return NumberTable(shards, len(self._in_files))

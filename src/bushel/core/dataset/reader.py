@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ from bushel.codecs.clip_parts import ClipPart
 from bushel.core.dataset import decoding
 from bushel.core.dataset.crops import crop_in_part, cut
 from bushel.core.dataset.discovery import Incomplete
+from bushel.core.dataset.known_values import KNOWN_TYPES, exact_kind, known_values, merged
 from bushel.core.dataset.read_errors import corrupt, differs, undecodable, unreadable
 from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, kinds, read_stored, readable, samples_of
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
@@ -64,6 +66,7 @@ class Reader:
         np.cumsum(samples_of(self.shards), out=self.starts[1:])
         self.keyed = any_keyed(self.shards)
         self._pool = FilePool()
+        self._known: dict[tuple[int, str], bool] = {}  # by shard and field: whether its index has the values
         self.incomplete: Incomplete | None = None
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self._warned_of_clips = False
@@ -140,7 +143,7 @@ class Reader:
         index = shard.index
         shard.check_readable(row := position - int(self.starts[number]), position)
         columns = []
-        direct = shard.local
+        direct = shard.local and not (index.values and all(name in index.values for name in wanted))
         for name, elements in wanted.items():
             if (column := index.columns.get(name)) is not None:
                 columns.append((name, column))
@@ -174,11 +177,36 @@ class Reader:
     ) -> list[Sample]:
         """Read samples with one call to the storage for the whole batch.
 
-        With `parts` (by default, if `decode` is set), only the packets that the wanted frames of clips need are read.
-        Without `decode`, the value of such a clip is a `ClipPart`, for `Reader.decode`.
+        With `parts` (by default, if `decode` is set), only the packets that the wanted frames of clips need are read,
+        and no field whose values the index has. Without `decode`, the value of such a clip is a `ClipPart`, and a value
+        from the index is decoded, for `Reader.decode`.
         """
-        parts = decode if parts is None else parts
         groups = readable(self.shards, self.starts, self.groups(positions))
+        if not (decode if parts is None else parts) or len(rest := self._unknown(groups, wanted)) == len(wanted):
+            return self._read(groups, positions, wanted, decode=decode, parts=decode if parts is None else parts)
+        known = known_values(groups, len(positions), [name for name in wanted if name not in rest])
+        rest = {name: elements for name, elements in wanted.items() if name not in known}
+        if not rest:
+            return merged([{KEY: key} for key in self.keys(positions, groups)], known, wanted)
+        samples = self._read(groups, positions, rest, decode=decode, parts=True)
+        return merged(samples, known, wanted) if known else samples
+
+    def _unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> dict[str, Elements]:
+        """Return the fields whose values the indexes do not have, or whose bytes are compared with checksums."""
+        unknown = {}
+        for name, elements in wanted.items():
+            for group in groups:
+                if (group.number, name) not in self._known:
+                    exact = not self._verified[group.number] and exact_kind(group.index, name) is not None
+                    self._known[group.number, name] = exact
+                if elements is not None or not self._known[group.number, name]:
+                    unknown[name] = elements
+                    break
+        return unknown
+
+    def _read(
+        self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool
+    ) -> list[Sample]:
         if (verify := self._verifies(groups, wanted)) is None:
             return self._read_by_group(groups, positions, wanted, decode=decode, parts=parts)
         if not decode and groups and all(self.shards[group.number].local for group in groups):
@@ -220,7 +248,7 @@ class Reader:
         samples: list[Sample] = [{}] * len(positions)
         for group in groups:
             places = np.arange(len(positions)) if group.places is None else group.places
-            own = self.read(positions[places], wanted, decode=decode, parts=parts)
+            own = self._read([replace(group, places=None)], positions[places], wanted, decode=decode, parts=parts)
             for place, sample in zip(places.tolist(), own, strict=True):
                 samples[place] = sample
         return samples
@@ -261,9 +289,12 @@ class Reader:
             raise KeyError(f"sample {sample[KEY]!r} has no field {name!r}")
         return cut(sample[name], name, box)
 
-    def prefetch(self, positions: I64, wanted: Mapping[str, Elements]) -> None:
-        """Ask for readahead of a batch that will be read soon."""
-        plan = plan_read(self.groups(positions), len(positions), wanted, checksums=False, parts=not self.verify)
+    def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
+        """Ask for readahead of a batch that will be read soon, decoded or not."""
+        groups = self.groups(positions)
+        if decode and not (wanted := self._unknown(groups, wanted)):
+            return
+        plan = plan_read(groups, len(positions), wanted, checksums=False, parts=not self.verify)
         try:
             files = self._files(plan)
         except OSError as error:
@@ -323,7 +354,7 @@ class Reader:
             try:
                 for name, value in sample.items():
                     decode = own.get(name)
-                    if decode is None:
+                    if decode is None or type(value) in KNOWN_TYPES:
                         values[name] = with_table(value, tables[name][place]) if name in tables else value
                     elif isinstance(value, ClipPart):
                         values[name] = self._decode_part(value, name, int(positions[place]), (wanted or {})[name])

@@ -179,13 +179,15 @@ class Samples:
     def __iter__(self) -> Iterator[Sample]:
         for first in range(0, len(self), CHUNK):
             positions = range(first, min(first + CHUNK, len(self)))
-            for position, stored in zip(positions, self.read(positions, decode=False), strict=True):
+            for position, stored in zip(positions, self.read_encoded(positions), strict=True):
                 yield self.decode_sample(stored, position)
 
     def read(
         self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None, *, decode: bool = True
     ) -> list[Sample]:
         """Read many samples in one batched, coalesced read, which is much faster than one by one.
+
+        Fields whose values the index has (docs/columns.md) are taken from it, unless bytes are compared with checksums.
 
         Args:
             positions: int[n]; negative positions count from the end.
@@ -204,7 +206,10 @@ class Samples:
         return self._reader.read(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
 
     def read_encoded(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> list[Sample]:
-        """Read samples for `decode_samples`: as `read(..., decode=False)`, but of clips only what the mask needs."""
+        """Read samples for `decode_samples`: as `read(..., decode=False)`, but only what decoding needs.
+
+        These are the packets of a clip that a mask needs, and no field whose values the index has.
+        """
         wanted = self._wanted(fields)
         return self._reader.read(self._absolute(self._numbers(positions)), wanted, decode=False, parts=True)
 
@@ -255,9 +260,11 @@ class Samples:
             raise TypeError(f"field {name!r} is a sequence: read_crop() reads plain fields")
         return self._reader.crop(self._at(position), name, box)
 
-    def prefetch(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> None:
+    def prefetch(
+        self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None, *, decode: bool = True
+    ) -> None:
         """Ask the operating system to load what a later `read` of these positions will need. Returns at once."""
-        self._reader.prefetch(self._absolute(self._numbers(positions)), self._wanted(fields))
+        self._reader.prefetch(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
 
     def decode_sample(self, stored: Sample, position: int) -> Sample:
         """Decode a sample that `read(..., decode=False)` returned for this position.
