@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import Buffer
 
+from bushel.core.progress import count, size
 from bushel.errors import naming
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ __all__ = [
 
 STDOUT = "standard output"
 """The name of the file in errors of printing."""
-
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def print_text(text: str) -> None:
@@ -70,20 +69,6 @@ def print_json(value: Any) -> None:
     print_text(text)
 
 
-def size(number: float) -> str:
-    """Return a number of bytes as text: `12.3 MB`."""
-    unit = 0
-    while number >= 1000 and unit < len(_UNITS) - 1:
-        number /= 1000
-        unit += 1
-    return f"{number:.0f} {_UNITS[unit]}" if unit == 0 else f"{number:.3g} {_UNITS[unit]}"
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 shard`, `2 shards`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield lines of aligned columns: text to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -115,43 +100,13 @@ def progress_bar(task: str, *, quiet: bool, kind: str = "bar") -> Iterator[OnPro
     if kind == "json":
         yield _show_json(time.monotonic())
         return
-    if quiet or kind == "none" or not sys.stderr.isatty():
+    if quiet or kind == "none":
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from bushel.core import progress
 
-    columns = (TextColumn(task), BarColumn(), TextColumn("{task.fields[text]}"), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        number, started = bar.add_task(task, total=None, text=""), time.monotonic()
-
-        def show(now: Progress) -> None:
-            seconds = max(time.monotonic() - started, 1e-9)
-            bar.update(number, completed=now.done, total=now.total, text=_describe(now, seconds))
-
-        yield show
-
-
-def _describe(now: Progress, seconds: float) -> str:
-    """Return `12/240 samples  31/s  2 errors`."""
-    if now.unit == "bytes":
-        done, total, rate = size(now.done), size(now.total or 0), size(now.done / seconds)
-    else:
-        done, total, rate = f"{now.done:,}", f"{now.total or 0:,}", f"{now.done / seconds:,.0f}"
-    of_all = "" if now.total is None else f"/{total}"
-    unit = "" if now.unit == "bytes" else f" {now.unit}"
-    errors = f"  {count(now.errors, 'error')}" if now.errors else ""
-    if now.parts is not None:
-        errors = f"  {size(now.bytes / seconds)}/s{errors}"
-        unit += f"  {now.parts[0]:,}/{now.parts[1]:,} parts"
-        again = (
-            f"{count(number, what)}"
-            for number, what in ((now.retries, "retry"), (now.stragglers, "straggler"))
-            if number
-        )
-        errors += "".join(f"  {each}" for each in again).replace("retrys", "retries")
-    return f"{done}{of_all}{unit}  {rate}/s{errors}"
+    with progress.progress_bar(task) as report:
+        yield report
 
 
 def _show_json(started: float) -> OnProgress:

@@ -13,7 +13,7 @@ from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open_any
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.index.column_names import names_of
-from bushel.core.progress import OnProgress
+from bushel.core.progress import ShowProgress, callback_of, shows_progress
 from bushel.core.tasks.drive import TaskOptions
 from bushel.core.writer.dataset_writer import Mode
 from bushel.errors import UnsupportedError
@@ -32,6 +32,7 @@ from bushel.storage import AnyPath, as_path, parse_bytes
 __all__ = ["ConvertJob", "convert"]
 
 
+@shows_progress("converting")
 def convert(
     source: Any,
     target: str | os.PathLike[str] | AnyPath,
@@ -56,7 +57,7 @@ def convert(
     engine: Any = None,
     retries: int = 3,
     speculate: float = 3.0,
-    progress: OnProgress | None = None,
+    progress: ShowProgress = None,
 ) -> ConvertResult:
     """Write a dataset in another container, or with other fields, types or shards.
 
@@ -101,7 +102,8 @@ def convert(
         engine: See `bushel.pack`.
         retries: See `bushel.pack`.
         speculate: See `bushel.pack`.
-        progress: Called with a `bushel.Progress` some times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
+            times per second.
 
     Returns:
         A summary: samples, bytes, and the spec that was written.
@@ -138,12 +140,12 @@ def convert(
     if isinstance(opened, StreamDataset):
         if parts is not None or engine is not None:
             raise UnsupportedError("a stream can only be read from front to back, so it cannot be converted in parts")
-        return convert_one(opened, path, options, mode=mode, workers=workers, progress=progress)
+        return convert_one(opened, path, options, mode=mode, workers=workers, progress=callback_of(progress))
     if engine is not None and parts is None:
         parts = max(1, min(len(opened.shards), len(opened)))
     check_part(parts, part)
     if parts is None:
-        return convert_one(opened, path, options, mode=mode, workers=workers, progress=progress)
+        return convert_one(opened, path, options, mode=mode, workers=workers, progress=callback_of(progress))
     run = RunFolder(path, kind.suffix)
     targets = target_fields(
         parse_spec(opened.spec), kind.name, fields=options.fields, rename=options.rename, spec=options.spec
@@ -156,7 +158,7 @@ def convert(
     threads = workers or (None if engine is None else 1)
     job = ConvertJob(opened, tuple(plan.starts), options, None if folders is None else tuple(folders), threads)
     how = RunOptions(engine, part, plan_only, None, False, TaskOptions(retries, speculate=speculate))
-    totals = run_parts(run, plan, job, how, progress)
+    totals = run_parts(run, plan, job, how, callback_of(progress))
     return ConvertResult(
         container=kind.name,
         samples=totals.samples,

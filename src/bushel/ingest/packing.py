@@ -18,7 +18,7 @@ from bushel.core.index.class_names import Labels, can_be_named, check_labels, in
 from bushel.core.index.column_names import names_of
 from bushel.core.order import Order, Sequential, Shuffle, make_order
 from bushel.core.parallel import cpu_count
-from bushel.core.progress import OnProgress, Progress, ProgressReporter
+from bushel.core.progress import OnProgress, Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
 from bushel.core.tasks.drive import TaskOptions
 from bushel.core.writer.class_names import known_labels
 from bushel.core.writer.dataset_writer import Mode
@@ -95,6 +95,7 @@ class PackResult:
         )
 
 
+@shows_progress("packing")
 def pack(
     source: Any,
     target: str | os.PathLike[str] | AnyPath,
@@ -127,7 +128,7 @@ def pack(
     engine: Any = None,
     retries: int = 3,
     speculate: float = 3.0,
-    progress: OnProgress | None = None,
+    progress: ShowProgress = None,
 ) -> PackResult:
     """Pack samples into a dataset.
 
@@ -186,7 +187,8 @@ def pack(
         retries: How often a part is tried again on an engine if its worker died or the system failed.
         speculate: On an engine, when no parts wait, one that takes this many times longer than usual is started a
             second time, and the first result counts. 0 for never.
-        progress: Called with a `bushel.Progress` some times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
+            times per second.
 
     Returns:
         A summary: samples, errors, bytes, and the spec that was written.
@@ -262,7 +264,7 @@ def pack(
         if parts is None or isinstance(opened, Stream):
             options |= {"labels": own_labels, "folders": folders, "container": kind.name}
             one = _part_of_everything(opened, path, kind.suffix, order)
-            totals = _pack_one(one, format_spec(fields), options, mode, limit, config, progress)
+            totals = _pack_one(one, format_spec(fields), options, mode, limit, config, callback_of(progress))
         else:
             run = RunFolder(path, kind.suffix)
             arguments = {
@@ -300,7 +302,7 @@ def pack(
                 encode=None if engine is not None else config.encode,
             )
             how = RunOptions(engine, part, plan_only, limit.allowed, strict, TaskOptions(retries, speculate=speculate))
-            totals = run_parts(run, plan, job, how, progress)
+            totals = run_parts(run, plan, job, how, callback_of(progress))
     log = error_log_path(path)
     return PackResult(
         container=kind.name,

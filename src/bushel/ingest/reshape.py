@@ -15,7 +15,7 @@ from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.open import open as open_dataset
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import Shuffle, make_order
-from bushel.core.progress import OnProgress, Progress
+from bushel.core.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel.errors import UnsupportedError
 from bushel.ingest.conversion import ConvertResult
 from bushel.ingest.converting import convert
@@ -25,6 +25,7 @@ from bushel.storage import AnyPath, as_path
 __all__ = ["merge", "reshard", "share_out", "split"]
 
 
+@shows_progress("splitting")
 def split(
     source: Any,
     target: str | os.PathLike[str] | AnyPath,
@@ -34,7 +35,7 @@ def split(
     seed: int = 0,
     stratify: str | None = None,
     container: str | None = None,
-    progress: OnProgress | None = None,
+    progress: ShowProgress = None,
     **options: Any,
 ) -> dict[str, ConvertResult]:
     """Divide a dataset into several, such as one for training and one for validation. Every sample is in one of them.
@@ -51,7 +52,8 @@ def split(
             dataset gets its exact number, rounded down, and the samples left over go to those with the largest
             remainders, to the earlier one if they are equal. Samples without the field are a class.
         container: Container of the new datasets; by default that of the source.
-        progress: Called with a `bushel.Progress` of the whole call some times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
+            times per second.
         options: See `bushel.convert`.
 
     Returns:
@@ -76,19 +78,22 @@ def split(
             dataset[own],
             as_path(target) / name,
             container=container or dataset.info.container,
-            progress=_of_whole(progress, start, sum(each.bytes for each in results.values()), len(dataset)),
+            progress=_of_whole(
+                callback_of(progress), start, sum(each.bytes for each in results.values()), len(dataset)
+            ),
             **options,
         )
         start += len(own)
     return results
 
 
+@shows_progress("merging")
 def merge(
     sources: Iterable[Any],
     target: str | os.PathLike[str] | AnyPath,
     *,
     container: str | None = None,
-    progress: OnProgress | None = None,
+    progress: ShowProgress = None,
     **options: Any,
 ) -> ConvertResult:
     """Write several datasets as one, one after another. `bushel.concat` reads them as one without writing.
@@ -101,7 +106,8 @@ def merge(
         sources: Datasets, or anything that `bushel.open` takes.
         target: See `bushel.convert`.
         container: Container of the new dataset; by default that of the first source.
-        progress: Called with a `bushel.Progress` some times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
+            times per second.
         options: See `bushel.convert`.
     """
     datasets = [_open(source) for source in sources]

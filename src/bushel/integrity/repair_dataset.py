@@ -17,7 +17,7 @@ from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.table import I64, Keys
 from bushel.core.parallel import cpu_count, parallel_map
-from bushel.core.progress import OnProgress
+from bushel.core.progress import ShowProgress, callback_of, shows_progress
 from bushel.core.tasks.mapping import map_on_engine
 from bushel.core.writer.target import holds_dataset
 from bushel.errors import FormatError
@@ -62,6 +62,7 @@ class RepairResult:
         return f"<RepairResult: {self.samples:,} samples written, {self.lost:,} lost, {problems} problems>"
 
 
+@shows_progress("repairing")
 def repair(
     source: Any,
     target: str | os.PathLike[str],
@@ -77,7 +78,7 @@ def repair(
     engine: Any = None,
     retries: int = 3,
     speculate: float = 3.0,
-    progress: OnProgress | None = None,
+    progress: ShowProgress = None,
 ) -> RepairResult:
     """Write the intact samples of a damaged dataset to a new one. The source is not changed.
 
@@ -101,7 +102,8 @@ def repair(
         engine: Where shards are read and parts are written: see `bushel.pack`. By default in threads of this process.
         retries: See `bushel.pack`.
         speculate: See `bushel.pack`.
-        progress: Called with the number of samples written so far.
+        progress: True for a bar in a terminal or notebook; or a function that is called with the number of samples
+            written so far.
 
     Raises:
         FileNotFoundError: The path does not exist.
@@ -155,7 +157,7 @@ def repair(
         engine=engine,
         retries=retries,
         speculate=speculate,
-        progress=progress,
+        progress=callback_of(progress),
     )
     dataset.close()
     return RepairResult(

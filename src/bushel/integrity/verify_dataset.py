@@ -14,7 +14,7 @@ from bushel.core.dataset.key_file import NAME, damage
 from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.class_names import Labels, join_labels
 from bushel.core.parallel import cpu_count, parallel_map
-from bushel.core.progress import OnProgress, Progress
+from bushel.core.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel.core.tasks.mapping import map_on_engine
 from bushel.errors import SpecError
 from bushel.integrity.check_shard import Checked, Checks, check_shard
@@ -29,6 +29,7 @@ class _Stopped(BaseException):
     """Ends the check of a shard after verification was stopped."""
 
 
+@shows_progress("verifying")
 def verify(
     source: Any,
     *,
@@ -39,7 +40,7 @@ def verify(
     pickle: bool = False,
     max_problems: int = 1000,
     engine: Any = None,
-    progress: OnProgress | None = None,
+    progress: ShowProgress = None,
 ) -> VerifyResult:
     """Check a whole dataset and list its problems. Nothing is written.
 
@@ -57,7 +58,8 @@ def verify(
         pickle: Whether to unpickle gulp metadata, which runs code that its author chose.
         max_problems: Number of problems to list; further ones are counted.
         engine: Where shards are checked: see `bushel.pack`. By default in threads of this process.
-        progress: Called with the bytes checked so far and the bytes of all files.
+        progress: True for a bar in a terminal or notebook; or a function that is called with the bytes checked so far
+            and the bytes of all files.
 
     Raises:
         FileNotFoundError: The path does not exist.
@@ -69,7 +71,7 @@ def verify(
         raise ValueError(f"workers and max_problems must be at least 1, not {workers} and {max_problems}")
     found = Findings(max_problems)
     places = discover(source, container, found)
-    stop, checked = threading.Event(), _Checked(places, found, progress)
+    stop, checked = threading.Event(), _Checked(places, found, callback_of(progress))
 
     def tick(size: int) -> None:
         if stop.is_set():

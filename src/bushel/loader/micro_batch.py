@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bushel.codecs import holds_image
 from bushel.codecs.clip_parts import ClipPart
 from bushel.codecs.image import ImageReading, Seekable, decode_image, image_reading
-from bushel.core.dataset.known_values import KNOWN_TYPES
+from bushel.core.index.values import KNOWN_TYPES
 from bushel.errors import CodecError
 from bushel.loader.bad_samples import Failure
 from bushel.loader.batch_arrays import BatchArrays, is_large

@@ -18,7 +18,7 @@ from bushel.core.index.column_names import column_of
 from bushel.core.index.column_scan import ColumnRequest
 from bushel.core.index.contents import Contents
 from bushel.core.index.sidecar import load_manifest
-from bushel.core.progress import OnProgress, Progress
+from bushel.core.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel.errors import FormatError
 from bushel.spec import Spec, parse_spec
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["index"]
 
 
+@shows_progress("indexing")
 def index(
     source: Any,
     *,
@@ -43,7 +44,7 @@ def index(
     workers: int | None = None,
     pickle: bool = False,
     engine: Any = None,
-    progress: OnProgress | None = None,
+    progress: ShowProgress = None,
 ) -> Dataset:
     """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
 
@@ -71,7 +72,8 @@ def index(
         workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
         engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
-        progress: Called with the number of finished shards.
+        progress: True for a bar in a terminal or notebook; or a function that is called with the number of finished
+            shards.
 
     Returns:
         The dataset.
@@ -101,7 +103,7 @@ def index(
         found.shards,
         RebuildIndex(found.container, wanted),
         workers=workers,
-        progress=progress,
+        progress=callback_of(progress),
         engine=engine,
     )
     root = above_parts(found.shards) or found.shards[0].root
@@ -111,7 +113,7 @@ def index(
     else:
         write_manifest(shards, marker_path(root, ""), expected=state.expected)
     if keys or has_old_key_file(shards):
-        write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
+        write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), callback_of(progress)))
     dataset = Dataset(shards)
     dataset._reader.incomplete = incomplete
     _check_names(request, union_of_fields(shards))

@@ -18,7 +18,7 @@ from bushel.core.index.table import MISSING, ShardIndex
 from bushel.core.index.values import Kind
 from bushel.spec import KEY
 
-__all__ = ["KNOWN_TYPES", "exact_kind", "known_values", "merged"]
+__all__ = ["exact_kind", "known_values", "merged"]
 
 _WHOLE: tuple[Kind, ...] = ("int", "uint")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
@@ -28,10 +28,6 @@ _KINDS: Mapping[str, tuple[Kind, ...]] = {
 }
 _ABSENT = object()
 """Takes the place of the value of a sample that lacks the field."""
-
-
-KNOWN_TYPES = (int, float, str)
-"""Types of known values. No stored value has one of them, so decoding tells known values by their type."""
 
 
 def exact_kind(index: ShardIndex, name: str) -> Kind | None:

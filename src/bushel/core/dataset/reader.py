@@ -17,12 +17,12 @@ from bushel.codecs.clip_parts import ClipPart
 from bushel.core.dataset import decoding
 from bushel.core.dataset.crops import crop_in_part, cut
 from bushel.core.dataset.discovery import Incomplete
-from bushel.core.dataset.known_values import KNOWN_TYPES, exact_kind, known_values, merged
 from bushel.core.dataset.read_errors import corrupt, differs, undecodable, unreadable
 from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, kinds, read_stored, readable, samples_of
 from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
 from bushel.core.index.seek_lookup import tables_by_field, with_table
 from bushel.core.index.table import INLINE, MISSING, Keys
+from bushel.core.index.values import KNOWN_TYPES
 from bushel.core.parallel import map_all
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.jpeg import Box
@@ -184,6 +184,8 @@ class Reader:
         groups = readable(self.shards, self.starts, self.groups(positions))
         if not (decode if parts is None else parts) or len(rest := self._unknown(groups, wanted)) == len(wanted):
             return self._read(groups, positions, wanted, decode=decode, parts=decode if parts is None else parts)
+        from bushel.core.dataset.known_values import known_values, merged
+
         known = known_values(groups, len(positions), [name for name in wanted if name not in rest])
         rest = {name: elements for name, elements in wanted.items() if name not in known}
         if not rest:
@@ -193,6 +195,8 @@ class Reader:
 
     def _unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> dict[str, Elements]:
         """Return the fields whose values the indexes do not have, or whose bytes are compared with checksums."""
+        from bushel.core.dataset.known_values import exact_kind
+
         unknown = {}
         for name, elements in wanted.items():
             for group in groups:

@@ -15,7 +15,20 @@ import numpy.typing as npt
 
 from bushel.kernels import number_texts
 
-__all__ = ["LONGEST_TEXT", "NUMBERS", "Kind", "Values", "join_parts", "numbers", "of_objects", "of_texts"]
+__all__ = [
+    "KNOWN_TYPES",
+    "LONGEST_TEXT",
+    "NUMBERS",
+    "Kind",
+    "Values",
+    "join_parts",
+    "numbers",
+    "of_objects",
+    "of_texts",
+]
+
+KNOWN_TYPES = (int, float, str)
+"""Types of known values. No stored value has one of them, so decoding tells known values by their type."""
 
 LONGEST_TEXT = 256
 """The longest text in bytes that a column keeps. A longer one is missing."""
