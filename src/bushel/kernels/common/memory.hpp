@@ -48,8 +48,9 @@ private:
 };
 
 // A pool of pixel memory, of at most 64 MiB, from which decoded images are taken and to which they return: new pages
-// from the system cost a quarter of the time that decoding a video frame takes. Use it only with the interpreter lock
-// held; the lock guards it, across a fork too.
+// from the system cost a quarter of the time that decoding a video frame takes. Any thread may use it. Nobody waits for
+// it: memory comes from the system, and returns to it, while another thread holds the pool. So a child of a fork that
+// happened meanwhile never waits for a thread that it does not have.
 class PixelStore {
 public:
     static PixelStore &shared() {
@@ -59,15 +60,7 @@ public:
 
     // Take at least `size` bytes, not initialised.
     std::uint8_t *take(std::size_t size) {
-        const std::size_t oldest = blocks_.size() - std::min(blocks_.size(), max_searched);
-        for (std::size_t i = blocks_.size(); i-- > oldest;) {
-            std::uint8_t *const pixels = blocks_[i];
-            const std::size_t found = size_of(pixels);
-            if (found < size || found > size + size / 8) continue;
-            blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
-            bytes_ -= found;
-            return pixels;
-        }
+        if (std::uint8_t *const kept = take_kept(size)) return kept;
         auto *const block = static_cast<std::uint8_t *>(allocate(size + header_size));
         std::memcpy(block, &size, sizeof size);
         return block + header_size;
@@ -76,21 +69,7 @@ public:
     // Give back what `take` returned.
     void give(std::uint8_t *pixels) noexcept {
         const std::size_t size = size_of(pixels);
-        if (size < min_size || size > max_bytes / 4) {
-            free(pixels);
-            return;
-        }
-        while (bytes_ + size > max_bytes) {
-            bytes_ -= size_of(blocks_.front());
-            free(blocks_.front());
-            blocks_.erase(blocks_.begin());
-        }
-        try {
-            blocks_.push_back(pixels);
-            bytes_ += size;
-        } catch (const std::bad_alloc &) {
-            free(pixels);
-        }
+        if (size < min_size || size > max_bytes / 4 || !keep(pixels, size)) free(pixels);
     }
 
 private:
@@ -118,6 +97,58 @@ private:
 
     static void free(std::uint8_t *pixels) { std::free(pixels - header_size); }
 
+    // The right to use the members, unless another thread has it.
+    class Turn {
+    public:
+        explicit Turn(std::atomic_flag &taken) : taken_(taken), has_(!taken.test_and_set(std::memory_order_acquire)) {}
+        ~Turn() {
+            if (has_) taken_.clear(std::memory_order_release);
+        }
+        Turn(const Turn &) = delete;
+        Turn &operator=(const Turn &) = delete;
+
+        explicit operator bool() const { return has_; }
+
+    private:
+        std::atomic_flag &taken_;
+        const bool has_;
+    };
+
+    // Return kept memory of about that size; null if there is none, or if another thread is using the pool.
+    std::uint8_t *take_kept(std::size_t size) {
+        const Turn turn(taken_);
+        if (!turn) return nullptr;
+        const std::size_t oldest = blocks_.size() - std::min(blocks_.size(), max_searched);
+        for (std::size_t i = blocks_.size(); i-- > oldest;) {
+            std::uint8_t *const pixels = blocks_[i];
+            const std::size_t found = size_of(pixels);
+            if (found < size || found > size + size / 8) continue;
+            blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+            bytes_ -= found;
+            return pixels;
+        }
+        return nullptr;
+    }
+
+    // Keep memory for the next image, and free the oldest if that is too much. Return false if it was not kept.
+    bool keep(std::uint8_t *pixels, std::size_t size) noexcept {
+        const Turn turn(taken_);
+        if (!turn) return false;
+        while (bytes_ + size > max_bytes) {
+            bytes_ -= size_of(blocks_.front());
+            free(blocks_.front());
+            blocks_.erase(blocks_.begin());
+        }
+        try {
+            blocks_.push_back(pixels);
+        } catch (const std::bad_alloc &) {
+            return false;
+        }
+        bytes_ += size;
+        return true;
+    }
+
+    std::atomic_flag taken_ = ATOMIC_FLAG_INIT;
     std::vector<std::uint8_t *> blocks_;
     std::size_t bytes_ = 0;
 };

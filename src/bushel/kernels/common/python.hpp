@@ -48,6 +48,19 @@ Array<T> array_argument(nb::handle object, const char *name) {
     return array;
 }
 
+// The items of a list or another sequence, for PySequence_Fast_GET_ITEM. Without the interpreter lock, another thread
+// may change a list while its items are taken, so that they are those of a copy.
+inline nb::object sequence_argument(nb::handle object, const char *expected) {
+#ifdef NB_FREE_THREADED
+    if (!PySequence_Check(object.ptr())) throw nb::type_error(expected);
+    nb::object items = nb::steal(PySequence_Tuple(object.ptr()));
+#else
+    nb::object items = nb::steal(PySequence_Fast(object.ptr(), expected));
+#endif
+    if (!items.is_valid()) throw nb::python_error();
+    return items;
+}
+
 // The bytes of any object with the buffer protocol.
 class BufferArgument {
 public:

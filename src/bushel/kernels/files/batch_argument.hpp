@@ -38,8 +38,7 @@ inline const MappedFile &file_argument(nb::handle files, Py_ssize_t number, std:
 class BatchArgument {
 public:
     BatchArgument(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc) {
-        const nb::object list = nb::steal(PySequence_Fast(files.ptr(), "files: expected a list of MappedFile"));
-        if (!list.is_valid()) throw nb::python_error();
+        const nb::object list = sequence_argument(files, "files: expected a list of MappedFile");
         const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.ptr());
 
         offset_ = array_argument<const std::int64_t>(offset, "offset");

@@ -22,12 +22,6 @@ NumberKind kind_argument(nb::handle name) {
     throw nb::value_error((std::string("kind ") + text + " is unknown").c_str());
 }
 
-nb::object sequence(nb::handle object, const char *what) {
-    nb::object list = nb::steal(PySequence_Fast(object.ptr(), what));
-    if (!list.is_valid()) throw nb::python_error();
-    return list;
-}
-
 Py_ssize_t length_of(const nb::object &list) { return PySequence_Fast_GET_SIZE(list.ptr()); }
 nb::handle item(const nb::object &list, Py_ssize_t i) { return PySequence_Fast_GET_ITEM(list.ptr(), i); }
 
@@ -35,6 +29,7 @@ class Forms {
 public:
     explicit Forms(nb::handle headers) {
         if (!PyDict_Check(headers.ptr())) throw nb::type_error("headers: expected a dict of lengths to bytes");
+        const nb::ft_object_guard unchanged(headers);
         PyObject *length, *header;
         Py_ssize_t at = 0;
         while (PyDict_Next(headers.ptr(), &at, &length, &header)) {
@@ -79,13 +74,13 @@ using Samples = Array<const std::int64_t>;
 class Table {
 public:
     Table(nb::handle shards, std::size_t columns) : columns_(columns) {
-        const nb::object list = sequence(shards, "shards: expected a list");
+        const nb::object list = sequence_argument(shards, "shards: expected a list");
         for (Py_ssize_t i = 0; i < length_of(list); ++i) add(item(list, i));
     }
 
     nb::object gather(nb::handle samples, nb::handle targets) const {
         const auto chosen = array_argument<const std::int64_t>(samples, "samples");
-        const nb::object list = sequence(targets, "targets: expected a list");
+        const nb::object list = sequence_argument(targets, "targets: expected a list");
         if (static_cast<std::size_t>(length_of(list)) != columns_) {
             throw nb::value_error("targets: expected the arrays of each column");
         }
@@ -158,7 +153,7 @@ public:
 
 private:
     void add(nb::handle shard) {
-        const nb::object parts = sequence(shard, "shards: expected tuples of first, samples and columns");
+        const nb::object parts = sequence_argument(shard, "shards: expected tuples of first, samples and columns");
         if (length_of(parts) != 3) throw nb::type_error("shards: expected tuples of first, samples and columns");
         NumberShard own;
         own.first = nb::cast<std::int64_t>(item(parts, 0));
@@ -167,7 +162,7 @@ private:
         if (own.samples < 0 || own.first < end || own.first > (std::int64_t{1} << 62) - own.samples) {
             throw nb::value_error("shards: expected ascending shards that do not overlap");
         }
-        const nb::object columns = sequence(item(parts, 2), "shards: expected a list of columns");
+        const nb::object columns = sequence_argument(item(parts, 2), "shards: expected a list of columns");
         if (static_cast<std::size_t>(length_of(columns)) != columns_) {
             throw nb::value_error("shards: expected the same number of columns in each");
         }
@@ -178,7 +173,7 @@ private:
     }
 
     NumberColumn column(nb::handle object, std::size_t samples) {
-        const nb::object parts = sequence(object, "columns: expected tuples");
+        const nb::object parts = sequence_argument(object, "columns: expected tuples");
         if (length_of(parts) != 6) {
             throw nb::type_error("columns: expected tuples of file, offset, length, crc32, kind and forms");
         }
@@ -208,7 +203,7 @@ private:
 
     // The rows of a list of arrays, which all have the same size.
     static NumberTargets dense(nb::handle arrays, std::size_t count, std::vector<WritableArgument> &kept) {
-        const nb::object list = sequence(arrays, "targets: expected a list of arrays of each column");
+        const nb::object list = sequence_argument(arrays, "targets: expected a list of arrays of each column");
         const std::size_t first = kept.size();
         std::int64_t total = 0;
         for (Py_ssize_t i = 0; i < length_of(list); ++i) {

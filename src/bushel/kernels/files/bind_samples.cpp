@@ -144,10 +144,8 @@ nb::object keyed_dicts(std::size_t samples, nb::handle key_name, KeyOf key_of) {
 }
 
 nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb::handle key_name, nb::handle keys) {
-    const nb::object list = nb::steal(PySequence_Fast(files.ptr(), "files: expected a list of MappedFile"));
-    if (!list.is_valid()) throw nb::python_error();
-    const nb::object field_list = nb::steal(PySequence_Fast(fields.ptr(), "fields: expected a list of tuples"));
-    if (!field_list.is_valid()) throw nb::python_error();
+    const nb::object list = sequence_argument(files, "files: expected a list of MappedFile");
+    const nb::object field_list = sequence_argument(fields, "fields: expected a list of tuples");
     std::vector<FieldArgument> arguments;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(field_list.ptr()); ++i) {
         arguments.emplace_back(nb::handle(PySequence_Fast_GET_ITEM(field_list.ptr(), i)));
@@ -163,8 +161,10 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     if (own_keys && (rows.is_none() || PyTuple_GET_SIZE(keys.ptr()) != 2)) {
         throw nb::type_error("keys: text and offsets need rows");
     }
+    nb::object texts_given;
     if (!own_keys) {
-        const auto given = static_cast<std::size_t>(PyList_GET_SIZE(keys.ptr()));
+        texts_given = sequence_argument(keys, "keys: expected a list");
+        const auto given = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(texts_given.ptr()));
         if (!rows.is_none() && given != count) throw nb::value_error("keys and rows must have the same length");
         count = given;
     }
@@ -187,7 +187,7 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     } else {
         samples = keyed_dicts(count, key_name, [&](std::size_t i) {
             load_values(i);
-            return nb::borrow(PyList_GET_ITEM(keys.ptr(), static_cast<Py_ssize_t>(i)));
+            return nb::borrow(PySequence_Fast_GET_ITEM(texts_given.ptr(), static_cast<Py_ssize_t>(i)));
         });
     }
 

@@ -1,5 +1,6 @@
 // Python bindings: SampleBuffer, which collects appended samples.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -60,9 +61,12 @@ private:
     bool held_ = false;
 };
 
-bool is_stored(PyObject *value) { return PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value); }
+bool is_stored(PyObject *value) {
+    return PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value);
+}
 
-// Whether any container can hold a key: ASCII letters, digits, `-` and, not first, `_`. StoredColumn.harmless is this too.
+// Whether any container can hold a key: ASCII letters, digits, `-` and, not first, `_`. StoredColumn.harmless is this
+// too.
 bool is_harmless(const char *key, std::size_t length) {
     if (length == 0 || key[0] == '_') return false;
     return std::all_of(key, key + length, [](char sign) {
@@ -97,7 +101,7 @@ public:
     std::size_t count() const { return samples_->columns[0].count(); }
 
     void restart(std::size_t room_samples, std::size_t room_bytes, double seconds) {
-        if (samples_.use_count() > 1) {
+        if (is_shared()) {
             samples_ = std::make_shared<BufferedSamples>(names_.size());
         } else {
             samples_->truncate(0);
@@ -114,9 +118,10 @@ public:
         nb::object key = nb::borrow(given_key);
         const auto entries = static_cast<std::size_t>(PyDict_GET_SIZE(sample.ptr()));
         if (entries != names_.size()) {
-            PyObject *const own = entries == names_.size() + 1 ? item(sample, key_name_) : nullptr;
-            if (!own) return refused;
-            if (key.is_none()) key = nb::borrow(own);
+            if (entries != names_.size() + 1) return refused;
+            nb::object own = item(sample, key_name_);
+            if (!own.is_valid()) return refused;
+            if (key.is_none()) key = std::move(own);
         }
         if (!keyed_) {
             if (!key.is_none()) return refused;
@@ -150,11 +155,12 @@ public:
 
     nb::object rows(std::size_t first) const {
         if (first > count()) throw nb::index_error("the buffer has fewer samples");
+        const std::shared_ptr<BufferedSamples> samples = samples_;  // making arrays may let other threads in
         nb::object keys = nb::none();
-        if (keyed_) keys = view(samples_->keys, first);
+        if (keyed_) keys = view(samples, samples->keys, first);
         nb::dict columns;
         for (std::size_t field = 0; field < names_.size(); ++field) {
-            columns[names_[field]] = view(samples_->columns[field], first);
+            columns[names_[field]] = view(samples, samples->columns[field], first);
         }
         return nb::make_tuple(keys, columns);
     }
@@ -166,10 +172,17 @@ private:
         return reinterpret_cast<const char *>(PyUnicode_1BYTE_DATA(key.ptr()));
     }
 
-    static PyObject *item(nb::handle sample, const nb::object &name) {
+    // Invalid if the sample has no such item.
+    static nb::object item(nb::handle sample, const nb::object &name) {
+#if PY_VERSION_HEX >= 0x030D0000  // without the interpreter lock, another thread may remove what is only borrowed
+        PyObject *value;
+        if (PyDict_GetItemRef(sample.ptr(), name.ptr(), &value) < 0) throw nb::python_error();
+        return nb::steal(value);
+#else
         PyObject *const value = PyDict_GetItemWithError(sample.ptr(), name.ptr());
         if (!value && PyErr_Occurred()) throw nb::python_error();
-        return value;
+        return nb::borrow(value);
+#endif
     }
 
     static nb::object number(std::int64_t position) {
@@ -182,9 +195,17 @@ private:
 
     std::size_t framing() const { return count() * (names_.size() + 1) * overhead; }
 
+    // Whether an array refers to the samples.
+    bool is_shared() const {
+        if (samples_.use_count() > 1) return true;
+        std::atomic_thread_fence(
+            std::memory_order_acquire);  // after the last reads of an array that another thread had
+        return false;
+    }
+
     // Samples that no array refers to.
     BufferedSamples &own() {
-        if (samples_.use_count() > 1) samples_ = std::make_shared<BufferedSamples>(*samples_);
+        if (is_shared()) samples_ = std::make_shared<BufferedSamples>(*samples_);
         return *samples_;
     }
 
@@ -195,13 +216,13 @@ private:
         std::size_t stored = 0;
         Contents contents;
         for (const nb::object &name : names_) {
-            PyObject *const value = item(sample, name);
-            bool fits = value && value != Py_None;
-            if (fits && is_stored(value)) {
-                fits = contents.of(value) && (stored += contents.size) <= large && !starts_refused(contents);
+            nb::object value = item(sample, name);
+            bool fits = value.is_valid() && !value.is_none();
+            if (fits && is_stored(value.ptr())) {
+                fits = contents.of(value.ptr()) && (stored += contents.size) <= large && !starts_refused(contents);
             }
             if (!fits) return {};
-            values.push_back(nb::borrow(value));
+            values.push_back(std::move(value));
         }
         return values;
     }
@@ -218,40 +239,35 @@ private:
         }
     }
 
+    // What may let other threads in comes first, so that no thread sees a part of a sample.
     int store(const std::vector<nb::object> &values, const nb::object &key, nb::handle known) {
-        BufferedSamples &samples = own();
-        const std::size_t before = count();
-        Contents contents;
-        std::size_t stored = 0;
+        const std::unique_ptr<Contents[]> contents(new Contents[values.size()]);
         for (std::size_t field = 0; field < values.size(); ++field) {
-            if (!contents.of(values[field].ptr()) || starts_refused(contents)) {
-                samples.truncate(before);
-                return refused;
-            }
-            samples.columns[field].add(contents.data, contents.size);
-            stored += contents.size;
+            if (!contents[field].of(values[field].ptr()) || starts_refused(contents[field])) return refused;
+        }
+        if (keyed_ && PySet_Add(known.ptr(), key.ptr()) != 0) throw nb::python_error();
+
+        BufferedSamples &samples = own();
+        for (std::size_t field = 0; field < values.size(); ++field) {
+            samples.columns[field].add(contents[field].data, contents[field].size);
+            bytes_ += contents[field].size;
         }
         if (keyed_) {
-            if (PySet_Add(known.ptr(), key.ptr()) != 0) {
-                samples.truncate(before);
-                throw nb::python_error();
-            }
             const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(key.ptr()));
             samples.keys.add(text(key), length);
-            stored += length;
+            bytes_ += length;
         }
-        bytes_ += stored;
         return is_full() || Clock::now() >= deadline_ ? full : added;
     }
 
-    nb::object view(const GrowingValues &values, std::size_t first) const {
-        nb::capsule owner(new std::shared_ptr<BufferedSamples>(samples_),
+    static nb::object view(const std::shared_ptr<BufferedSamples> &samples, const GrowingValues &values,
+                           std::size_t first) {
+        nb::capsule owner(new std::shared_ptr<BufferedSamples>(samples),
                           [](void *kept) noexcept { delete static_cast<std::shared_ptr<BufferedSamples> *>(kept); });
-        return nb::make_tuple(
-            nb::cast(nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(values.data.data(), {values.data.size()},
-                                                                             owner)),
-            nb::cast(nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>(
-                values.offsets.data() + first, {values.offsets.size() - first}, owner)));
+        return nb::make_tuple(nb::cast(nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(
+                                  values.data.data(), {values.data.size()}, owner)),
+                              nb::cast(nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>(
+                                  values.offsets.data() + first, {values.offsets.size() - first}, owner)));
     }
 
     std::vector<nb::object> names_, encoders_;
@@ -271,13 +287,13 @@ void bind_sample_buffer(nb::module_ &module) {
         .def(nb::init<nb::sequence, nb::object, bool, bool, std::size_t, nb::bytes>(), nb::arg("fields"),
              nb::arg("key_name"), nb::arg("keyed"), nb::arg("numbered"), nb::arg("longest_key"),
              nb::arg("refused_start"))
-        .def_prop_ro("count", &SampleBuffer::count)
-        .def("restart", &SampleBuffer::restart, nb::arg("samples"), nb::arg("bytes"),
-             nb::arg("seconds"))
+        .def_prop_ro("count", &SampleBuffer::count, nb::lock_self())
+        .def("restart", &SampleBuffer::restart, nb::arg("samples"), nb::arg("bytes"), nb::arg("seconds"),
+             nb::lock_self())
         .def("add", &SampleBuffer::add, nb::arg("sample").none(), nb::arg("key").none(), nb::arg("position"),
-             nb::arg("known").none())
-        .def("drop_last", &SampleBuffer::drop_last)
-        .def("rows", &SampleBuffer::rows, nb::arg("first"));
+             nb::arg("known").none(), nb::lock_self())
+        .def("drop_last", &SampleBuffer::drop_last, nb::lock_self())
+        .def("rows", &SampleBuffer::rows, nb::arg("first"), nb::lock_self());
 }
 
 }  // namespace bushel

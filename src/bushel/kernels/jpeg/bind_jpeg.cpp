@@ -115,7 +115,8 @@ bool is_channels_first(const std::string &layout) {
     return layout == "CHW";
 }
 
-// The named tuple that jpeg_header returns.
+// The named tuple that jpeg_header returns. bind_jpeg makes it, when one thread imports the module: one that waited
+// here for another would stop a free-threaded interpreter that wants all threads to pause.
 PyTypeObject *header_type() {
     static PyTypeObject *const type = [] {
         static PyStructSequence_Field fields[] = {{"width", nullptr},
@@ -193,8 +194,7 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
                         nb::handle table, std::optional<double> reducing_gap, bool orient, bool tolerant, bool libjpeg,
                         std::int64_t limit, nb::handle seek_tables, nb::handle refused) {
     const BatchOutput images(out, is_channels_first(layout), table);
-    const nb::object list = nb::steal(PySequence_Fast(datas.ptr(), "datas: expected a list of bytes"));
-    if (!list.is_valid()) throw nb::python_error();
+    const nb::object list = sequence_argument(datas, "datas: expected a list of bytes");
     const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(list.ptr()));
     if (images.count() != count) {
         raise_value_error("out has room for " + std::to_string(images.count()) + " images, expected " +
@@ -207,8 +207,7 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
     }
     std::deque<TableArgument> tables;
     if (!seek_tables.is_none()) {
-        const nb::object given = nb::steal(PySequence_Fast(seek_tables.ptr(), "seek_tables: expected a list"));
-        if (!given.is_valid()) throw nb::python_error();
+        const nb::object given = sequence_argument(seek_tables, "seek_tables: expected a list");
         if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given.ptr())) != count)
             raise_value_error("seek_tables: expected one for each image, or None");
         for (std::size_t row = 0; row < count; ++row) {

@@ -65,9 +65,9 @@ public:
     }
 
     void feed(nb::handle data) {
+        const BufferArgument buffer(data);  // first, as it may run code of others
         const std::optional<TarScan::Window> window = scan_.next();
         if (!window) throw nb::value_error("the scan is over: next_window() is None");
-        const BufferArgument buffer(data);
         const auto length = static_cast<std::int64_t>(buffer.size());
         if (length < window->need) {
             throw nb::value_error(("fed " + std::to_string(length) + " bytes at " + std::to_string(window->offset) +
@@ -151,9 +151,9 @@ void bind_scans(nb::module_ &module) {
                 new (self) TarScanner(size, start, min_window);
             },
             nb::arg("size"), nb::arg("start") = 0, nb::arg("min_window") = 0)
-        .def("next_window", &TarScanner::next_window)
-        .def("feed", &TarScanner::feed, nb::arg("data"))
-        .def("finish", &TarScanner::finish);
+        .def("next_window", &TarScanner::next_window, nb::lock_self())
+        .def("feed", &TarScanner::feed, nb::arg("data"), nb::lock_self())
+        .def("finish", &TarScanner::finish, nb::lock_self());
     module.def(
         "scan_tar", [](nb::handle input, std::int64_t start) { return scan(input, start, 512, scan_tar); },
         nb::arg("file"), nb::arg("start") = 0);
