@@ -11,11 +11,13 @@ from pathlib import Path
 LARGEST = 5 << 20
 """Bytes that the wheel may have."""
 
+VIEWER = ("templates/grid.html", "static/view.css", "static/grid.js")
+
 LICENCES = ("LICENSE", "libjpeg-turbo.md", "libjpeg-turbo-ijg.txt", "nanobind.txt")
 
 
 def problems_of(wheel: Path) -> list[str]:
-    """Return what is wrong with a wheel: its size, its licences, or the symbols of its module."""
+    """Return what is wrong with a wheel: its size, what it lacks, or the symbols of its module."""
     found = []
     if wheel.stat().st_size > LARGEST:
         found.append(f"{wheel.stat().st_size} bytes, for at most {LARGEST}")
@@ -23,6 +25,7 @@ def problems_of(wheel: Path) -> list[str]:
         names = archive.namelist()
         ends = tuple(name.rpartition("/")[2] for name in names if ".dist-info/licenses/" in name)
         found += [f"the licence {name} is missing" for name in LICENCES if name not in ends]
+        found += [f"{name} of the viewer is missing" for name in VIEWER if f"bushel/viewer/{name}" not in names]
         found += [f"{name} is a source file" for name in names if name.endswith((".cpp", ".hpp"))]
         modules = [name for name in names if name.endswith(".so")]
         if len(modules) != 1:

@@ -21,7 +21,8 @@ rm -rf build/wheel/bare
 bare=$PWD/build/wheel/bare/bin
 # Without the folders of compilers: nothing can be compiled here, so that everything comes from wheels.
 env -i PATH="$bare" HOME="${HOME:-/}" PIP_ONLY_BINARY=:all: "$bare/python" -m pip install --quiet \
-    --disable-pip-version-check "$wheel" opencv-python-headless
+    --disable-pip-version-check "$wheel" opencv-python-headless simplejpeg
 (cd build/wheel && env -i PATH="$bare" HOME="${HOME:-/}" "$bare/python" ../../examples/demo.py --quick)
 (cd build/wheel && env -i PATH="$bare" HOME="${HOME:-/}" "$bare/python" ../../scripts/decode_by_turns.py)
+(cd build/wheel && env -i PATH="$bare" HOME="${HOME:-/}" "$bare/python" ../../scripts/wheel_tour.py)
 echo "$wheel: $(du -k "$wheel" | cut -f1) KiB"
