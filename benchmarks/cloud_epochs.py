@@ -4,7 +4,8 @@
 
 The server, the records and `--latency` are those of `cloud.py`. Every contestant reads all records once, in batches of
 128, in a process of its own that starts without a cache, in turns (A, B, C, A, B, C). The clock runs from opening the
-dataset to the last batch, and includes worker processes: two of a DataLoader for webdataset and MDS, none for Bushel.
+dataset to the last batch, and includes worker processes: two of a DataLoader for webdataset and MDS, none for Bushel,
+whose tars have an index.
 The peers need `python interop/environments.py mds`.
 """
 
@@ -18,6 +19,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+import bushel
 from bushel.storage.objects.client import library
 from bushel.storage.objects.location import ObjectPath
 from measure import ROOT, Rate, Timing, in_turns, save, show
@@ -50,6 +52,7 @@ def main() -> None:
     results: dict[str, dict[str, Rate]] = {}
     with running_server():
         fill(count)
+        bushel.index(f"s3://{BUCKET}/set")
         if "MosaicML MDS" in there:
             _run("mds", "fill", str(count), str(LENGTH))
         for latency in options.latency:

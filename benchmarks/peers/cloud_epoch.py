@@ -23,7 +23,7 @@ Order = Literal["exact", "blocks"] | None
 
 
 def bushel_epoch(order: Order, bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes]]:
-    """Bushel's Loader; the dataset has no stored index, so it is scanned."""
+    """Bushel's Loader, of a dataset with an index."""
     import bushel
 
     loader = bushel.Loader(bushel.open(f"s3://{bucket}/set"), BATCH, shuffle=order, seed=seed, decode=False)

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from tests.formats import each_format
 from tests.integrity.small import SPEC, flip, jpeg, key, overwrite, reading, sample, tree, write
@@ -311,3 +312,17 @@ def test_every_damaged_golden_dataset_is_found(golden: Path, tmp_path: Path) -> 
         report = bushel.verify(folder)
         assert not report.ok, case
         assert {Path(p.file).name for p in report.problems if p.file} & set(case["named"]), (case, report.problems)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_json_that_strict_parsers_refuse(tmp_path: Path, value: float) -> None:
+    """Python writes NaN and Infinity as JSON, as GulpIO2 does, and the parser that finds extents refuses them."""
+    folder = tmp_path / "data"
+    with bushel.Writer(folder, {"frames": "jpg[]", "meta": "json"}, container="gulp") as writer:
+        for number, score in enumerate((1.0, value)):
+            image = np.full((8, 8, 3), number, np.uint8)
+            writer.append({"frames": [image], "meta": {"score": score, "label": number}}, key=f"key{number}")
+    assert bushel.verify(folder).verdict == "ok"
+    path = folder / "meta_0.gmeta"
+    overwrite(path, path.read_bytes().index(b"label"), b"lapel", keep_time=True)
+    assert {(problem.kind, problem.key) for problem in bushel.verify(folder).problems} == {("checksum", "key0")}

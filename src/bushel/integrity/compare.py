@@ -43,7 +43,8 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
 
     Columns of the same name are compared; the files may have fields that the index lacks. If the files cannot be split
     into the fields of the stored table (a gulp's meta dict holds several), its extents must at least lie within the
-    extents of their sample.
+    extents of their sample. Of a file whose extents the table made from the files does not tell (JSON that strict
+    parsers refuse), nothing can be compared.
 
     Args:
         kept: The table of the sidecar, checked.
@@ -57,7 +58,8 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     for name in alike:
         yield from _column_differences(kept.columns[name], built.columns[name])
     others = [column for name, column in kept.columns.items() if name not in alike and column.file != INLINE]
-    for number in {column.file for column in others}:
+    told = {column.file for column in built.columns.values()}
+    for number in {column.file for column in others} & told:
         low, high = _hull(built, number)
         for column in (column for column in others if column.file == number):
             yield from _outside(column, kept.samples, low, high)

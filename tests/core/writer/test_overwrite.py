@@ -203,3 +203,21 @@ def test_pack_and_convert(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         bushel.pack(Numbered(7, bad=(3,)), tmp_path / "out", container="tar", mode="overwrite", strict=True)
     assert len(opened(tmp_path / "out")) == 7
+
+
+def test_a_recordio_that_is_half_replaced_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its `.rec` and `.idx` cannot be replaced in one step, and between the two the old file has no keys."""
+    path = tmp_path / "out.rec"
+    write(path, "recordio", make_samples("recordio", 6))
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bushel.core.writer.overwrite._exchange", die)
+        with pytest.raises(KeyboardInterrupt):
+            write(path, "recordio", make_samples("recordio", 4, seed=2), mode="overwrite")
+    with pytest.warns(bushel.IncompleteWarning, match="continue the run that wrote it with mode='resume'"):
+        bushel.open(path)
+    bushel.Writer(path, SPECS["recordio"], mode="resume").close()
+    assert (len(bushel.open(path)), bushel.verify(path).verdict) == (4, "ok")

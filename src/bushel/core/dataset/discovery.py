@@ -325,7 +325,8 @@ def marker_path(root: AnyPath, name: str) -> AnyPath:
 def incomplete_at(path: AnyPath, *, folder: bool) -> Incomplete | None:
     """Return the state of the dataset at this path if it is incomplete, else None.
 
-    A dataset without a manifest is complete, unless a writer has left unfinished files in its staging folder.
+    A dataset without a manifest is complete, unless a writer has left unfinished files in its staging folder, or has
+    died while it replaced one of two files.
 
     Args:
         path: Path of the dataset.
@@ -335,7 +336,8 @@ def incomplete_at(path: AnyPath, *, folder: bool) -> Incomplete | None:
     state = load_state(root, name)
     if state is not None and not state.complete:
         return Incomplete(str(path), state.expected)
-    return Incomplete(str(path)) if isinstance(root, Path) and is_staged(root, name) else None
+    unfinished = isinstance(root, Path) and (is_staged(root, name) or _is_half_replaced(root, name))
+    return Incomplete(str(path)) if unfinished else None
 
 
 def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
@@ -365,6 +367,18 @@ def is_staged(folder: Path, name: str) -> bool:
     """Return whether a writer has left unfinished files of a dataset: see `marker_path`."""
     staging = os.path.join(folder, FOLDER, "staging", name)
     return os.path.isdir(staging) and (bool(name) or bool(os.listdir(staging)))
+
+
+def _is_half_replaced(folder: Path, name: str) -> bool:
+    """Return whether the replacement of a file has begun, and files that belong to it have not followed yet.
+
+    That is the `.idx` of a recordio: see `core.writer.overwrite`.
+    """
+    staged = os.path.join(folder, FOLDER, "overwrite", name)
+    if not name or not os.path.exists(os.path.join(staged, "commit.json")):
+        return False
+    stem = f"{os.path.splitext(name)[0]}."
+    return any(each.startswith(stem) and each != name for each in os.listdir(staged))
 
 
 def interrupted_write(path: AnyPath) -> str | None:
