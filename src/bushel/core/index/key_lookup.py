@@ -37,7 +37,7 @@ class KeyLookup(ABC):
 
     def find(self, key: str) -> Iterator[int]:
         """Yield the positions of the samples with this key, in ascending order."""
-        unkeyed = self._unkeyed(key)
+        unkeyed = self._unkeyed(key) if key.isdecimal() else None
         for position in self._keyed(key):
             if unkeyed is not None and unkeyed < position:
                 yield unkeyed
@@ -47,8 +47,8 @@ class KeyLookup(ABC):
             yield unkeyed
 
     def _unkeyed(self, key: str) -> int | None:
-        """Return the position of the sample that has no key of its own and this position as its key, or None."""
-        if len(key) >= 19 or not key.isdecimal() or not key.isascii() or str(int(key)) != key:
+        """Return the position of the sample that has no key of its own and is found by this number, or None."""
+        if len(key) >= 19 or not key.isascii() or str(int(key)) != key:
             return None
         position = int(key)
         if position >= self.starts[-1]:
@@ -110,10 +110,9 @@ class KeyTable(KeyLookup):
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
         for at in _places(self.hashes, wanted):
             position = int(self.positions[at])
-            if not 0 <= position < self.starts[-1]:
-                continue  # a damaged table points outside the dataset
             shard = int(np.searchsorted(self.starts, position, side="right")) - 1
-            yield shard, position - int(self.starts[shard])
+            if 0 <= shard < len(self.shards):  # a damaged table may point outside the dataset
+                yield shard, position - int(self.starts[shard])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +126,8 @@ class StoredKeyTable(KeyLookup):
     shard_numbers: npt.NDArray[np.uint32]
 
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
-        places = list(_places(self.hashes, wanted))
-        for shard in np.unique(self.shard_numbers[places]).tolist():
+        places = _places(self.hashes, wanted)
+        for shard in np.unique(self.shard_numbers[places.start : places.stop]).tolist():
             keys = self.shards[shard].index.keys if shard < len(self.shards) else None
             if keys is None:
                 continue  # a damaged table
@@ -136,12 +135,12 @@ class StoredKeyTable(KeyLookup):
                 yield shard, int(keys.order[at])
 
 
-def _places(hashes: npt.NDArray[np.uint64], wanted: np.uint64) -> Iterator[int]:
-    """Yield the places of a hash in ascending hashes."""
-    at = int(np.searchsorted(hashes, wanted))
-    while at < len(hashes) and hashes[at] == wanted:
-        yield at
-        at += 1
+def _places(hashes: npt.NDArray[np.uint64], wanted: np.uint64) -> range:
+    """Return the places of a hash in ascending hashes."""
+    first = last = int(np.searchsorted(hashes, wanted))
+    while last < len(hashes) and hashes[last] == wanted:
+        last += 1
+    return range(first, last)
 
 
 class KeyView(Sequence[str]):
