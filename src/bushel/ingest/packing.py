@@ -209,19 +209,13 @@ def pack(
     listing = planned_listing(path) if parts is not None and mode != "overwrite" else None
     opened = open_source(source, types=spec, listing=listing)
     skipped = dict(opened.skipped) if isinstance(opened, Selective) else {}
-    if strict_files and skipped and isinstance(opened, Selective):
-        raise FormatError(
-            f"strict_files=True, but the source passes over files: {describe_skipped(skipped)}. This is the first one",
-            file=opened.first_skipped,
-            hint="move them away, convert them, or leave out strict_files",
-        )
+    if strict_files:
+        _check_none_skipped(opened)
     if engine is not None and parts is None and not isinstance(opened, Stream):
         parts = max(1, -(-len(opened) // _ITEMS_IN_PART))
     order = _order(opened, shuffle, seed, parts, part)
     given = check_labels(labels or {})
-    goes_on = mode in ("append", "resume") and parts is None
-    known = known_labels(path, kind) if goes_on else {}
-    noted = load_labels(labels_path(path, kind.name)) if goes_on and not known else {}
+    known, noted = _numbers_at(path, kind) if mode in ("append", "resume") and parts is None else ({}, {})
     opened, names = _with_numbers(opened, known, given, noted)
     fields = _target_fields(opened.spec, spec or {})
     if orient and not image_fields(fields):
@@ -319,6 +313,21 @@ def pack(
     )
 
 
+def _check_none_skipped(source: Source | Stream) -> None:
+    """Check that a source passes over no files.
+
+    Raises:
+        FormatError: It does; the message says of which kinds.
+    """
+    if isinstance(source, Selective) and source.skipped:
+        kinds = describe_skipped(source.skipped)
+        raise FormatError(
+            f"strict_files=True, but the source passes over files: {kinds}. This is the first one",
+            file=source.first_skipped,
+            hint="move them away, convert them, or leave out strict_files",
+        )
+
+
 def describe_skipped(skipped: Mapping[str, int]) -> str:
     """Return the numbers of skipped files by kind: `3 .avif, 1 .mp4`."""
     return ", ".join(f"{number:,} {kind}" for kind, number in skipped.items())
@@ -377,6 +386,17 @@ def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dic
         if field.sequence != before[name].sequence:
             raise SpecError(f"field {name!r} of the source is {before[name].type}, and cannot become {field.type}")
     return fields
+
+
+def _numbers_at(path: AnyPath, container: Container) -> tuple[Labels, Mapping[str, int]]:
+    """Return how the dataset at a path numbers its classes.
+
+    Returns:
+        The names of classes in the dataset; and, if it has none, the numbers of labels in the file that an older
+        version wrote.
+    """
+    known = known_labels(path, container)
+    return known, {} if known else load_labels(labels_path(path, container.name))
 
 
 def _with_numbers(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bushel.core.index.values import Part
 
-__all__ = ["choose", "names_in"]
+__all__ = ["choose"]
 
 _LONGEST = 10_000
 """Characters of an expression."""
@@ -46,26 +46,6 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 _CALL = "column"
 """The function that takes a name which is not a Python name: `column("seg-map.width") > 3`."""
-
-
-def names_in(expression: str) -> list[str]:
-    """Return the names of columns in an expression, each once.
-
-    Raises:
-        ValueError: It is not an expression of the kind that `choose` evaluates.
-    """
-    found: dict[str, None] = {}
-
-    def note(node: ast.expr) -> None:
-        if (name := _name(node)) is not None:
-            found[name] = None
-            return
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                note(child)
-
-    note(_parsed(expression))
-    return list(found)
 
 
 def choose(expression: str, samples: int, column: Callable[[str], Part]) -> Bools:
