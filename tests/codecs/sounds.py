@@ -37,3 +37,28 @@ def encoded(kind: str, channels: int = 2) -> bytes:
         output.mux(stream.encode(frame))
         output.mux(stream.encode(None))
     return stored.getvalue()
+
+
+def compressed(encoder: str, rate: int, channels: int, bit_rate: int = 0, seconds: float = 6) -> bytes:
+    """Encode noise and a tone in many packets, as FFmpeg's `libmp3lame`, `vorbis` or `libopus` does."""
+    av = pytest.importorskip("av")
+    stored = io.BytesIO()
+    layout = {1: "mono", 2: "stereo"}[channels]
+    frames = int(rate * seconds)
+    values = np.random.default_rng(0).normal(0, 0.1, (channels, frames)) + np.sin(np.arange(frames) / 20) / 3
+    with av.open(stored, "w", format="mp3" if encoder == "libmp3lame" else "ogg") as output:
+        stream = output.add_stream(encoder, rate=rate, options={"strict": "experimental"})
+        context = stream.codec_context
+        context.layout = layout
+        if bit_rate:
+            context.bit_rate = bit_rate
+        frame = av.AudioFrame.from_ndarray(values.astype(np.float32), format="fltp", layout=layout)
+        frame.sample_rate, frame.pts = rate, 0
+        fifo, at = av.AudioFifo(), 0
+        for own in av.AudioResampler(format=context.format.name, layout=layout, rate=rate).resample(frame):
+            fifo.write(own)
+        while fifo.samples and (own := fifo.read(context.frame_size or 1024, partial=True)) is not None:
+            own.pts, at = at, at + own.samples
+            output.mux(stream.encode(own))
+        output.mux(stream.encode(None))
+    return stored.getvalue()

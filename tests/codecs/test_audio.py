@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.codecs.sounds import RATE, encoded, tone
+from tests.codecs.sounds import RATE, compressed, encoded, tone
 
 import bushel
-from bushel.codecs import get_codec
+from bushel.codecs import audio, get_codec
 from bushel.codecs.audio import sample_rate
 from bushel.errors import CodecError, SpecError
 
@@ -63,6 +63,53 @@ def test_frames_are_those_of_the_whole(kind: str, data: st.DataObject) -> None:
     assert np.array_equal(codec.ranged.decode(FILES[kind], numbers), whole[numbers])
 
 
+@pytest.mark.parametrize(
+    ("encoder", "rate", "channels", "bit_rate"),
+    [
+        ("libmp3lame", 44100, 2, 0),
+        ("libmp3lame", 44100, 1, 32000),
+        ("libmp3lame", 16000, 1, 8000),
+        ("libmp3lame", 24000, 2, 24000),
+        ("vorbis", 44100, 2, 0),
+        ("libopus", 48000, 2, 0),
+    ],
+)
+def test_parts_of_mp3_and_ogg(encoder: str, rate: int, channels: int, bit_rate: int) -> None:
+    stored = compressed(encoder, rate, channels, bit_rate)
+    kind = "mp3" if encoder == "libmp3lame" else "ogg"
+    codec = get_codec(kind)
+    assert codec.ranged is not None
+    whole = codec.decode(stored)
+    assert codec.ranged.count(stored) == len(whole)
+    rng = np.random.default_rng(1)
+    parts = [slice(0, 10), slice(-10, None), slice(None, None, 5000), slice(7, 7), slice(len(whole) - 1, None)]
+    parts += [slice(first, first + 2000) for first in rng.integers(0, len(whole), 25).tolist()]
+    for part in parts:
+        assert np.array_equal(codec.ranged.decode(stored, part), whole[part])
+    in_packets = audio._decode_packets(kind, kind, stored, slice(rate, rate + 5))
+    assert (in_packets is None) == (encoder == "libopus")  # its decoder remembers all that came before
+    with pytest.raises(IndexError):
+        codec.ranged.decode(stored, np.array([len(whole)]))
+
+
+def test_few_packets_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored, decoded = compressed("libmp3lame", 44100, 2), [0]
+    parts = audio._Sound.parts
+
+    def counted(self: Any, packets: Any = None) -> Any:
+        for found in parts(self, packets):
+            decoded[0] += 1
+            yield found
+
+    monkeypatch.setattr(audio._Sound, "parts", counted)
+    codec = get_codec("mp3")
+    assert codec.ranged is not None
+    assert len(codec.ranged.decode(stored, slice(100_000, 104_410))) == 4410
+    assert decoded[0] < 25
+    codec.decode(stored)
+    assert decoded[0] > 200
+
+
 @pytest.mark.parametrize("container", ["tar", "bag", "recordio"])
 def test_a_dataset_of_sounds(tmp_path: Path, container: str) -> None:
     with bushel.Writer(tmp_path / "data", {"audio": "flac", "label": "int"}, container=container) as writer:
@@ -73,6 +120,13 @@ def test_a_dataset_of_sounds(tmp_path: Path, container: str) -> None:
     assert dataset.available(1)["audio"] == range(9000)
     part = dataset[1, {"audio": slice(4000, 4100)}]["audio"]
     assert np.array_equal(part, dataset[1]["audio"][4000:4100])
+
+
+def test_sounds_are_packed_from_a_dataset_unchanged(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "a", {"audio": "mp3"}, container="tar") as writer:
+        writer.append({"audio": FILES["mp3"]}, key="k")
+    bushel.pack(bushel.open(tmp_path / "a"), tmp_path / "b", container="bag")
+    assert bushel.open(tmp_path / "b").read([0], decode=False)[0]["audio"] == FILES["mp3"]
 
 
 def test_a_tar_tells_its_sounds_by_their_extension(tmp_path: Path) -> None:

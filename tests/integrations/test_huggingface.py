@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.codecs.sounds import encoded
 from tests.integrations.samples import NAMES, write
 from tests.sources.folders import jpeg
 
@@ -112,3 +113,35 @@ def test_decoded_images_are_equal(tmp_path: Path) -> None:
             np.array(row["image"].convert("RGB")), np.array(Image.open(io.BytesIO(jpeg(int(row["__key__"][1:])))))
         )
         assert sample["image"].shape == np.array(row["image"]).shape
+
+
+def sounds(path: Path) -> bushel.Dataset:
+    with bushel.Writer(path, {"audio": "mp3", "label": "int", "takes": "wav[]"}, container="bag") as writer:
+        for number in range(4):
+            takes = [encoded("wav")] * number
+            writer.append({"audio": encoded("mp3"), "label": number, "takes": takes}, key=f"k{number}")
+    return bushel.open(path)
+
+
+def test_sounds_are_audio(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    ds = sounds(tmp_path / "sounds")
+    found = bushel.to_hf(ds)
+    assert found.features["audio"] == datasets.Audio()
+    assert found.features["takes"] == datasets.List(datasets.Audio())
+    stored = found.cast_column("audio", datasets.Audio(decode=False))
+    stored = stored.cast_column("takes", datasets.List(datasets.Audio(decode=False)))
+    for number, row in enumerate(stored):
+        assert (row["label"], row["audio"]["bytes"]) == (number, encoded("mp3"))
+        assert [take["bytes"] for take in row["takes"]] == [encoded("wav")] * number
+    stream = bushel.to_hf(ds, streaming=True)
+    assert stream.features == found.features
+
+
+def test_sounds_come_back(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    found = bushel.to_hf(sounds(tmp_path / "sounds").fields(["audio", "label"]))
+    source = bushel.from_hf(found, spec={"audio": "mp3", "label": "int"})
+    bushel.pack(source, tmp_path / "back", container="tar")
+    back = bushel.open(tmp_path / "back")
+    assert [each["audio"] for each in back.read(range(4), decode=False)] == [encoded("mp3")] * 4

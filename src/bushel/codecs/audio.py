@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,16 @@ __all__ = ["FACTORIES", "sample_rate"]
 
 Sound = npt.NDArray[np.float32]
 
+_BY_PACKET = ("mp3", "mp3float", "vorbis")
+"""FFmpeg's decoders whose frames depend on a few packets before only, so that decoding may start at any packet."""
+_RESERVOIR = 511
+"""Bytes before a packet of MP3 from which its frames may be made (ISO 11172-3, main_data_begin)."""
+_SIDE = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}
+"""Bytes of side information in an MP3 packet: of MPEG-1 or not, and by the number of channels."""
+_MPEG1 = 32000
+"""The lowest sample rate of MPEG-1 audio; MPEG-2 has the lower ones."""
+_OVERLAP = 3
+"""Packets before these whose frames overlap with theirs, and one for good measure."""
 _ENCODERS: Mapping[str, str] = {"wav": "pcm_s16le", "flac": "flac"}
 _LAYOUTS = {1: "mono", 2: "stereo"}
 
@@ -100,11 +112,27 @@ class _Sound:
             return False
         return True
 
-    def parts(self) -> Iterator[tuple[int | None, Sound]]:
-        """Decode to the end: the number of the first frame of each part, and float32[frames, channels]."""
+    def packets(self) -> list[Any]:
+        """Return the packets of the sound; an empty list if decoding has to start with the first one of them."""
+        if self._stream.codec_context.name not in _BY_PACKET:
+            return []
+        found = [packet for packet in self._source.demux(self._stream) if packet.size]
+        known = all(packet.pts is not None and packet.duration for packet in found)
+        if not known or any(one.pts + one.duration != two.pts for one, two in pairwise(found)):
+            return []
+        return found
+
+    def number(self, packet: Any) -> float:
+        """Return the number of the first frame of a packet, counted as `parts` does."""
+        return float(packet.pts * packet.time_base * self.rate)
+
+    def parts(self, packets: Iterable[Any] | None = None) -> Iterator[tuple[int | None, Sound]]:
+        """Decode to the end, or some packets: the number of the first frame of each part, float32[frames, channels]."""
         resampler = self._av.AudioResampler(format="flt", layout=self._stream.layout, rate=self.rate)
         total = 0
-        for frame in self._source.decode(self._stream):
+        context = self._stream.codec_context
+        frames = self._source.decode(self._stream) if packets is None else _flat(map(context.decode, packets))
+        for frame in frames:
             first = None if frame.pts is None else round(frame.pts * frame.time_base * self.rate)
             for converted in resampler.resample(frame):
                 part = converted.to_ndarray().reshape(-1, self.channels)
@@ -122,7 +150,9 @@ def _decode(codec: str, container: str, data: Buffer) -> Sound:
 
 
 def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound:
-    """Decode frames. Of WAV and FLAC, those before the first and after the last of them are not decoded if possible."""
+    """Decode frames. Those before the first and after the last of them are not decoded if possible."""
+    if container in ("mp3", "ogg") and (some := _decode_packets(codec, container, data, elements)) is not None:
+        return some
     for seek in (True, False):
         with _Sound(codec, container, data) as sound:
             length = sound.length
@@ -138,11 +168,59 @@ def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64
     return whole[choose(elements, len(whole))]
 
 
-def _between(sound: _Sound, first: int, last: int) -> Sound | None:
+def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound | None:
+    """Decode the packets that frames of MP3 or Vorbis need; None if the sound has to be decoded whole."""
+    with suppress(CodecError), _Sound(codec, container, data) as sound:  # decoding the whole raises it again
+        packets = sound.packets()
+        if (span := _span(sound, packets)) is None:
+            return None
+        begin, end = span
+        numbers = choose(elements, end - begin)
+        if not len(numbers):
+            return np.zeros((0, sound.channels), np.float32)
+        first, last = int(numbers.min()), int(numbers.max()) + 1
+        starts = np.array([sound.number(packet) for packet in packets])
+        needed = max(0, int(np.searchsorted(starts, first + begin, side="right")) - 1)
+        own = packets[_first_needed(sound, packets, needed) : int(np.searchsorted(starts, last + begin)) + 1]
+        if (found := _between(sound, first + begin, last + begin, own)) is not None:
+            return found[numbers - first]
+    return None
+
+
+def _packet_count(codec: str, container: str, data: Buffer) -> int | None:
+    with suppress(CodecError), _Sound(codec, container, data) as sound:
+        span = _span(sound, sound.packets())
+        return None if span is None else span[1] - span[0]
+    return None
+
+
+def _span(sound: _Sound, packets: Sequence[Any]) -> tuple[int, int] | None:
+    """Return the numbers of the first frame and after the last one; None if they are not known."""
+    begin, end = next((start for start, part in sound.parts(packets) if len(part)), None), None
+    for start, part in sound.parts(packets[_first_needed(sound, packets, len(packets) - 1) :]):
+        end = None if start is None else start + len(part)
+    return None if begin is None or end is None else (begin, end)
+
+
+def _first_needed(sound: _Sound, packets: Sequence[Any], number: int) -> int:
+    """Return the number of the packet with which decoding has to start, so that the frames of another one are right."""
+    reservoir, others = 0, 6 + _SIDE.get((sound.rate >= _MPEG1, sound.channels), 32)
+    for first in range(number - _OVERLAP, 0, -1):
+        reservoir += max(1, packets[first].size - others)
+        if reservoir >= _RESERVOIR:
+            return first
+    return 0
+
+
+def _flat(lists: Iterable[Iterable[Any]]) -> Iterator[Any]:
+    return (each for own in lists for each in own)
+
+
+def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any] | None = None) -> Sound | None:
     """Decode some neighbouring frames; None if the parts of the sound do not say where they are."""
     out = np.empty((last - first, sound.channels), np.float32)
     filled = first
-    for start, part in sound.parts():
+    for start, part in sound.parts(packets):
         if start is None or start > filled:
             return None
         skipped = filled - start
@@ -158,6 +236,8 @@ def _between(sound: _Sound, first: int, last: int) -> Sound | None:
 def _count(codec: str, container: str, data: Buffer) -> int:
     with _Sound(codec, container, data) as sound:
         length = sound.length
+    if length is None and container in ("mp3", "ogg"):
+        length = _packet_count(codec, container, data)
     return len(_decode(codec, container, data)) if length is None else length
 
 

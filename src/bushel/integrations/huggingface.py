@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from bushel.codecs.registry import holds_clip, holds_image
+from bushel.codecs.registry import holds_clip, holds_image, holds_sound
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.index.class_names import holds_numbers
 from bushel.errors import SpecError
@@ -39,8 +39,9 @@ def to_hf(dataset: Dataset, *, streaming: Literal[True]) -> datasets.IterableDat
 def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     """Return a dataset of Hugging Face `datasets` with the same samples.
 
-    Images and clips keep their stored bytes (`Image`, `Video`), numbers with names of classes become a `ClassLabel`,
-    JSON becomes text, arrays become lists, and keys are the column `__key__`.
+    Images, clips and sounds keep their stored bytes (`Image`, `Video`, `Audio`), numbers with names of classes become a
+    `ClassLabel`, JSON becomes text, arrays become lists, and keys are the column `__key__`. `datasets` needs torchcodec
+    to decode sounds, and to iterate over a stream of them.
 
     Args:
         dataset: The dataset or view.
@@ -54,14 +55,19 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     import datasets
 
     features = _features(dataset)
-    if not streaming:
-        return datasets.Dataset.from_generator(
+    if streaming:
+        parts = max(1, min(_PARTS, len(dataset) // _CHUNK))
+        views = [dataset.shard(number, parts) for number in range(parts)]
+        made = datasets.IterableDataset.from_generator(_samples, features=features, gen_kwargs={"parts": views})
+    else:
+        made = datasets.Dataset.from_generator(
             _samples, features=features, gen_kwargs={"parts": [dataset]}, fingerprint=dataset.fingerprint
         )
-    parts = max(1, min(_PARTS, len(dataset) // _CHUNK))
-    return datasets.IterableDataset.from_generator(
-        _samples, features=features, gen_kwargs={"parts": [dataset.shard(number, parts) for number in range(parts)]}
-    )
+    for name, field in parse_spec(dataset.spec).items():
+        if holds_sound(field.codec):  # as `Audio`, the generator's samples could only be written with torchcodec
+            sound = datasets.Audio()
+            made = made.cast_column(name, datasets.List(sound) if field.sequence else sound)
+    return made
 
 
 def from_hf(
@@ -170,6 +176,8 @@ def _feature(field: Field, example: Any) -> Any:
         return datasets.Image()
     if holds_clip(codec):
         return datasets.Video()
+    if holds_sound(codec):
+        return {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}
     if codec in _VALUES:
         return datasets.Value(_VALUES[codec])
     if holds_numbers({field.name: field}, field.name):
@@ -212,7 +220,7 @@ def _value(field: Field, value: Any) -> Any:
 
 
 def _one(codec: str, value: Any) -> Any:
-    if holds_image(codec) or holds_clip(codec):
+    if holds_image(codec) or holds_clip(codec) or holds_sound(codec):
         return {"bytes": bytes(value), "path": None}
     if codec == "json":
         return json.dumps(value)

@@ -17,7 +17,10 @@ from bushel.storage import is_local
 
 __all__ = ["Stored", "empty_folders_in", "stored_unchanged"]
 
-_AS_THEY_ARE = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image", "mp4", "webm")
+_AS_THEY_ARE = (
+    *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"),
+    *("mp4", "webm", "wav", "flac", "mp3", "ogg"),
+)
 """Codecs whose bytes are files, equal in every container."""
 
 
@@ -39,7 +42,7 @@ def stored_unchanged(codec: str) -> bool:
 
 
 class Stored:
-    """The samples of a dataset, or of a view of one. Images and clips are passed on as stored bytes.
+    """The samples of a dataset, or of a view of one. Images, clips and sounds are passed on as stored bytes.
 
     Args:
         dataset: The dataset.
