@@ -28,7 +28,7 @@ from served import PEERS
 
 CONTESTANTS = {
     "bushel, exact shuffle": ("bushel_exact", None),
-    "bushel, blocks": ("bushel_blocks", None),
+    "bushel, blocks, block cache": ("bushel_cached", None),
     "bushel, stored order": ("bushel_stored", None),
     "webdataset, pipe:curl": ("webdataset", "mds"),
     "MosaicML MDS": ("mds", "mds"),

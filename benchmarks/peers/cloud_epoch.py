@@ -31,6 +31,13 @@ def bushel_epoch(order: Order, bucket: str, seed: int, urls: list[str]) -> Itera
         yield batch["bin"]
 
 
+def cached_epoch(bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes]]:
+    """Bushel's Loader with the order of blocks, and an empty block cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["BUSHEL_CACHE_DIR"] = folder
+        yield from bushel_epoch("blocks", bucket, seed, urls)
+
+
 def webdataset_epoch(bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes]]:
     """WebDataset, each shard from a process of `curl`, shuffled in a buffer of 1000."""
     import torch
@@ -71,7 +78,7 @@ def fill_mds(bucket: str, count: int, length: int) -> None:
 
 EPOCHS: dict[str, Epoch] = {
     "bushel_exact": partial(bushel_epoch, "exact"),
-    "bushel_blocks": partial(bushel_epoch, "blocks"),
+    "bushel_cached": cached_epoch,
     "bushel_stored": partial(bushel_epoch, None),
     "webdataset": webdataset_epoch,
     "mds": mds_epoch,

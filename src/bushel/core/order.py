@@ -197,8 +197,8 @@ class Exact:
 class Blocks:
     """Blocks of neighbouring samples in random order, mixed within a window of blocks.
 
-    Only about `window` blocks are read at a time, and each is one range of the files, which suits disks and object
-    stores. In return, samples of one block always come within one window.
+    Only about `window` blocks are read at a time, and each is one range of the files, which suits disks, and object
+    stores with a block cache. In return, samples of one block always come within one window.
 
     Attributes:
         samples: Samples in an epoch, up to 2**48.
