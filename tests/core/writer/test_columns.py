@@ -22,17 +22,17 @@ def values_of(path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_what_is_noted_is_what_is_stored(tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_recorded_is_what_is_stored(tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch) -> None:
     samples = make_samples(container, 30)
-    write(tmp_path / "noted", container, samples, shard_samples=8)
+    write(tmp_path / "recorded", container, samples, shard_samples=8)
     with monkeypatch.context() as patched:
-        patched.setattr(recorder.Recorder, "noted", lambda *_: {})
+        patched.setattr(recorder.Recorder, "recorded", lambda *_: {})
         write(tmp_path / "read", container, samples, shard_samples=8)
-    noted, read = (sorted((tmp_path / name).rglob("*.safetensors")) for name in ("noted", "read"))
-    assert [path.stat().st_size for path in noted] == [path.stat().st_size for path in read]
-    found = values_of(tmp_path / "noted")
+    recorded, read = (sorted((tmp_path / name).rglob("*.safetensors")) for name in ("recorded", "read"))
+    assert [path.stat().st_size for path in recorded] == [path.stat().st_size for path in read]
+    found = values_of(tmp_path / "recorded")
     assert found == values_of(tmp_path / "read")
-    whole = list(bushel.open(tmp_path / "noted"))
+    whole = list(bushel.open(tmp_path / "recorded"))
     assert set(found) == {"label", "text"}
     assert found["label"] == [sample["label"] for sample in whole]
     assert found["text"] == [sample.get("text") for sample in whole]

@@ -26,7 +26,7 @@ from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers,
 from bushel.spec import Spec
 from bushel.storage import AnyPath, Extents, File, gather, open_file, read_many
 
-__all__ = ["ColumnRequest", "Noted", "ValueFiles", "add_columns"]
+__all__ = ["ColumnRequest", "RecordedValues", "ValueFiles", "add_columns"]
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -85,12 +85,12 @@ class ColumnRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """What a writer has noted of one field while it wrote a shard.
+class RecordedValues:
+    """The values of one field that a writer recorded while it wrote a shard.
 
     Attributes:
         length: int64[samples], bytes of each value; `MISSING` if there is none.
-        data: uint8[bytes], the stored values, one after another; None if they were not noted.
+        data: uint8[bytes], the stored values, one after another; None if they were not recorded.
         headers: int32[samples, 5], as `kernels.image_headers` returns them, or None.
     """
 
@@ -106,12 +106,12 @@ class ValueFiles:
     Attributes:
         path_of: Returns the path of a file of the shard, given its number.
         join: The container's function that joins the pieces of a value.
-        noted: What is known of the values of fields, so that they need not be read.
+        recorded: The values of fields that need not be read, because the writer has recorded them.
     """
 
     path_of: Callable[[int], AnyPath]
     join: Callable[[bytes], bytes]
-    noted: Mapping[str, Noted] = field(default_factory=dict)
+    recorded: Mapping[str, RecordedValues] = field(default_factory=dict)
 
 
 def add_columns(
@@ -156,7 +156,7 @@ class _Scan:
 
     def __init__(self, column: Column, file: File | None, index: ShardIndex, files: ValueFiles) -> None:
         self._column, self._file, self._index, self._files = column, file, index, files
-        self._noted = files.noted.get(column.field.name)
+        self._recorded = files.recorded.get(column.field.name)
         self._whole = column.length != MISSING
         if column.fragments is not None:
             self._whole[column.fragments.rows] = False
@@ -186,8 +186,8 @@ class _Scan:
         forms = None if layout.length is None else NumberForms({layout.length: layout.header})
         rows = column.rows
         out = np.empty(rows, np.float64 if layout.kind == "real" else np.int64)
-        if self._noted is not None and self._noted.data is not None:
-            bad = decode_numbers(self._noted.data, self._noted.length, layout.kind, forms, out)
+        if self._recorded is not None and self._recorded.data is not None:
+            bad = decode_numbers(self._recorded.data, self._recorded.length, layout.kind, forms, out)
         elif isinstance(self._file, MappedFile):
             length = np.where(self._whole, column.length, MISSING)
             table = NumberTable([(0, rows, [(self._file, column.offset, length, None, layout.kind, forms)])], 1)
@@ -201,13 +201,13 @@ class _Scan:
 
     def _texts(self) -> Values | None:
         """Return the texts of a field; None if some have to be decoded one by one."""
-        column, noted = self._column, self._noted
+        column, recorded = self._column, self._recorded
         if column.codec != "utf8":
             return None
-        if noted is not None and noted.data is not None and int(noted.length.max(initial=0)) <= LONGEST_TEXT:
-            short = noted.length != MISSING
-            text, offsets = noted.data, np.zeros(column.rows + 1, np.int64)
-            np.cumsum(np.maximum(noted.length, 0), out=offsets[1:])
+        if recorded is not None and recorded.data is not None and int(recorded.length.max(initial=0)) <= LONGEST_TEXT:
+            short = recorded.length != MISSING
+            text, offsets = recorded.data, np.zeros(column.rows + 1, np.int64)
+            np.cumsum(np.maximum(recorded.length, 0), out=offsets[1:])
         elif isinstance(self._file, MappedFile) and not self._in_pieces():
             short = self._whole & (column.length <= LONGEST_TEXT)
             length = np.where(short, column.length, MISSING)
@@ -231,8 +231,8 @@ class _Scan:
         rows = self._column.rows
         header = np.zeros((rows, 5), np.int32)
         others: dict[int, str] = {}  # formats that the kernel does not know
-        if self._noted is not None and self._noted.headers is not None:
-            header = self._noted.headers.copy()
+        if self._recorded is not None and self._recorded.headers is not None:
+            header = self._recorded.headers.copy()
         elif isinstance(self._file, MappedFile):
             length = np.where(self._whole, self._column.length, MISSING)
             header = image_headers(self._file, self._column.offset, length)

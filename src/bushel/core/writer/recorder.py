@@ -1,7 +1,7 @@
-"""Values for columns, noted while a shard is written, so that nothing has to be read again when it is complete.
+"""Values for columns, recorded while a shard is written, so that nothing has to be read again when it is complete.
 
-What is noted are stored bytes of numbers and short texts, and headers of images. If anything is missing in the end, as
-after a resumed write, the columns are found in the files instead, with the same result.
+The stored bytes of numbers and short texts are recorded, and the headers of images. If anything is missing in the end,
+as after a resumed write, the columns are found in the files instead, with the same result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bushel.codecs.base import NumberLayout
 from bushel.containers.base import Layout, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.core.index.column_names import known_column_of, usual_columns
-from bushel.core.index.column_scan import ColumnRequest, Noted
+from bushel.core.index.column_scan import ColumnRequest, RecordedValues
 from bushel.core.index.table import MISSING, ShardIndex
 from bushel.kernels import crc32, image_header
 
@@ -26,72 +26,72 @@ __all__ = ["Recorder"]
 _BYTES = (bytes, bytearray, memoryview)
 
 _MEAN, _ALLOWED = 64, 1 << 16
-"""Texts are noted while they have up to this many bytes on average, beside some at the beginning."""
+"""Texts are recorded while they have up to this many bytes on average, beside some at the beginning."""
 
 
-class _Tap(Protocol):
-    """What is noted of one field."""
+class _FieldRecorder(Protocol):
+    """Records the values of one field."""
 
     def add(self, value: Stored | None) -> bool:
-        """Note a value. Return whether there is use in noting more."""
+        """Record a value. Return False if no more need to be recorded, because they are too large."""
         ...
 
     def add_rows(self, column: StoredColumn, rows: int) -> bool:
-        """Note the first values of a column. Return whether there is use in noting more."""
+        """Record the first values of a column. Return as `add` does."""
         ...
 
-    def noted(self, index: ShardIndex, name: str) -> Noted | None:
-        """Return what was noted if it is of all samples of a table."""
+    def recorded(self, index: ShardIndex, name: str) -> RecordedValues | None:
+        """Return the values if they are those of all samples of an index, else None."""
         ...
 
 
 class Recorder:
-    """Notes values of the samples of a new shard.
+    """Records values of the samples of a new shard, from which its columns are made.
 
     Args:
         layout: How samples are stored.
         request: The columns that the shard will have.
     """
 
-    __slots__ = ("_taps",)
+    __slots__ = ("_fields",)
 
     def __init__(self, layout: Layout, request: ColumnRequest) -> None:
         fields = {column.field.name: column.field for column in layout.columns}
         wanted = [known_column_of(name, fields) for name in request.names]
         wanted += usual_columns(fields) if request.usual else []
         readings = {(each.field.name, each.reading) for each in wanted if each is not None}
-        self._taps: dict[str, _Tap] = {}
+        self._fields: dict[str, _FieldRecorder] = {}
         for column in layout.columns:
             name = column.field.name
             if (name, "image") in readings:
-                self._taps[name] = _Headers()
+                self._fields[name] = _HeaderRecorder()
             elif (name, "value") in readings and (
                 column.codec == "utf8" or isinstance(get_codec(column.codec).layout, NumberLayout)
             ):
-                self._taps[name] = _Values()
+                self._fields[name] = _ValueRecorder()
 
     def add(self, values: Mapping[str, Stored]) -> None:
-        """Note a sample that was written."""
+        """Record a sample that was written."""
         useless = None
-        for name, tap in self._taps.items():
-            if not tap.add(values.get(name)):
+        for name, field in self._fields.items():
+            if not field.add(values.get(name)):
                 useless = name
         if useless is not None:
-            del self._taps[useless]
+            del self._fields[useless]
 
     def add_rows(self, columns: Mapping[str, StoredColumn], rows: int) -> None:
-        """Note the first samples of columns, which were written."""
-        for name in [name for name, tap in self._taps.items() if not tap.add_rows(columns[name], rows)]:
-            del self._taps[name]
+        """Record the first samples of columns, which were written."""
+        for name in [name for name, field in self._fields.items() if not field.add_rows(columns[name], rows)]:
+            del self._fields[name]
 
-    def noted(self, index: ShardIndex) -> dict[str, Noted]:
-        """Return what was noted by field, of all samples of a table and with the bytes that it knows."""
-        found = {name: tap.noted(index, name) for name, tap in self._taps.items()}
+    def recorded(self, index: ShardIndex) -> dict[str, RecordedValues]:
+        """Return the recorded values by field, of those fields whose values are all recorded as the index has them."""
+        found = {name: field.recorded(index, name) for name, field in self._fields.items()}
         return {name: each for name, each in found.items() if each is not None}
 
 
-class _Values:
-    """Stored bytes of numbers or texts."""
+class _ValueRecorder:
+    """Records stored bytes of numbers or texts."""
 
     __slots__ = ("_data", "_lengths")
 
@@ -116,7 +116,7 @@ class _Values:
     def _is_small(self) -> bool:
         return len(self._data) <= _MEAN * len(self._lengths) + _ALLOWED
 
-    def noted(self, index: ShardIndex, name: str) -> Noted | None:
+    def recorded(self, index: ShardIndex, name: str) -> RecordedValues | None:
         length = np.frombuffer(self._lengths, np.int64)
         column = index.columns[name]
         if len(length) != index.samples or int(np.maximum(length, 0).sum()) != len(self._data):
@@ -128,11 +128,11 @@ class _Values:
             first, last = self._data[: length[there[0]]], self._data[len(self._data) - length[there[-1]] :]
             if [crc32(first), crc32(last)] != column.crc32[there[[0, -1]]].tolist():
                 return None
-        return Noted(length, np.frombuffer(self._data, np.uint8))
+        return RecordedValues(length, np.frombuffer(self._data, np.uint8))
 
 
-class _Headers:
-    """Headers of images."""
+class _HeaderRecorder:
+    """Records headers of images."""
 
     __slots__ = ("_rows",)
 
@@ -149,11 +149,11 @@ class _Headers:
             self._rows += image_header(view[first:last])
         return True
 
-    def noted(self, index: ShardIndex, name: str) -> Noted | None:
+    def recorded(self, index: ShardIndex, name: str) -> RecordedValues | None:
         headers = np.frombuffer(self._rows, np.int32).reshape(-1, 5)
         if len(headers) != index.samples:
             return None
-        return Noted(index.columns[name].length, headers=headers)
+        return RecordedValues(index.columns[name].length, headers=headers)
 
 
 _NO_HEADER = bytes(20)

@@ -256,8 +256,8 @@ class ShardInProgress:
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
             index = dataclasses.replace(self._builder.build(stamps), labels=self.labels)
-            noted = {} if self._recorder is None else self._recorder.noted(index)
-            files = ValueFiles(staged_files.__getitem__, self._container.join, noted)
+            recorded = {} if self._recorder is None else self._recorder.recorded(index)
+            files = ValueFiles(staged_files.__getitem__, self._container.join, recorded)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, all_frames=True)
             sidecar = sidecar_name(self.shard)
