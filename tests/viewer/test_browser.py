@@ -17,7 +17,16 @@ import bushel
 pytestmark = pytest.mark.browser
 
 SAMPLES = 10_000_000
-PAGES = ("/d/0", "/d/0/s/5", "/d/0/shards", "/d/0/training?batch=6", "/d/0/duplicates", "/d/0/compare", "/d/2/s/0")
+PAGES = (
+    "/d/0",
+    "/d/0/s/5",
+    "/d/0/shards",
+    "/d/0/training?batch=6",
+    "/d/0/duplicates",
+    "/d/0/compare",
+    "/d/0/compare?only=1",
+    "/d/2/s/0",
+)
 
 
 @pytest.fixture(scope="module")

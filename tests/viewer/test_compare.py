@@ -10,6 +10,7 @@ import pytest
 from tests.viewer.serving import client_of
 
 import bushel
+from bushel.viewer import compare
 
 
 def _written(path: Path, texts: dict[str, str], container: str = "bag") -> Path:
@@ -56,3 +57,26 @@ def test_sides_that_are_not_there(tmp_path: Path, side: str, status: int) -> Non
 def test_pages_after_the_last_are_empty(tmp_path: Path) -> None:
     with client_of(_written(tmp_path / "left", {"a": "1"})) as client:
         assert states(client.get("/d/0/compare?page=9").text) == []
+
+
+def test_only_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {f"k{number:03}": str(number) for number in range(200)}
+    left = _written(tmp_path / "left", texts)
+    right = _written(tmp_path / "right", {key: text + "!" * (key in ("k003", "k150")) for key, text in texts.items()})
+    address = "/d/0/compare?left=0:text&right=1:text&only=1"
+    with client_of(left, right) as client:
+        text = client.get(address).text
+        assert states(text) == ["differs", "differs"]
+        assert "Of samples 0 to 199 of 200, 2 differ." in text
+        assert 'id="after"' not in text
+        monkeypatch.setattr(compare, "_LOOK_AT", 100)
+        text = client.get(address).text
+        assert states(text) == ["differs"]
+        assert 'right=1%3Atext&only=1&from=100"' in text
+        assert states(client.get(f"{address}&from=100").text) == ["differs"]
+        assert states(client.get(f"{address}&from=151").text) == []
+        monkeypatch.setattr(compare, "_PAGE", 1)
+        assert "from=4" in client.get(address).text
+        monkeypatch.setattr(compare, "_SECONDS", 0)
+        assert "from=1" in client.get(address).text
+        assert client.get(f"{address}&from=999").status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,10 @@ from bushel.viewer.site import Handler, Site, number_in
 __all__ = ["ComparePages", "Pair", "compare_values"]
 
 _PAGE = 24
+_LOOK_AT = 5000
+"""Largest number of samples that are compared to fill a page of differences."""
+_SECONDS = 2.0
+"""Time after which a page of differences is shown, full or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +101,13 @@ class ComparePages:
         shown, parameters, shelf = self._site.shown(request), request.query_params, self._site.shelf
         left = _side(shelf, parameters.get("left"), shown, 0)
         right = _side(shelf, parameters.get("right"), shown, 1)
-        page = number_in(parameters, "page", 0, 1 << 40)
-        positions = range(min(page * _PAGE, len(left.shown.dataset)), min((page + 1) * _PAGE, len(left.shown.dataset)))
-        pairs = [_pair(left, right, position) for position in positions]
+        page, only = number_in(parameters, "page", 0, 1 << 40), bool(parameters.get("only"))
+        total, after = len(left.shown.dataset), 0
+        first = min(number_in(parameters, "from", 0, 1 << 60) if only else page * _PAGE, total)
+        if only:
+            pairs, after = _differences(left, right, first)
+        else:
+            pairs = [_pair(left, right, position) for position in range(first, min(first + _PAGE, total))]
         choices = [Side(each, field.name) for each in shelf.datasets for field in each.fields]
         return self._site.page(
             request,
@@ -110,7 +119,11 @@ class ComparePages:
             choices=choices,
             pairs=pairs,
             page=page,
-            pages_total=-(-len(left.shown.dataset) // _PAGE),
+            pages_total=-(-total // _PAGE),
+            only=only,
+            first=first,
+            after=after,
+            total=total,
         )
 
 
@@ -131,6 +144,19 @@ def _side(shelf: Shelf, text: str | None, shown: Shown, place: int) -> Side:
     if not fields:
         raise KeyError("this dataset has no fields to compare")
     return Side(shown, fields[min(place, len(fields) - 1)].name)
+
+
+def _differences(left: Side, right: Side, first: int) -> tuple[list[Pair], int]:
+    """Return the next pairs from a position on that are not the same, and the position to continue from."""
+    found: list[Pair] = []
+    until = time.monotonic() + _SECONDS
+    for position in range(first, min(first + _LOOK_AT, len(left.shown.dataset))):
+        if len(found) == _PAGE or (position > first and time.monotonic() > until):
+            return found, position
+        pair = _pair(left, right, position)
+        if pair.state != "same":
+            found.append(pair)
+    return found, min(first + _LOOK_AT, len(left.shown.dataset))
 
 
 def _pair(left: Side, right: Side, position: int) -> Pair:
