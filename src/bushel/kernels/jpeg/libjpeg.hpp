@@ -82,6 +82,15 @@ struct ScanLimit : jpeg_progress_mgr {
     LibjpegErrors *errors;
 };
 
+// Columns of a decoded block: libjpeg 7 and 8, whose interface Ubuntu's libjpeg-turbo has, tell them from its rows.
+#if JPEG_LIB_VERSION >= 70
+inline int block_width(const jpeg_component_info &component) { return component.DCT_h_scaled_size; }
+inline int block_width(const jpeg_decompress_struct &image) { return image.min_DCT_h_scaled_size; }
+#else
+inline int block_width(const jpeg_component_info &component) { return component.DCT_scaled_size; }
+inline int block_width(const jpeg_decompress_struct &image) { return image.min_DCT_scaled_size; }
+#endif
+
 // A JPEG that is written into memory.
 class LibjpegTarget {
 public:

@@ -41,10 +41,8 @@ void LibjpegDecoder::begin(const std::uint8_t *data, std::size_t size, int chann
 bool LibjpegDecoder::is_upsampled() const {
     for (int i = 0; i < image_.num_components; ++i) {
         const jpeg_component_info &component = image_.comp_info[i];
-        if (component.h_samp_factor * component.DCT_scaled_size !=
-            image_.max_h_samp_factor * image_.min_DCT_scaled_size) {
+        if (component.h_samp_factor * block_width(component) != image_.max_h_samp_factor * block_width(image_))
             return true;
-        }
     }
     return false;
 }
@@ -70,7 +68,7 @@ void LibjpegDecoder::read_rows(int first, int last, std::uint8_t *out, std::size
 Pixels LibjpegDecoder::read(const Region &region) {
     // Whole MCUs are decoded. Upsampling is wrong at the edges of the decoded columns, so there is one more MCU on each
     // side.
-    const int mcu = image_.min_DCT_scaled_size * (image_.num_components > 1 ? image_.max_h_samp_factor : 1);
+    const int mcu = block_width(image_) * (image_.num_components > 1 ? image_.max_h_samp_factor : 1);
     const int margin = is_upsampled() ? mcu : 0;
     const int left = std::max(0, region.left / mcu * mcu - margin);
     const int right = std::min(width(), (region.right + mcu - 1) / mcu * mcu + margin);
