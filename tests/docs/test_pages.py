@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import gzip
 import shlex
 import shutil
 import sys
@@ -87,6 +89,71 @@ def written(path: str, samples: int = 9) -> None:
     with bushel.Writer(path, {"image": "jpg", "label": "int"}, container="tar", shard_samples=4) as writer:
         for number in range(samples):
             writer.append({"image": jpeg(number), "label": number}, key=f"class/{number}")
+
+
+def test_loading(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    page = "docs/loading.md"
+    written("train", 4)
+    image_folder(tmp_path / "drawings", 3)
+    clips(tmp_path / "clips", frames=24)
+    with bushel.Writer("texts", {"tokens": "npy"}, container="tar") as writer:
+        for number in range(6):
+            writer.append({"tokens": np.arange(number * 9 + 1, dtype=np.int32)})
+    bushel.index("texts", columns="tokens.length")
+    bushel.pack("drawings", "drawn.tar", container="tar")
+    with bushel.Writer("clips.tar", {"clip": "mp4"}, container="tar") as writer:
+        for path in sorted(Path("clips").rglob("*.mp4")):
+            writer.append({"clip": path.read_bytes()}, key=path.stem)
+    bushel.index("clips.tar", columns="clip.duration")
+    for number in range(147):
+        shutil.copy("drawn.tar", f"train-{number:03d}.tar")
+        run_gzip(Path(f"train-{number:03d}.tar"))
+
+    first, buckets, collate, nested, transform, errors, mixture, torch_view, stream, state = blocks(page, "python")
+    steps: list[Any] = []
+    names: dict[str, Any] = {"step": lambda image, label: steps.append(image.shape), "checkpoint": {}}
+    run(page, first, names)
+    assert steps == [(4, 224, 224, 3)] * 90
+    assert set(names["checkpoint"]["loader"]) == set(ast.literal_eval(state))
+
+    photos, names["ds"] = names["ds"], bushel.open("texts")
+    *of_tokens, of_clips = buckets.rstrip().rpartition("\nloader")
+    run(page, of_tokens[0], names)
+    assert sum(len(batch["tokens"]) for batch in names["loader"]) == 6
+    names["ds"] = bushel.open("clips.tar")
+    run(page, f"loader{of_clips}", names)
+    assert sum(len(batch["__key__"]) for batch in names["loader"]) == 4
+
+    names |= {"ds": bushel.open("texts"), "torch": torch, "my_function": list}
+    run(page, collate, names)
+    run(page, nested, names)
+    assert sum(len(each) for each in names["nested"].unbind()) == sum(number * 9 + 1 for number in range(6))
+
+    names["ds"] = photos
+    run(page, transform, names)
+    run(page, errors, names)
+    assert sum(len(batch["label"]) for batch in names["loader"]) == 4
+    names |= {"photos": photos, "drawings": bushel.open("drawn.tar"), "sampler": range(4)}
+    names["crop"] = bushel.transforms.RandomResizedCrop(8)
+    run(page, mixture, names)
+    assert 0 < len(next(iter(names["loader"]))["label"]) <= 7
+    run(page, torch_view, names)
+    run(page, stream, names)
+    assert sum(len(batch["__key__"]) for batch in names["loader"]) == 147 * 3
+
+
+def run_gzip(path: Path) -> None:
+    """Replace a file with its compressed form."""
+    path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 1))
+    path.unlink()
+
+
+def test_extending() -> None:
+    names: dict[str, Any] = {"bushel": bushel, "np": np}
+    run_page("docs/extending.md", names)
+    found = names["layout"](b"vec1" + bytes(12))
+    assert (found.header, found.dtype, found.shape) == (b"vec1", np.dtype("<f4"), (3,))
 
 
 def test_integrity() -> None:
