@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from bushel.codecs import is_registered
-from bushel.core.index.read_plan import Group
+from bushel.core.index.read_plan import Elements, Group
 from bushel.core.index.table import MISSING, ShardIndex
-from bushel.core.index.values import Kind
+from bushel.core.index.values import Kind, Values
 from bushel.spec import KEY
 
-__all__ = ["exact_kind", "known_values", "merged"]
+__all__ = ["KnownFields", "exact_kind", "known_values", "merged"]
 
 _WHOLE: tuple[Kind, ...] = ("int", "uint")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
@@ -62,6 +62,62 @@ def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) ->
         if all([_fill(values, group, name) for group in groups]):
             found[name] = values
     return found
+
+
+class KnownFields:
+    """Tells which fields need not be read.
+
+    Args:
+        verified: For each shard whether bytes are compared with checksums: then all fields are read.
+    """
+
+    def __init__(self, verified: Sequence[bool]) -> None:
+        self._verified = verified
+        self._exact: dict[tuple[int, str], bool] = {}
+
+    def sample(
+        self, number: int, index: ShardIndex, row: int, position: int, wanted: Mapping[str, Elements]
+    ) -> dict[str, Any] | None:
+        """Return a sample whose values the index has, or None if one of them has to be read.
+
+        Args:
+            number: Number of its shard.
+            index: The table of the shard.
+            row: Number of the sample in the shard.
+            position: Number of the sample in the dataset, which is the key of a sample without one.
+            wanted: The fields, and which elements of each.
+        """
+        values: dict[str, Any] = {}
+        for name, elements in wanted.items():
+            if elements is not None or not self._has(number, index, name):
+                return None
+            if (value := _known_value(index.values[name], row)) is None:
+                return None
+            values[name] = value
+        return {KEY: str(position) if index.keys is None else index.keys[row], **values}
+
+    def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> dict[str, Elements]:
+        """Return the fields of a batch that have to be read, as its indexes do not have them."""
+        return {
+            name: elements
+            for name, elements in wanted.items()
+            if elements is not None or not all(self._has(group.number, group.index, name) for group in groups)
+        }
+
+    def _has(self, number: int, index: ShardIndex, name: str) -> bool:
+        if (exact := self._exact.get((number, name))) is None:
+            exact = self._exact[number, name] = not self._verified[number] and exact_kind(index, name) is not None
+        return exact
+
+
+def _known_value(values: Values, row: int) -> Any:
+    """Return the value of one sample in an exact column; None if it has to be read, or the sample may lack it."""
+    if values.missing is not None and values.missing.item(row):
+        return None
+    try:
+        return values.few_texts(np.array([row]))[0] if values.values is None else values.values.item(row)
+    except ValueError:  # a damaged index: reading goes by other arrays
+        return None
 
 
 def _fill(out: list[Any], group: Group, name: str) -> bool:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from bushel.kernels import JpegError, crc32
 from bushel.spec import KEY
 from bushel.storage import ExtentError, Extents, File, FilePool, gather, prefetch, read_many
 from bushel.storage.base import extent_error
+
+if TYPE_CHECKING:
+    from bushel.core.dataset.known_values import KnownFields
 
 __all__ = ["Reader", "Sample"]
 
@@ -66,7 +69,7 @@ class Reader:
         np.cumsum(samples_of(self.shards), out=self.starts[1:])
         self.keyed = any_keyed(self.shards)
         self._pool = FilePool()
-        self._known: dict[tuple[int, str], bool] = {}  # by shard and field: whether its index has the values
+        self._known_fields: KnownFields | None = None
         self.incomplete: Incomplete | None = None
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self._warned_of_clips = False
@@ -142,8 +145,11 @@ class Reader:
         shard = self.shards[number]
         index = shard.index
         shard.check_readable(row := position - int(self.starts[number]), position)
+        listed = index.values and all(name in index.values for name in wanted)
+        if listed and (known := self._known.sample(number, index, row, position, wanted)) is not None:
+            return known
         columns = []
-        direct = shard.local and not (index.values and all(name in index.values for name in wanted))
+        direct = shard.local
         for name, elements in wanted.items():
             if (column := index.columns.get(name)) is not None:
                 columns.append((name, column))
@@ -182,7 +188,7 @@ class Reader:
         from the index is decoded, for `Reader.decode`.
         """
         groups = readable(self.shards, self.starts, self.groups(positions))
-        if not (decode if parts is None else parts) or len(rest := self._unknown(groups, wanted)) == len(wanted):
+        if not (decode if parts is None else parts) or len(rest := self._known.unknown(groups, wanted)) == len(wanted):
             return self._read(groups, positions, wanted, decode=decode, parts=decode if parts is None else parts)
         from bushel.core.dataset.known_values import known_values, merged
 
@@ -193,20 +199,13 @@ class Reader:
         samples = self._read(groups, positions, rest, decode=decode, parts=True)
         return merged(samples, known, wanted) if known else samples
 
-    def _unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> dict[str, Elements]:
-        """Return the fields whose values the indexes do not have, or whose bytes are compared with checksums."""
-        from bushel.core.dataset.known_values import exact_kind
+    @property
+    def _known(self) -> KnownFields:
+        if self._known_fields is None:
+            from bushel.core.dataset.known_values import KnownFields
 
-        unknown = {}
-        for name, elements in wanted.items():
-            for group in groups:
-                if (group.number, name) not in self._known:
-                    exact = not self._verified[group.number] and exact_kind(group.index, name) is not None
-                    self._known[group.number, name] = exact
-                if elements is not None or not self._known[group.number, name]:
-                    unknown[name] = elements
-                    break
-        return unknown
+            self._known_fields = KnownFields(self._verified)
+        return self._known_fields
 
     def _read(
         self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool
@@ -296,7 +295,7 @@ class Reader:
     def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
         """Ask for readahead of a batch that will be read soon, decoded or not."""
         groups = self.groups(positions)
-        if decode and not (wanted := self._unknown(groups, wanted)):
+        if decode and not (wanted := self._known.unknown(groups, wanted)):
             return
         plan = plan_read(groups, len(positions), wanted, checksums=False, parts=not self.verify)
         try:
