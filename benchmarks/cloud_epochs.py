@@ -1,6 +1,6 @@
 """Benchmark of whole epochs from S3: Bushel's Loader, webdataset over `pipe:curl`, and MosaicML's MDS.
 
-    python benchmarks/cloud_epochs.py [--small] [--latency 0 5 50] [--out results.json]
+    python benchmarks/cloud_epochs.py [--small] [--rounds N] [--latency 0 5 50] [--out results.json]
 
 The server, the records and `--latency` are those of `cloud.py`. Every contestant reads all records once, in batches of
 128, in a process of its own that starts without a cache, in turns (A, B, C, A, B, C). The clock runs from opening the
@@ -39,10 +39,12 @@ def main() -> None:
     """Write the datasets, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
+    parser.add_argument("--rounds", type=int, help="epochs of each contestant")
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0], help="milliseconds before every answer")
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     count, rounds = (800, 1) if options.small else (4000, 3)
+    rounds = options.rounds or rounds
     there = {name: peer for name, (peer, environment) in CONTESTANTS.items() if _python(environment).exists()}
     skipped = {
         name: f"python interop/environments.py {environment} makes its environment"
