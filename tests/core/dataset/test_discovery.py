@@ -130,7 +130,7 @@ def test_a_large_sidecar_is_compared_with_its_checksum_by_verify_and_index(
     data = bytearray(sidecar.read_bytes())
     data[data.index(b"001002", 8 + int.from_bytes(data[:8], "little"))] ^= 1  # the text of a key
     sidecar.write_bytes(data)
-    monkeypatch.setattr("bushel.core.index.sidecar._ALWAYS_CHECKED", 0)
+    monkeypatch.setattr("bushel.core.index.sidecar.ALWAYS_CHECKED", 0)
     assert len(bushel.open(tmp_path / "ds", index="require")) == 6
     assert [problem.kind for problem in bushel.verify(tmp_path / "ds").problems] == ["index"]
     bushel.index(tmp_path / "ds")

@@ -120,7 +120,7 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
     save_manifest(manifest, tmp_path / ".bushel" / "manifest.json")
     assert load_manifest(tmp_path / ".bushel" / "manifest.json") == manifest
     assert load_manifest(tmp_path / "none.json") is None
-    assert entry.stamps == (FileStamp("a.bag", 100, 5), FileStamp("b.bag", 200, 6))
+    assert entry.recorded == (FileStamp("a.bag", 100, 5), FileStamp("b.bag", 200, 6))
     for damaged in (b"", b"{", b"[]", b'{"container": 3}', json.dumps({"version": 9}).encode()):
         (tmp_path / "bad.json").write_bytes(damaged)
         with pytest.raises(FormatError):

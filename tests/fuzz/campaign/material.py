@@ -87,7 +87,7 @@ def _material(folder: Path) -> Material:
         os.utime(path, ns=(TIME, TIME))
     for sidecars in list(folder.rglob(".bushel")):
         shutil.rmtree(sidecars)
-    with bushel.index(folder, pickle=True) as dataset:
+    with bushel.index(folder, keys=True, pickle=True) as dataset:
         read = dataset.read(range(len(dataset)), decode=False)
     samples = {sample.pop("__key__"): {name: plain(value) for name, value in sample.items()} for sample in read}
     files: dict[str, bytes] = {}

@@ -2,8 +2,8 @@
 
 `bushel index --keys` writes it beside the manifest; it may be deleted at any time. It is a safetensors file with two
 arrays, `hashes` and `shards`, which docs/index.md specifies. It is used only while the shards have the names, the
-numbers of samples, and the sizes and times of modification of files that it was made for. What it says of a key is
-compared with the keys of the shard.
+numbers of samples, and the sizes and stamps of files that it was made for; so it survives copies of the folder. What it
+says of a key is compared with the keys of the shard.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, kinds, listed_names, manifest_path
 from bushel.core.index.key_lookup import KeyLookup, KeyTable, StoredKeyTable
+from bushel.core.index.sidecar import ALWAYS_CHECKED
 from bushel.core.index.table import I64, U64, IndexedShard
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
@@ -44,7 +45,7 @@ NAME = "keys.safetensors"
 
 U32 = npt.NDArray[np.uint32]
 
-_VERSION = 1
+_VERSION = 2
 _MEMORY = 1 << 28
 """Bytes of the keys that are sorted at a time, more or less. Their hashes are random numbers."""
 _PIECE = 1 << 24
@@ -77,16 +78,20 @@ class _Header(msgspec.Struct):
 _HEADER = msgspec.json.Decoder(_Header)
 
 
-def state_of(names: bytes, samples: I64, sizes: I64, times: I64) -> str:
+def state_of(names: bytes, samples: I64, sizes: I64, stamps: I64, times: I64) -> str:
     """Return a text that differs if the shards of a dataset differ.
+
+    The time of modification counts only for files without a stamp, which older versions did not record.
 
     Args:
         names: The names of the shards, one after the other.
         samples: int64[shards], numbers of samples.
         sizes: int64[files], in bytes.
+        stamps: int64[files], the CRC-32 of a few blocks of each file (`FileStamp.crc32`); -1 where it is unknown.
         times: int64[files], times of modification in nanoseconds.
     """
-    parts = (names, samples.tobytes(), sizes.tobytes(), times.tobytes())
+    content = np.where(stamps < 0, -1 - times, stamps)
+    parts = (names, samples.tobytes(), sizes.tobytes(), content.tobytes())
     return "-".join([str(len(samples)), *(f"{crc32(part):08x}" for part in parts)])
 
 
@@ -189,6 +194,8 @@ def _write(file: FileIO, at: int, data: bytes) -> None:
 def load_key_file(path: Path, state: str) -> KeyFile | None:
     """Return the key file at a path; None if there is none, or if it was made for other shards.
 
+    A small file is compared with its checksums, as small tables are; of a large one, only `damage` tells.
+
     Raises:
         FormatError: The file is damaged.
         OSError: The file cannot be read.
@@ -196,7 +203,10 @@ def load_key_file(path: Path, state: str) -> KeyFile | None:
     found = _open(path)
     if found is None or found[0].state != state:
         return None
-    return found[1]
+    header, keys = found
+    if keys.hashes.nbytes + keys.shards.nbytes <= ALWAYS_CHECKED and (wrong := _difference(header, keys)) is not None:
+        raise FormatError(wrong, file=str(path))
+    return keys
 
 
 def damage(path: Path) -> str | None:
@@ -209,9 +219,11 @@ def damage(path: Path) -> str | None:
         found = _open(path)
     except FormatError as error:
         return str(error)
-    if found is None:
-        return None
-    header, keys = found
+    return None if found is None else _difference(*found)
+
+
+def _difference(header: _Header, keys: KeyFile) -> str | None:
+    """Compare both arrays with their checksums. Return what differs; None if nothing does."""
     arrays: tuple[tuple[str, npt.NDArray[Any], int], ...] = (
         ("hashes", keys.hashes, header.hashes_crc32),
         ("shards", keys.shards, header.shards_crc32),
@@ -272,8 +284,8 @@ def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:
             if stored is not None:
                 return StoredKeyTable(shards, starts, stored.hashes, stored.shards)
             _log.warning(
-                "%s was made before the dataset changed or was copied; keys are looked up without it, until "
-                "`bushel index --keys` makes it again",
+                "%s was made before the dataset changed; keys are looked up without it, until `bushel index --keys` "
+                "makes it again",
                 path,
             )
     return KeyTable.of(shards)
@@ -318,9 +330,11 @@ def _path(shards: Sequence[OpenShard]) -> Path | None:
 def _state(shards: Sequence[OpenShard]) -> str:
     if isinstance(shards, Listing):
         table = shards.table
-        return state_of(table.names.text.tobytes(), table.samples, table.sizes, table.times)
+        return state_of(table.names.text.tobytes(), table.samples, table.sizes, table.crc32, table.times)
     names = "".join(listed_names([each.shard for each in shards])).encode("utf-8", "surrogateescape")
     files = [stamp for each in shards for stamp in each.stamps]
     samples = np.array([each.samples for each in shards], np.int64)
-    sizes, times = ([getattr(stamp, name) for stamp in files] for name in ("size", "mtime_ns"))
-    return state_of(names, samples, np.array(sizes, np.int64), np.array(times, np.int64))
+    sizes = np.array([stamp.size for stamp in files], np.int64)
+    stamps = np.array([-1 if stamp.crc32 is None else stamp.crc32 for stamp in files], np.int64)
+    times = np.array([stamp.mtime_ns for stamp in files], np.int64)
+    return state_of(names, samples, sizes, stamps, times)

@@ -144,6 +144,7 @@ def keep_table(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) -
         Strings.of([stamp.name for stamp in stamps]),
         np.array([stamp.size for stamp in stamps], np.int64),
         np.array([stamp.mtime_ns for stamp in stamps], np.int64),
+        np.array([-1 if stamp.crc32 is None else stamp.crc32 for stamp in stamps], np.int64),
     )
     try:
         save_shard_table(table, state, root / FOLDER / NAME)

@@ -47,7 +47,7 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
             shards = []
             for entry in manifest.shards:
                 own = FOLDER if sidecars == FOLDER else f"{entry.name}/{FOLDER}"
-                shards.append(Shard(path, entry.name, tuple(stamp.name for stamp in entry.stamps), own))
+                shards.append(Shard(path, entry.name, tuple(stamp.name for stamp in entry.recorded), own))
             return manifest.container, shards
     raise FileNotFoundError(
         f"{path} is neither named like a file of a container nor a folder with a {FOLDER}/manifest.json. An HTTP "

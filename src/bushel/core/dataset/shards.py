@@ -95,7 +95,7 @@ class OpenShard:
         cls, container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...], labels: Labels
     ) -> OpenShard:
         """Return a shard whose table is not loaded yet, as the manifest lists it."""
-        known = (entry.samples, entry.stamps, entry.keyed, entry.checksums, fields)
+        known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
         return cls(container, shard, *known, True, labels)
 
     def __getstate__(self) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ NAME = "shards.safetensors"
 KEYED, SUMMED = 1, 2
 """Bits of `ShardTable.flags`: samples have keys of their own; the CRC-32 of every field is known."""
 
-_VERSION = 1
+_VERSION = 2
 _MOST = 1 << 48
 _DTYPES: dict[str, np.dtype[Any]] = {"U8": np.dtype(np.uint8), "I64": np.dtype(np.int64)}
 _ARRAYS = {
@@ -44,6 +44,7 @@ _ARRAYS = {
     "files.offsets": "I64",
     "files.sizes": "I64",
     "files.times": "I64",
+    "files.stamps": "I64",
 }
 
 
@@ -114,6 +115,7 @@ class ShardTable:
         files: Paths of the files, relative to the dataset's folder.
         sizes: int64[files], in bytes.
         times: int64[files], times of modification in nanoseconds.
+        crc32: int64[files], stamps of the files (`FileStamp.crc32`); -1 where there is none.
     """
 
     container: str
@@ -127,6 +129,7 @@ class ShardTable:
     files: Strings
     sizes: I64
     times: I64
+    crc32: I64
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -144,7 +147,12 @@ class ShardTable:
     def stamps(self, number: int) -> tuple[FileStamp, ...]:
         """Return the files of a shard."""
         files = range(int(self.starts[number]), int(self.starts[number + 1]))
-        return tuple(FileStamp(self.files[at], int(self.sizes[at]), int(self.times[at])) for at in files)
+        return tuple(self._file(at) for at in files)
+
+    def _file(self, number: int) -> FileStamp:
+        stamp = int(self.crc32[number])
+        known = (int(self.sizes[number]), int(self.times[number]))
+        return FileStamp(self.files[number], *known, stamp if stamp >= 0 else None)
 
     def identities(self) -> Iterator[tuple[str, int, list[tuple[str, int]]]]:
         """Yield name, number of samples, and names and sizes of the files of each shard."""
@@ -158,7 +166,8 @@ class ShardTable:
         """Whether the arrays fit each other."""
         shards, files = len(self.samples), len(self.sizes)
         lengths = (len(self.names), len(self.flags), len(self.starts) - 1) == (shards, shards, shards)
-        if not lengths or (len(self.files), len(self.times)) != (files, files) or shards == 0:
+        per_file = (len(self.files), len(self.times), len(self.crc32)) == (files, files, files)
+        if not lengths or not per_file or shards == 0:
             return False
         bounds = self.starts[0] == 0 and self.starts[-1] == files and (np.diff(self.starts) > 0).all()
         counts = (self.samples >= 0).all() and (self.samples < _MOST).all() and (self.sizes >= 0).all()
@@ -198,7 +207,7 @@ def save_shard_table(table: ShardTable, state: FolderState, path: Path) -> None:
 
 def _arrays(table: ShardTable) -> dict[str, npt.NDArray[Any]]:
     own = (table.names.text, table.names.offsets, table.samples, table.flags, table.starts, table.files.text)
-    return dict(zip(_ARRAYS, (*own, table.files.offsets, table.sizes, table.times), strict=True))
+    return dict(zip(_ARRAYS, (*own, table.files.offsets, table.sizes, table.times, table.crc32), strict=True))
 
 
 def load_shard_table(path: Path, state: FolderState) -> ShardTable | None:
@@ -219,9 +228,8 @@ def load_shard_table(path: Path, state: FolderState) -> ShardTable | None:
         files = Strings(arrays["files.text"], arrays["files.offsets"])
         own = (names, arrays["samples"], arrays["flags"], arrays["files.starts"], files)
         spec, labels = parse_spec(header.spec), check_labels(header.labels) if header.labels else {}
-        table = ShardTable(
-            header.container, spec, labels, header.sidecars, *own, arrays["files.sizes"], arrays["files.times"]
-        )
+        files_of = (arrays["files.sizes"], arrays["files.times"], arrays["files.stamps"])
+        table = ShardTable(header.container, spec, labels, header.sidecars, *own, *files_of)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SpecError):
         return None
     return table if table.is_valid else None

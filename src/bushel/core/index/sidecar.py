@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bushel.core.index.values import Kind, Values
 
 __all__ = [
+    "ALWAYS_CHECKED",
     "FOLDER",
     "Completeness",
     "Manifest",
@@ -51,7 +52,7 @@ __all__ = [
 FOLDER = ".bushel"
 """The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
 
-_ALWAYS_CHECKED = 4 << 20
+ALWAYS_CHECKED = 4 << 20
 """Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""
 
 _CRC32_IS = b'\\"crc32\\":\\"'
@@ -108,6 +109,7 @@ class ManifestShard(msgspec.Struct, frozen=True):
         files: (name, size, mtime_ns) of its files.
         checksums: Whether its index has the CRC-32 of every field.
         keyed: Whether its samples have keys of their own.
+        stamps: The stamp of each file (`FileStamp.crc32`). Manifests of older versions have none.
     """
 
     name: str
@@ -115,18 +117,21 @@ class ManifestShard(msgspec.Struct, frozen=True):
     files: list[tuple[str, int, int]]
     checksums: bool
     keyed: bool
+    stamps: list[int | None] = []
 
     @classmethod
     def of(cls, name: str, index: ShardIndex) -> ManifestShard:
         """Return the entry of a shard."""
         checksums = all(column.crc32 is not None for column in index.columns.values())
         files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
-        return cls(name, index.samples, files, checksums, index.keys is not None)
+        stamps = [stamp.crc32 for stamp in index.files]
+        return cls(name, index.samples, files, checksums, index.keys is not None, stamps)
 
     @property
-    def stamps(self) -> tuple[FileStamp, ...]:
-        """The files as stamps."""
-        return tuple(FileStamp(*file) for file in self.files)
+    def recorded(self) -> tuple[FileStamp, ...]:
+        """The files as they were recorded."""
+        stamps = self.stamps if len(self.stamps) == len(self.files) else [None] * len(self.files)
+        return tuple(FileStamp(*file, stamp) for file, stamp in zip(self.files, stamps, strict=True))
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -266,7 +271,7 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
     """
     data = _bytes_of(path)
     arrays, header = _parse(data, str(path))
-    if header.crc32 and (check or len(data) <= _ALWAYS_CHECKED):  # those of older versions have none
+    if header.crc32 and (check or len(data) <= ALWAYS_CHECKED):  # those of older versions have none
         _compare(data, header.crc32, path)
     samples = header.samples
     keys = None
