@@ -31,6 +31,7 @@ from bushel.core.tasks.drive import TaskOptions, drive
 from bushel.engines import Attempt, Finished, Task
 from bushel.ingest.commit import PartTask, Written
 from bushel.ingest.finish import finish_run
+from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import RunFolder
 from bushel.ingest.run_meter import RunMeter
 from bushel.ingest.run_plan import RunPlan, part_starts
@@ -95,7 +96,7 @@ def simulate(parts: int, folder: Path) -> dict[str, float]:
     run = RunFolder(folder / "out", ".tar")
     plan = RunPlan("pack", "tar", parts * SAMPLES, part_starts(parts * SAMPLES, parts), {})
     join_run(run, plan, "create", None)
-    task = PartTask(run, Simulated(data, index), tuple(plan.starts))
+    task = PartTask(run, Simulated(data, index), tuple(plan.starts), ErrorLimit())
     start = _peak()
     meter = RunMeter(run, plan, range(parts), None)
     drive(task, range(parts), Here(), TaskOptions(), finished=meter.add, looking=meter.look)

@@ -244,10 +244,10 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("rec", "idx", "match", "offset"),
         [
-            (FOUR_REC, b"0\t4\n", "but there is none", 4),
-            (FOUR_REC, b"0\t3\n", "cannot hold one", 3),
-            (FOUR_REC, b"0\t48\n", "a file of 48 bytes cannot hold one", 48),
-            (FOUR_REC, b"0\t999999999999\n", "cannot hold one", 999999999999),
+            (FOUR_REC, b"0\t4\n", "but the file has none", 4),
+            (FOUR_REC, b"0\t3\n", "no space for one", 3),
+            (FOUR_REC, b"0\t48\n", "a file of 48 bytes has no space for one", 48),
+            (FOUR_REC, b"0\t999999999999\n", "no space for one", 999999999999),
             (FOUR_REC[:40], FOUR_IDX, "truncates a record of 5 bytes", 32),
             (FOUR_REC + b"junk", FOUR_IDX, "expected a record or the end", 48),
             (FOUR_REC[:12] + b"\3" + FOUR_REC[13:], FOUR_IDX, None, None),

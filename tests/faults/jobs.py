@@ -18,7 +18,7 @@ from tests.core.models import SPECS, Sample, make_samples
 
 import bushel
 from bushel.core.writer import dataset_writer
-from bushel.core.writer.dataset_writer import Mode
+from bushel.core.writer.options import Mode
 from bushel.ingest import merge
 
 __all__ = ["JOBS", "Job", "data_path"]

@@ -22,6 +22,7 @@ from bushel.core.tasks.drive import TaskOptions
 from bushel.errors import IncompleteWarning, SpecError, StateError, TooManyErrors, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, Written, publish
 from bushel.ingest.finish import finish_run
+from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import RunFolder, find_run, planned_listing
 from bushel.ingest.run_plan import RunPlan, describe, format_numbers, part_starts
 from bushel.ingest.scale_out import RunOptions, join_run, run_parts
@@ -255,7 +256,7 @@ class TestCommit:
         run, plan = _run(tmp_path / target)
         reports: list[PartReport] = []
         writer = _Writes()
-        task = PartTask(run, writer, (0, 1))
+        task = PartTask(run, writer, (0, 1), ErrorLimit())
         writer.between = lambda: reports.append(task(0))
         reports.append(task(0))
         assert [report.won for report in reports] == [True, False]
@@ -269,7 +270,7 @@ class TestCommit:
         self, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run, plan = _run(tmp_path / target)
-        task = PartTask(run, _Writes(), (0, 1))
+        task = PartTask(run, _Writes(), (0, 1), ErrorLimit())
         with monkeypatch.context() as patch:
             patch.setattr("bushel.ingest.commit.publish", _die)
             with pytest.raises(KeyboardInterrupt):
@@ -285,14 +286,14 @@ class TestCommit:
 
     def test_a_part_that_is_committed_and_lost_is_told(self, tmp_path: Path) -> None:
         run, plan = _run(tmp_path / "out")
-        PartTask(run, _Writes(), (0, 1))(0)
+        PartTask(run, _Writes(), (0, 1), ErrorLimit())(0)
         os.rename(tmp_path / "out/part-00000", tmp_path / "away")
         with pytest.raises(StateError, match="was committed, but .* is missing"):
             finish_run(run, plan)
 
     def test_many_attempts_at_once(self, tmp_path: Path) -> None:
         run, plan = _run(tmp_path / "out", 6)
-        tasks = [PartTask(run, _Writes(), tuple(plan.starts)) for _ in range(4)]
+        tasks = [PartTask(run, _Writes(), tuple(plan.starts), ErrorLimit()) for _ in range(4)]
         reports: list[Any] = []
         failures: list[BaseException] = []
 
@@ -334,7 +335,7 @@ def _die(*_: Any) -> None:
 def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> None:
     run, plan = _run(tmp_path / "out", 3)
     seen: list[bushel.Progress] = []
-    totals = run_parts(run, plan, _Writes(), RunOptions(tasks=TaskOptions()), seen.append)
+    totals = run_parts(run, plan, _Writes(), RunOptions(tasks=TaskOptions()), ErrorLimit(), seen.append)
     assert (totals.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
 

@@ -30,7 +30,7 @@ def test_a_batch_is_one_read() -> None:
 def test_errors() -> None:
     view = MapView(MemoryDataset(10, unreadable=[3]))
     for position in (10, -11):
-        with pytest.raises(IndexError, match="of a dataset of 10"):
+        with pytest.raises(IndexError, match="for a dataset of 10"):
             view[position]
     with pytest.raises(CorruptError) as caught:
         view.__getitems__([2, 3])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import logging
 import os
 import re
 import types
 import typing
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -63,12 +64,14 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
     """Make a command with the parameters, the defaults and the docstring of a function.
 
     Args:
-        function: The function. Each parameter is annotated with an `Argument` or an `Option`.
+        function: The function. Each parameter is annotated with an `Argument` or an `Option`, or with a dataclass that
+            groups options: each of its fields is annotated with an `Option`, and the function gets an instance.
         name: Name of the command.
         run: Called instead of `function`, with the same arguments.
     """
-    hints = typing.get_type_hints(function, include_extras=True)
-    parameters = [_parameter(each, hints[each.name]) for each in inspect.signature(function).parameters.values()]
+    hints = typing.get_type_hints(function)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    parameters = [_parameter(each, hint) for each, hint in _flat(function, groups)]
     # a backspace before the examples makes click keep their lines
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
     repeatable = {each.name for each in parameters if isinstance(each, click.Option) and each.multiple}
@@ -78,7 +81,12 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
     def call(**values: Any) -> None:
         lists = {name: list(values[name] or ()) or None for name in repeatable}
         paths = {name: values[name][0] if len(values[name]) == 1 else Several(values[name]) for name in several}
-        (run or function)(**{**values, **lists, **paths})
+        given = {**values, **lists, **paths}
+        grouped = {
+            name: kind(**{each.name: given.pop(each.name) for each in dataclasses.fields(kind)})
+            for name, kind in groups.items()
+        }
+        (run or function)(**given, **grouped)
 
     names = {option for each in parameters for option in each.opts}
     for option, help, callback in (("verbose", "Show what Bushel logs.", _log), ("quiet", "Show no warnings.", _quiet)):
@@ -86,6 +94,19 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
             flags = [f"--{option}", f"-{option[0]}"]
             parameters.append(click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help))
     return _Command(name, params=parameters, callback=call, help=text)
+
+
+def _flat(function: Callable[..., None], groups: Mapping[str, Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
+    """Yield the parameters of a function and their annotations, with the fields of a group in its place."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    for parameter in inspect.signature(function).parameters.values():
+        group = groups.get(parameter.name)
+        if group is None:
+            yield parameter, hints[parameter.name]
+            continue
+        own = typing.get_type_hints(group, include_extras=True)
+        for each in inspect.signature(group).parameters.values():
+            yield each, own[each.name]
 
 
 def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:

@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from bushel.cli.command import Option
 from bushel.cli.options import (
     Allow,
-    Append,
     Debug,
-    EngineName,
-    Generation,
     IndexColumns,
     Json,
-    Keys,
+    KeyOptions,
+    ModeOptions,
     NewKind,
-    Overwrite,
-    Part,
-    Parts,
     Path,
     Pickle,
-    PlanOnly,
     ProgressKind,
     Quiet,
-    ReplaceDots,
-    Resume,
-    Retries,
-    Sbatch,
     Seek,
-    ShardBytes,
-    ShardSamples,
-    Speculate,
+    ShardOptions,
     Target,
     TileJpeg,
     Workers,
-    form_of_keys,
-    mode_of,
     pairs,
 )
-from bushel.cli.runs import check_engine_options, tell_of_plan, written
+from bushel.cli.runs import PartOptions, written
 
 if TYPE_CHECKING:
     from bushel.ingest.images import Jpeg
@@ -50,6 +36,7 @@ __all__ = ["command"]
 def command(
     source: Path,
     target: Target,
+    *,
     container: NewKind = None,
     fields: Annotated[
         str | None, Option("--fields", help="Fields to keep, such as image,label. [default: all]")
@@ -61,21 +48,10 @@ def command(
     jpeg: TileJpeg = None,
     seek: Seek = False,
     index_columns: IndexColumns = None,
-    parts: Parts = None,
-    part: Part = None,
-    plan_only: PlanOnly = False,
-    engine: EngineName = None,
-    retries: Retries = 3,
-    speculate: Speculate = 3.0,
-    sbatch: Sbatch = None,
-    shard_samples: ShardSamples = None,
-    shard_bytes: ShardBytes = None,
-    generation: Generation = None,
-    keys: Keys = True,
-    replace_dots: ReplaceDots = None,
-    append: Append = False,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
+    parts: PartOptions,
+    shards: ShardOptions,
+    keys: KeyOptions,
+    modes: ModeOptions,
     workers: Workers = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
@@ -92,9 +68,8 @@ def command(
       bushel convert 'train-{000..146}.tar' out/ --container bag --shard-bytes 1GB
       bushel convert frames/ images.tar --fields frames --rename frames=jpg --spec frames=jpg
     """
-    mode = mode_of(append=append, resume=resume, overwrite=overwrite)
-    check_engine_options(engine, sbatch, parts, part)
-    form = form_of_keys(keys=keys, replace_dots=replace_dots)
+    mode, form = modes.mode(), keys.form()
+    parts.check()
     import bushel
     from bushel.cli.output import print_json, print_text, progress_bar, resumable, say
     from bushel.core.dataset.open import open_any
@@ -112,21 +87,14 @@ def command(
             seek=seek or None,
             columns=index_columns,
             keys=None if form is True else form,
-            shard_samples=shard_samples,
-            shard_bytes=shard_bytes,
-            generation=cast("Literal['B', 'C'] | None", generation),
             mode=mode,
             workers=workers,
-            parts=parts,
-            part=part,
-            plan_only=plan_only or engine == "slurm",
-            engine=None if engine == "slurm" else engine,
-            retries=retries,
-            speculate=speculate,
             progress=report,
+            **parts.arguments(),
+            **asdict(shards),
         )
-    if plan_only or engine == "slurm":
-        tell_of_plan(target, slurm=engine == "slurm", sbatch=sbatch, retries=retries)
+    if parts.only_planned:
+        parts.tell_of_plan(target)
         return
     if as_json:
         print_json({"target": target, **asdict(done)})

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Append, Debug, Json, Overwrite, Quiet, Resume, ShardBytes, ShardSamples, Target, mode_of
+from bushel.cli.options import Debug, Json, ModeOptions, Quiet, ShardBytes, ShardSamples, Target
 
 __all__ = ["command"]
 
@@ -14,14 +14,13 @@ __all__ = ["command"]
 def command(
     target: Target,
     sources: Annotated[list[str], Argument(help="Datasets to merge, in order.")],
+    *,
     container: Annotated[
         str | None, Option("--container", "-c", help="Container of the new dataset. [default: that of the first]")
     ] = None,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
-    append: Append = False,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
+    modes: ModeOptions,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -31,7 +30,7 @@ def command(
     Example:
       bushel merge all/ part-00000/ part-00001/ --shard-bytes 1GB
     """
-    mode = mode_of(append=append, resume=resume, overwrite=overwrite)
+    mode = modes.mode()
     from bushel.cli.output import count, print_json, print_text, resumable
     from bushel.ingest import merge
 

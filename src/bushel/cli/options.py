@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 if TYPE_CHECKING:
-    from bushel.core.writer.dataset_writer import Mode
+    from bushel.core.writer.options import Mode
 
 from bushel.cli.command import Argument, Option
 
@@ -17,38 +17,33 @@ __all__ = [
     "Allow",
     "Append",
     "Debug",
-    "EngineName",
     "EngineOfRepair",
     "EngineOfShards",
     "Generation",
     "Json",
-    "Keys",
+    "KeyOptions",
     "Kind",
     "MaxProblems",
+    "ModeOptions",
     "NewKind",
     "OnePath",
     "Overwrite",
-    "Part",
     "Parts",
     "Path",
     "Pickle",
-    "PlanOnly",
     "ProgressKind",
     "Quiet",
-    "ReplaceDots",
     "Resume",
     "Retries",
-    "Sbatch",
     "IndexColumns",
     "Seek",
     "ShardBytes",
+    "ShardOptions",
     "ShardSamples",
     "Speculate",
     "Target",
     "TileJpeg",
     "Workers",
-    "form_of_keys",
-    "mode_of",
     "pairs",
 ]
 
@@ -96,20 +91,11 @@ IndexColumns = Annotated[
 Seek = Annotated[
     bool, Option("--seek", help="Record decoder states of plain JPEGs in the index, so that crops decode faster.")
 ]
-Keys = Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")]
-ReplaceDots = Annotated[
-    str | None, Option("--replace-dots", help="Text that replaces every dot in a key; keys in a tar cannot have dots.")
-]
 Append = Annotated[bool, Option("--append", help="Add samples to the dataset at TARGET.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace the dataset at TARGET once the new one is complete.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run with the same options.")]
 Parts = Annotated[
     int | None, Option("--parts", min=1, help="Number of parts, TARGET/part-*, written exactly once each.")
-]
-Part = Annotated[int | None, Option("--part", min=0, help="Write only this part, counted from 0.")]
-PlanOnly = Annotated[bool, Option("--plan-only", help="Write only the plan of the parts, which lists the source once.")]
-EngineName = Annotated[
-    str | None, Option("--engine", help="Where parts are written: local, ray, dask, an address, or slurm.")
 ]
 EngineOfShards = Annotated[str | None, Option("--engine", help="Where shards are read: local, ray, dask, an address.")]
 EngineOfRepair = Annotated[
@@ -119,7 +105,6 @@ Retries = Annotated[int, Option("--retries", min=0, help="How often a part is tr
 Speculate = Annotated[
     float, Option("--speculate", min=0, help="Start parts again that take this many times longer than usual; 0: never.")
 ]
-Sbatch = Annotated[str | None, Option("--sbatch", help="Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.")]
 ProgressKind = Annotated[
     str, Option("--progress", help="bar (in a terminal), json (a line of JSON at a time, on standard error) or none.")
 ]
@@ -134,32 +119,59 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and n
 Debug = Annotated[bool, Option("--debug", help="Show a traceback with an error.")]
 
 
-def mode_of(*, append: bool, resume: bool, overwrite: bool = False) -> Mode:
-    """Return the mode of `bushel.Writer`.
+@dataclass(frozen=True, slots=True)
+class ShardOptions:
+    """How a dataset is divided into files."""
 
-    Raises:
-        BadParameter: More than one of the options is given.
-    """
-    modes: dict[Mode, bool] = {"append": append, "resume": resume, "overwrite": overwrite}
-    given: list[Mode] = [mode for mode, wanted in modes.items() if wanted]
-    if len(given) > 1:
-        raise click.BadParameter(f"--{given[0]} and --{given[1]} exclude each other", param_hint=f"--{given[0]}")
-    return given[0] if given else "create"
+    shard_samples: ShardSamples = None
+    shard_bytes: ShardBytes = None
+    generation: Generation = None
 
 
-def form_of_keys(*, keys: bool, replace_dots: str | None) -> bool | Callable[[str], str]:
-    """Return whether keys are kept, or a function that changes a key.
+@dataclass(frozen=True, slots=True)
+class ModeOptions:
+    """What happens to a dataset that is there."""
 
-    Raises:
-        BadParameter: `replace_dots` is given, but keys are left out.
-    """
-    if replace_dots is None:
-        return keys
-    if not keys:
-        raise click.BadParameter(
-            "--no-keys leaves the keys out: give one of the two options", param_hint="--replace-dots"
-        )
-    return _DotsReplaced(replace_dots)
+    append: Append = False
+    resume: Resume = False
+    overwrite: Overwrite = False
+
+    def mode(self) -> Mode:
+        """Return the mode of `bushel.Writer`.
+
+        Raises:
+            BadParameter: More than one of the options is given.
+        """
+        modes: dict[Mode, bool] = {"append": self.append, "resume": self.resume, "overwrite": self.overwrite}
+        given: list[Mode] = [mode for mode, wanted in modes.items() if wanted]
+        if len(given) > 1:
+            raise click.BadParameter(f"--{given[0]} and --{given[1]} exclude each other", param_hint=f"--{given[0]}")
+        return given[0] if given else "create"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOptions:
+    """Which keys samples get."""
+
+    keys: Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")] = True
+    replace_dots: Annotated[
+        str | None,
+        Option("--replace-dots", help="Text that replaces every dot in a key; keys in a tar cannot have dots."),
+    ] = None
+
+    def form(self) -> bool | Callable[[str], str]:
+        """Return whether keys are kept, or a function that changes a key.
+
+        Raises:
+            BadParameter: `replace_dots` is given, but keys are left out.
+        """
+        if self.replace_dots is None:
+            return self.keys
+        if not self.keys:
+            raise click.BadParameter(
+                "--no-keys leaves the keys out: give one of the two options", param_hint="--replace-dots"
+            )
+        return _DotsReplaced(self.replace_dots)
 
 
 @dataclass(frozen=True, slots=True)

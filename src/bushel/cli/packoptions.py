@@ -6,16 +6,26 @@ An option without effect is an error.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+
+from bushel.cli.command import Option
 
 if TYPE_CHECKING:
     from bushel.sources import Clip, Frames, Source, Stream
     from bushel.transforms.values import Transform
 
-__all__ = ["ImageOptions", "VideoOptions", "allowed_errors", "check_options", "image_types"]
+__all__ = [
+    "ImageOptions",
+    "SourceOptions",
+    "VideoOptions",
+    "allowed_errors",
+    "check_options",
+    "given_options",
+    "image_types",
+]
 
 _LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "activitynet")
 _WITH_VIDEOS = ("videos", "table", *_LAYOUTS)
@@ -34,15 +44,54 @@ _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--che
 
 
 @dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """The options that say how the source is read."""
+
+    kind: Annotated[
+        str | None,
+        Option(
+            "--kind",
+            help="images, videos, list, table, arrays or dataset, detected from SOURCE by default; or files, samples "
+            "(files that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg, kinetics, activitynet.",
+        ),
+    ] = None
+    root: Annotated[str | None, Option("--root", help="Folder that the paths of a list are relative to.")] = None
+    file: Annotated[
+        str | None, Option("--file", help="Pattern of the file name of each row of a table, such as '{id}.webm'.")
+    ] = None
+    columns: Annotated[
+        str | None,
+        Option("--columns", help="Column names of a CSV file without a header, such as id,label."),
+    ] = None
+    exts: Annotated[list[str] | None, Option("--exts", help="Suffix of the files to pack; may be repeated.")] = None
+    allow_commands: Annotated[bool, Option("--allow-commands", help="Allow a recipe to run commands.")] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.sources.open_source` that are given."""
+        given = {
+            "suffixes": self.exts or None,
+            "root": self.root,
+            "file": self.file,
+            "allow_commands": self.allow_commands or None,
+            "columns": None if self.columns is None else self.columns.split(","),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class ImageOptions:
     """The options that change images, which are those of im2rec."""
 
-    resize: str | None
-    center_crop: bool
-    quality: int | None
-    color: int | None
-    encoding: str | None
-    inter_method: int | None
+    resize: Annotated[str | None, Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
+    center_crop: Annotated[bool, Option("--center-crop", help="Crop to the middle square first.")] = False
+    quality: Annotated[
+        int | None, Option("--quality", help="JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
+    ] = None
+    color: Annotated[int | None, Option("--color", help="1 RGB, 0 grey, -1 unchanged.")] = None
+    encoding: Annotated[str | None, Option("--encoding", help=".jpg or .png.")] = None
+    inter_method: Annotated[
+        int | None, Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
+    ] = None
 
     @property
     def codec(self) -> str:
@@ -95,9 +144,9 @@ class ImageOptions:
 class VideoOptions:
     """The options that say how videos are stored."""
 
-    rate: float | None
-    stride: int
-    clip: bool
+    rate: Annotated[float | None, Option("--rate", help="Frames per second to take from videos.")] = None
+    stride: Annotated[int, Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")] = 1
+    clip: Annotated[bool, Option("--clip", help="Store video files unchanged.")] = False
 
     def framed(self, kind: str) -> bool:
         """Return whether the videos of a source of this kind are stored as frames."""
@@ -125,6 +174,21 @@ class VideoOptions:
             return None
         quality = 95 if images.quality is None else images.quality
         return Frames(self.rate, self.stride, images.shorter_edge(), quality)
+
+
+def given_options(**groups: object) -> list[str]:
+    """Return the options that differ from their defaults, such as `--root`.
+
+    Args:
+        groups: Instances of the dataclasses of this file, and values of single options by their names.
+    """
+    given = []
+    for name, group in groups.items():
+        if is_dataclass(group):
+            given += [each.name for each in fields(group) if getattr(group, each.name) != each.default]
+        elif group is not None and group is not False:
+            given.append(name)
+    return [f"--{name.replace('_', '-')}" for name in given]
 
 
 def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
@@ -164,13 +228,13 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
     from bushel.ingest.images import image_fields
     from bushel.spec import parse_spec
 
-    fields = parse_spec(source.spec)
-    names = [name for name in fields if name == "image" or name in image_fields(fields)]
+    found = parse_spec(source.spec)
+    names = [name for name in found if name == "image" or name in image_fields(found)]
     if not names:
         raise click.BadParameter(
-            f"the source has no image field: its fields are {', '.join(fields)}", param_hint="SOURCE"
+            f"the source has no image field: its fields are {', '.join(found)}", param_hint="SOURCE"
         )
-    return {name: f"{encoding}[]" if fields[name].sequence else encoding for name in names}
+    return {name: f"{encoding}[]" if found[name].sequence else encoding for name in names}
 
 
 def allowed_errors(text: str) -> int | float | None:

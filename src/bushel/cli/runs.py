@@ -3,48 +3,91 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+
+from bushel.cli.command import Option
+from bushel.cli.options import Parts, Retries, Speculate
 
 if TYPE_CHECKING:
     from bushel.ingest import ConvertResult, PackResult
 
-__all__ = ["check_engine_options", "tell_of_plan", "written"]
+__all__ = ["PartOptions", "written"]
 
 
-def check_engine_options(engine: str | None, sbatch: str | None, parts: int | None, part: int | None) -> None:
-    """Check that the options about engines go together.
+@dataclass(frozen=True, slots=True)
+class PartOptions:
+    """The parts of a run, and where they are written."""
 
-    Raises:
-        BadParameter: An option is missing, or has no effect.
-    """
-    if sbatch is not None and engine != "slurm":
-        raise click.BadParameter("it needs --engine slurm", param_hint="--sbatch")
-    if engine == "slurm" and parts is None:
-        raise click.BadParameter("slurm needs --parts, the number of tasks of the array", param_hint="--engine")
-    if engine is not None and part is not None:
-        raise click.BadParameter("--part writes one part in this process: leave one of them out", param_hint="--engine")
+    parts: Parts = None
+    part: Annotated[int | None, Option("--part", min=0, help="Write only this part, counted from 0.")] = None
+    plan_only: Annotated[
+        bool, Option("--plan-only", help="Write only the plan of the parts, which lists the source once.")
+    ] = False
+    engine: Annotated[
+        str | None, Option("--engine", help="Where parts are written: local, ray, dask, an address, or slurm.")
+    ] = None
+    retries: Retries = 3
+    speculate: Speculate = 3.0
+    sbatch: Annotated[
+        str | None, Option("--sbatch", help="Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.")
+    ] = None
 
+    def check(self) -> None:
+        """Check that the options go together.
 
-def tell_of_plan(target: str, *, slurm: bool, sbatch: str | None, retries: int) -> None:
-    """Print what is missing of a run whose plan was written; with `slurm`, submit it."""
-    from bushel.cli.output import print_text
-    from bushel.ingest.run_folder import find_run
-    from bushel.ingest.run_plan import format_numbers
+        Raises:
+            BadParameter: An option is missing, or has no effect.
+        """
+        if self.sbatch is not None and not self.slurm:
+            raise click.BadParameter("it needs --engine slurm", param_hint="--sbatch")
+        if self.slurm and self.parts is None:
+            raise click.BadParameter("slurm needs --parts, the number of tasks of the array", param_hint="--engine")
+        if self.engine is not None and self.part is not None:
+            raise click.BadParameter(
+                "--part writes one part in this process: leave one of them out", param_hint="--engine"
+            )
 
-    run, plan = find_run(target)
-    missing = run.missing(plan)
-    if not slurm:
-        print_text(
-            f"{target}: planned {plan.parts:,} parts of {plan.samples:,} samples; missing: {format_numbers(missing)}"
-        )
-        return
-    from bushel.engines import slurm as scheduler
+    @property
+    def slurm(self) -> bool:
+        """Whether the parts are submitted to Slurm, once their plan is written."""
+        return self.engine == "slurm"
 
-    command = [sys.executable, "-m", "bushel", *scheduler.without_engine(sys.argv[1:])]
-    jobs = scheduler.submit(command, target, missing, sbatch=sbatch or "", retries=retries)
-    print_text(f"{target}: submitted {len(missing):,} of {plan.parts:,} parts to Slurm: {jobs}")
+    @property
+    def only_planned(self) -> bool:
+        """Whether the call of Python writes nothing but the plan."""
+        return self.plan_only or self.slurm
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.pack` and `bushel.convert`."""
+        return {
+            "parts": self.parts,
+            "part": self.part,
+            "plan_only": self.only_planned,
+            "engine": None if self.slurm else self.engine,
+            "retries": self.retries,
+            "speculate": self.speculate,
+        }
+
+    def tell_of_plan(self, target: str) -> None:
+        """Print what is missing of a run whose plan was written, or submit it to Slurm."""
+        from bushel.cli.output import print_text
+        from bushel.ingest.run_folder import find_run
+        from bushel.ingest.run_plan import format_numbers
+
+        run, plan = find_run(target)
+        missing = run.missing(plan)
+        if not self.slurm:
+            planned = f"planned {plan.parts:,} parts of {plan.samples:,} samples"
+            print_text(f"{target}: {planned}; missing: {format_numbers(missing)}")
+            return
+        from bushel.engines import slurm as scheduler
+
+        command = [sys.executable, "-m", "bushel", *scheduler.without_engine(sys.argv[1:])]
+        jobs = scheduler.submit(command, target, missing, sbatch=self.sbatch or "", retries=self.retries)
+        print_text(f"{target}: submitted {len(missing):,} of {plan.parts:,} parts to Slurm: {jobs}")
 
 
 def written(target: str, done: PackResult | ConvertResult, fields: str = "") -> str:

@@ -8,19 +8,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import (
-    Append,
-    Debug,
-    Json,
-    OnePath,
-    Overwrite,
-    Quiet,
-    Resume,
-    ShardBytes,
-    ShardSamples,
-    mode_of,
-    pairs,
-)
+from bushel.cli.options import Debug, Json, ModeOptions, OnePath, Quiet, ShardBytes, ShardSamples, pairs
 
 __all__ = ["command"]
 
@@ -29,6 +17,7 @@ def command(
     source: OnePath,
     target: Annotated[str, Argument(help="Folder for the new datasets.")],
     shares: Annotated[list[str], Argument(help="NAME=SHARE of each new dataset. Shares add up to 1.")],
+    *,
     container: Annotated[
         str | None, Option("--container", "-c", help="Container of the new datasets. [default: that of SOURCE]")
     ] = None,
@@ -45,9 +34,7 @@ def command(
     ] = None,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,
-    append: Append = False,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
+    modes: ModeOptions,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -60,7 +47,7 @@ def command(
       bushel split all/ out/ train=0.9 val=0.1 --shuffle
       bushel split all/ out/ train=0.9 val=0.1 --shuffle --seed 7 --stratify label
     """
-    mode = mode_of(append=append, resume=resume, overwrite=overwrite)
+    mode = modes.mode()
     from bushel.cli.output import count, print_json, print_text, resumable
     from bushel.ingest import split
 

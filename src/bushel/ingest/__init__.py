@@ -1,7 +1,9 @@
 """Write datasets from other data: pack, convert, split, merge.
 
-`packing` writes any source into any container: `part` writes one dataset of the plan, `sample_encoder` fetches,
-transforms and encodes samples in threads or worker `processes`, and `side_files` are the files beside the dataset.
+`packing` writes any source into any container. It groups its arguments (`pack_options`), opens the source and decides
+how its samples are stored (`prepared_source`), and writes one dataset or several parts (`pack_job`). `part` writes each
+of them, `sample_encoder` fetches, transforms and encodes samples in threads or worker `processes`, and `side_files` are
+the files beside the dataset.
 
 `converting` writes an existing dataset in another form, with `conversion`, which reads it through `batches`.
 

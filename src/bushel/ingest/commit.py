@@ -109,15 +109,13 @@ class PartTask:
         run: The files of the run.
         writer: Writes a part.
         starts: Index of the first item of each part, for messages.
-        allowed: Number of items that may fail in the whole run, or None.
-        strict: Whether the first error is raised unchanged.
+        limit: The treatment of errors in the whole run.
     """
 
     run: RunFolder
     writer: PartWriter
     starts: tuple[int, ...]
-    allowed: int | None = None
-    strict: bool = False
+    limit: ErrorLimit
 
     def __call__(self, number: int, progress: OnPart | None = None) -> PartReport:
         """Write and commit a part, unless it is committed already.
@@ -153,7 +151,7 @@ class PartTask:
     def _write(self, number: int, attempt: str, progress: OnPart | None, taken: frozenset[str] | None) -> Record:
         target = self.run.attempts / attempt / self.run.part(number).name
         log = ErrorList(error_log_path(self.run.target))
-        limit = ErrorLimit(self.allowed, self.strict, self._other_errors(number), self._other_items)
+        limit = replace(self.limit, errors=self._other_errors(number), items=self._other_items)
         try:
             written = self.writer.write(number, target, limit, log, progress, taken or frozenset())
             self._check_errors(number, len(log.lines))
@@ -164,10 +162,11 @@ class PartTask:
 
     def _check_errors(self, number: int, own: int) -> None:
         """Check the errors of all parts again, as others have been committed while this one was written."""
-        if self.allowed is None or not own or (count := own + self._other_errors(number)) <= self.allowed:
+        allowed = self.limit.allowed
+        if allowed is None or not own or (count := own + self._other_errors(number)) <= allowed:
             return
         raise TooManyErrors(
-            f"{count} items cannot be packed, but max_errors allows {self.allowed}. Those so far are listed in "
+            f"{count} items cannot be packed, but max_errors allows {allowed}. Those so far are listed in "
             f"{error_log_path(self.run.target)}; finished parts are kept, and the same call with a larger max_errors "
             "continues",
             errors=count,

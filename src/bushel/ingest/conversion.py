@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from bushel.codecs import get_codec
 from bushel.containers import Container, container_for, containers, get_container
@@ -18,7 +17,8 @@ from bushel.core.index.column_names import AUTO, known_column_of
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
 from bushel.core.writer.class_names import known_labels
-from bushel.core.writer.dataset_writer import DatasetWriter, Mode
+from bushel.core.writer.dataset_writer import DatasetWriter
+from bushel.core.writer.options import WriterOptions
 from bushel.errors import CodecError, SpecError, StateError
 from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
 from bushel.ingest.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers, renumber
@@ -67,20 +67,20 @@ class ConvertResult:
 
 @dataclass(frozen=True, slots=True)
 class ConvertOptions:
-    """The arguments of `convert` that decide what is written: see there."""
+    """The arguments of `convert` that decide what is written: see there.
 
-    container: str | None = None
-    fields: tuple[str, ...] | None = None
-    rename: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    spec: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    jpeg: Jpeg = None
-    keys: bool | Callable[[str], str] | None = None
-    shard_samples: int | None = None
-    shard_bytes: int | str | None = None
-    generation: Literal["A", "B", "C"] | None = None
-    sync: bool = True
-    seek: bool | None = None
-    columns: tuple[str, ...] | None = None
+    `writer` has the container, the mode, the size of shards, the generation and `sync`. Its other members follow from
+    the source and from the members here.
+    """
+
+    writer: WriterOptions
+    fields: tuple[str, ...] | None
+    rename: Mapping[str, str]
+    spec: Mapping[str, str]
+    jpeg: Jpeg
+    keys: bool | Callable[[str], str] | None
+    seek: bool | None
+    columns: tuple[str, ...] | None
 
 
 def convert_one(
@@ -88,7 +88,6 @@ def convert_one(
     target: AnyPath,
     options: ConvertOptions,
     *,
-    mode: Mode = "create",
     workers: int | None = None,
     folders: Sequence[str] | None = None,
     progress: OnProgress | None = None,
@@ -99,13 +98,13 @@ def convert_one(
         opened: What to write.
         target: Path of the new dataset.
         options: How to write it.
-        mode: See `convert`.
         workers: Number of threads.
         folders: Empty folders, if `opened` is a part of a dataset of packed folders; by default those of `opened`.
         progress: The progress callback.
     """
     started = time.monotonic()
-    kind = get_container(options.container) if options.container is not None else container_for(target.name)
+    writing, mode = options.writer, options.writer.mode
+    kind = get_container(writing.container) if writing.container is not None else container_for(target.name)
     reading: Batches
     if isinstance(opened, StreamDataset):
         reading = StreamBatches(opened)
@@ -114,7 +113,7 @@ def convert_one(
     targets = target_fields(reading.fields, kind.name, fields=options.fields, rename=options.rename, spec=options.spec)
     keyed = reading.keyed if options.keys is None else bool(options.keys)
     change = options.keys if callable(options.keys) else str
-    layout = _layout(kind, targets, keyed=keyed, generation=options.generation)
+    layout = _layout(kind, targets, keyed=keyed, generation=writing.generation)
     plans = plan_fields(reading.fields, reading.codecs, targets, layout.columns)
     tiled = fields_to_tile(options.jpeg, {plan.target.name: plan.codec for plan in plans})
     if not layout.sparse:
@@ -125,21 +124,16 @@ def convert_one(
     kept_folders = empty if kind.keeps_folders and keyed and change is str and not layout.sparse else None
     reporter = ProgressReporter(progress)
     written = size = 0
-    with DatasetWriter(
-        target,
-        format_spec({field.name: field for field in targets.values()}),
+    writing = replace(
+        writing,
         container=kind.name,
-        mode=mode,
-        shard_samples=options.shard_samples,
-        shard_bytes=options.shard_bytes,
-        generation=options.generation,
         expected=reading.samples,
-        folders=kept_folders,
-        sync=options.sync,
+        folders=None if kept_folders is None else tuple(kept_folders),
         labels=names_in_target(numbers.labels, targets),
         seek=reading.has_seek_tables if options.seek is None else options.seek,
         columns=_columns(reading, targets) if options.columns is None else options.columns,
-    ) as writer:
+    )
+    with DatasetWriter(target, format_spec({field.name: field for field in targets.values()}), writing) as writer:
         kept = len(writer)
         skipped = kept if mode == "resume" else 0
         if reading.samples is not None and skipped > reading.samples:

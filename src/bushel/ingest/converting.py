@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bushel.containers import container_for, get_container
@@ -15,7 +15,7 @@ from bushel.core.dataset.stream import StreamDataset
 from bushel.core.index.column_names import names_of
 from bushel.core.progress import ShowProgress, callback_of, shows_progress
 from bushel.core.tasks.drive import TaskOptions
-from bushel.core.writer.dataset_writer import Mode
+from bushel.core.writer.options import Mode, WriterOptions
 from bushel.errors import UnsupportedError
 from bushel.ingest.commit import OnPart, Written
 from bushel.ingest.conversion import ConvertOptions, ConvertResult, convert_one, target_fields
@@ -123,42 +123,49 @@ def convert(
     path = as_path(target)
     kind = get_container(container) if container is not None else container_for(path.name)
     opened = source if isinstance(source, Dataset | StreamDataset) else open_any(source, verify=True)
-    options = ConvertOptions(
+    writing = WriterOptions(
         container=kind.name,
+        mode=mode,
+        shard_samples=shard_samples,
+        shard_bytes=None if shard_bytes is None else parse_bytes(shard_bytes),
+        generation=generation,
+        sync=sync,
+    )
+    options = ConvertOptions(
+        writing,
         fields=None if fields is None else tuple(fields),
         rename=dict(rename or {}),
         spec=dict(spec or {}),
         jpeg=jpeg,
         keys=keys,
-        shard_samples=shard_samples,
-        shard_bytes=None if shard_bytes is None else parse_bytes(shard_bytes),
-        generation=generation,
-        sync=sync,
         seek=seek,
         columns=None if columns is None else names_of(columns),
     )
     if isinstance(opened, StreamDataset):
         if parts is not None or engine is not None:
             raise UnsupportedError("a stream can only be read from front to back, so it cannot be converted in parts")
-        return convert_one(opened, path, options, mode=mode, workers=workers, progress=callback_of(progress))
+        return convert_one(opened, path, options, workers=workers, progress=callback_of(progress))
     if engine is not None and parts is None:
         parts = max(1, min(len(opened.shards), len(opened)))
     check_part(parts, part)
     if parts is None:
-        return convert_one(opened, path, options, mode=mode, workers=workers, progress=callback_of(progress))
+        return convert_one(opened, path, options, workers=workers, progress=callback_of(progress))
     run = RunFolder(path, kind.suffix)
     targets = target_fields(
         parse_spec(opened.spec), kind.name, fields=options.fields, rename=options.rename, spec=options.spec
     )
-    arguments = {"source": opened.fingerprint, **asdict(options)}
-    del arguments["sync"], arguments["container"]
-    plan = RunPlan("convert", kind.name, len(opened), part_starts(len(opened), parts), describe(arguments))
+    plan = _plan(opened, parts, options)
     join_run(run, plan, mode, part)
     folders = empty_folders_in(opened) if kind.keeps_folders else None
-    threads = workers or (None if engine is None else 1)
-    job = ConvertJob(opened, tuple(plan.starts), options, None if folders is None else tuple(folders), threads)
-    how = RunOptions(engine, part, plan_only, None, False, TaskOptions(retries, speculate=speculate))
-    totals = run_parts(run, plan, job, how, callback_of(progress))
+    job = ConvertJob(
+        opened,
+        tuple(plan.starts),
+        replace(options, writer=replace(writing, mode="create")),
+        folders=None if folders is None else tuple(folders),
+        workers=workers or (None if engine is None else 1),
+    )
+    how = RunOptions(engine, parts, part, plan_only, TaskOptions(retries, speculate=speculate))
+    totals = run_parts(run, plan, job, how, ErrorLimit(), callback_of(progress))
     return ConvertResult(
         container=kind.name,
         samples=totals.samples,
@@ -168,6 +175,26 @@ def convert(
         spec=format_spec({each.name: each for each in targets.values()}),
         limits=totals.limits,
     )
+
+
+def _plan(dataset: Dataset, parts: int, options: ConvertOptions) -> RunPlan:
+    """Return the plan of a run. Its arguments are those that decide which bytes are written."""
+    writing = options.writer
+    arguments = {
+        "source": dataset.fingerprint,
+        "fields": options.fields,
+        "rename": options.rename,
+        "spec": options.spec,
+        "jpeg": options.jpeg,
+        "keys": options.keys,
+        "shard_samples": writing.shard_samples,
+        "shard_bytes": writing.shard_bytes,
+        "generation": writing.generation,
+        "seek": options.seek,
+        "columns": options.columns,
+    }
+    starts = part_starts(len(dataset), parts)
+    return RunPlan("convert", str(writing.container), len(dataset), starts, describe(arguments))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,61 +1,184 @@
-"""Pack one part of a run."""
+"""Pack a prepared source: as one dataset, or in parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from bushel.core.index.class_names import Labels
-from bushel.core.order import Order
-from bushel.core.parallel import cpu_count
+from bushel.core.order import Sequential
+from bushel.core.progress import OnProgress, Progress, ProgressReporter
+from bushel.core.writer.options import WriterOptions
+from bushel.core.writer.overwrite import overwrite_folder
 from bushel.core.writer.pack_writer import PackWriter
 from bushel.ingest.columns import column_reader
 from bushel.ingest.commit import OnPart, Written
-from bushel.ingest.part import ErrorLimit, OrderRange, Part, WorkerConfig, write_part
+from bushel.ingest.pack_options import PackOptions, Workers
+from bushel.ingest.part import ErrorLimit, OrderRange, Part, StreamItems, WorkerConfig, write_part
+from bushel.ingest.prepared_source import PreparedSource
 from bushel.ingest.processes import WorkerPool
 from bushel.ingest.run_folder import RunFolder
+from bushel.ingest.run_plan import RunPlan, describe, part_starts
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
-from bushel.ingest.side_files import ErrorList
-from bushel.storage import AnyPath
+from bushel.ingest.scale_out import RunTotals, join_run, run_parts
+from bushel.ingest.side_files import ErrorList, ErrorLog, error_log_path
+from bushel.loader.bad_samples import error_limit
+from bushel.sources.base import Listed
+from bushel.sources.samples import Stream
+from bushel.storage import AnyPath, parse_bytes
 
-__all__ = ["PackJob"]
+__all__ = ["PackJob", "pack_in_parts", "pack_whole"]
+
+Encode = Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
+
+
+def pack_whole(
+    prepared: PreparedSource, target: AnyPath, suffix: str, options: PackOptions, progress: OnProgress | None
+) -> RunTotals:
+    """Pack everything into one dataset.
+
+    Args:
+        prepared: The source.
+        target: Path of the dataset.
+        suffix: Suffix of the container's files; empty if a dataset is always a folder.
+        options: The arguments of `pack`.
+        progress: The progress callback.
+
+    Raises:
+        TooManyErrors: More items failed than are allowed.
+    """
+    total, mode, limit = prepared.items, options.writer.mode, _limit(prepared, options)
+    reporter = ProgressReporter(progress)
+
+    def report(done: int, samples: int, errors: int, size: int) -> None:
+        reporter.report(Progress(done, total, "samples", samples, size, errors))
+
+    part = _part_of_everything(prepared, target, suffix)
+    staging = overwrite_folder(target) if mode == "overwrite" and isinstance(target, Path) else None
+    log = ErrorLog(part.log, staging=staging)
+    expected = total if mode in ("create", "overwrite") else None
+    writing = replace(options.writer, expected=expected, total=total)
+    with (
+        _encoding(prepared.encoder, options.workers.processes) as encode,
+        PackWriter(target, prepared.spec, writing, before_publish=log.publish, before_checkpoint=log.sync) as writer,
+    ):
+        config = _config(prepared, encode, options.workers, report)
+        result = write_part(part, writer, log, mode, limit, config)
+    reporter.finish()
+    return RunTotals((str(target),), result.samples, result.kept, result.bytes, result.errors, result.limits)
+
+
+def pack_in_parts(
+    prepared: PreparedSource,
+    parts: int,
+    target: AnyPath,
+    suffix: str,
+    options: PackOptions,
+    progress: OnProgress | None,
+) -> RunTotals:
+    """Pack the parts that are missing, or the one that is asked for: see `pack_whole`.
+
+    Raises:
+        TooManyErrors: More items failed than are allowed.
+        StateError: The target has parts of a call with other arguments.
+    """
+    local, limit = options.run.engine is None, _limit(prepared, options)
+    run = RunFolder(target, suffix)
+    plan = _plan(prepared, parts, options)
+    listing = prepared.source.listing if isinstance(prepared.source, Listed) else None
+    join_run(run, plan, options.writer.mode, options.run.part, listing)
+    workers = options.workers if local or options.workers.threads else replace(options.workers, threads=1)
+    job = PackJob(run, tuple(plan.starts), prepared, replace(options.writer, mode="create"), workers)
+    with ExitStack() as stack:
+        if local:
+            job = replace(job, encode=stack.enter_context(_encoding(prepared.encoder, workers.processes)))
+        return run_parts(run, plan, job, options.run, limit, progress)
+
+
+def _part_of_everything(prepared: PreparedSource, target: AnyPath, suffix: str) -> Part:
+    single = bool(suffix) and target.name.endswith(suffix)
+    root, name = (target.parent, target.name) if single else (target, "")
+    source, order = prepared.source, prepared.order
+    if isinstance(source, Stream):
+        return Part(target, root, name, error_log_path(target), StreamItems(iter(source)), {"stream": True})
+    shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
+    plan = {"samples": order.samples, "shuffle": shuffled, "range": [0, order.samples]}
+    return Part(target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan)
+
+
+def _plan(prepared: PreparedSource, parts: int, options: PackOptions) -> RunPlan:
+    """Return the plan of a run. Its arguments are those that decide which bytes are written."""
+    samples, writing, order = options.samples, options.writer, prepared.order
+    arguments = {
+        "source": prepared.fingerprint,
+        "spec": prepared.spec,
+        "transforms": samples.transforms,
+        "orient": samples.orient,
+        "check": samples.check,
+        "jpeg": samples.jpeg,
+        "keys": samples.keys,
+        "shuffle": order.version,
+        "seed": options.seed,
+        "shard_samples": writing.shard_samples,
+        "shard_bytes": None if writing.shard_bytes is None else parse_bytes(writing.shard_bytes),
+        "generation": writing.generation,
+        "labels": prepared.labels,
+        "seek": writing.seek,
+        "columns": writing.columns,
+    }
+    return RunPlan(
+        "pack", str(writing.container), order.samples, part_starts(order.samples, parts), describe(arguments)
+    )
+
+
+def _limit(prepared: PreparedSource, options: PackOptions) -> ErrorLimit:
+    return ErrorLimit(error_limit(options.errors.max_errors, prepared.items), options.errors.strict)
+
+
+@contextmanager
+def _encoding(encoder: SampleEncoder, processes: int) -> Iterator[Encode]:
+    """Yield a function that encodes a batch: the encoder, or one that has worker processes do it."""
+    if processes:
+        with WorkerPool(encoder, processes) as pool:
+            yield pool
+    else:
+        yield encoder
+
+
+def _config(
+    prepared: PreparedSource, encode: Encode, workers: Workers, progress: OnPart, taken: frozenset[str] = frozenset()
+) -> WorkerConfig:
+    return WorkerConfig(
+        encode=encode,
+        origin=prepared.encoder.origin,
+        workers=workers.at_once,
+        batch_bytes=prepared.batch_bytes,
+        progress=progress,
+        columns=None if taken else column_reader(prepared.encoder),
+        taken=taken,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class PackJob:
-    """What every part of a packing run has in common.
+    """What every part of a packing run has in common. On an engine, it is pickled.
 
     Attributes:
         run: The files of the run.
-        encoder: Encodes samples. It has the source.
-        order: Order of all samples of the source.
         starts: Index of the first item of each part in the order, followed by the number of items.
-        spec: Field to type of the target.
-        container: Name of the container.
-        options: Further arguments of the writer.
-        folders: Paths of empty folders, which the first part gets; None if samples are not files of a folder.
-        labels: Names of classes.
-        workers: Number of threads; None for the number of CPUs.
-        processes: Number of worker processes that replace the threads.
-        batch_bytes: Bytes of samples that are encoded as one batch.
-        encode: Encodes a batch in running worker processes; None to start what is needed for each part.
+        prepared: The source.
+        writing: How a part is written. The first part gets the empty folders.
+        workers: What encodes samples.
+        encode: Encodes a batch, in workers that are running; None to start what is needed for each part.
     """
 
     run: RunFolder
-    encoder: SampleEncoder
-    order: Order
     starts: tuple[int, ...]
-    spec: Mapping[str, str]
-    container: str
-    options: Mapping[str, Any]
-    folders: tuple[str, ...] | None
-    labels: Labels
-    workers: int | None
-    processes: int
-    batch_bytes: int
-    encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]] | None = None
+    prepared: PreparedSource
+    writing: WriterOptions
+    workers: Workers
+    encode: Encode | None = None
 
     def write(
         self,
@@ -67,35 +190,17 @@ class PackJob:
         taken: frozenset[str],
     ) -> Written:
         """Pack a part: see `PartWriter`."""
-        items = OrderRange(self.order, self.starts[number], self.starts[number + 1])
+        items = OrderRange(self.prepared.order, self.starts[number], self.starts[number + 1])
         root, name = (target.parent, target.name) if self.run.single else (target, "")
         part = Part(self.run.part(number), root, name, log.path, items, {"part": number})
+        folders = self.writing.folders and (self.writing.folders if number == 0 else ())
+        writing = replace(self.writing, expected=len(items), folders=folders)
         with ExitStack() as stack:
             encode = self.encode
             if encode is None:
-                encode = (
-                    stack.enter_context(WorkerPool(self.encoder, self.processes)) if self.processes else self.encoder
-                )
-            config = WorkerConfig(
-                encode=encode,
-                origin=self.encoder.origin,
-                workers=self.processes or self.workers or cpu_count(),
-                batch_bytes=self.batch_bytes,
-                progress=progress or _ignore,
-                columns=None if taken else column_reader(self.encoder),
-                taken=taken,
-            )
-            writer = stack.enter_context(
-                PackWriter(
-                    target,
-                    dict(self.spec),
-                    container=self.container,
-                    expected=len(items),
-                    folders=None if self.folders is None else (self.folders if number == 0 else ()),
-                    labels=self.labels,
-                    **self.options,
-                )
-            )
+                encode = stack.enter_context(_encoding(self.prepared.encoder, self.workers.processes))
+            config = _config(self.prepared, encode, self.workers, progress or _ignore, taken)
+            writer = stack.enter_context(PackWriter(target, self.prepared.spec, writing))
             result = write_part(part, writer, log, "create", limit, config)
         return Written(result.bytes, result.limits)
 

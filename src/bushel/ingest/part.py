@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bushel.core.order import Order
 from bushel.core.parallel import parallel_map
-from bushel.core.writer.dataset_writer import Mode
+from bushel.core.writer.options import Mode
 from bushel.core.writer.pack_writer import PackWriter
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
 from bushel.ingest.columns import ColumnReader, WrittenSamples, write_columns
@@ -132,8 +132,8 @@ class ErrorLimit:
         items: Returns the number of items in the other parts that are finished, for the message.
     """
 
-    allowed: int | None
-    strict: bool
+    allowed: int | None = None
+    strict: bool = False
     errors: int = 0
     items: Callable[[], int] = int
 

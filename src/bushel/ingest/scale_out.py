@@ -17,11 +17,12 @@ from bushel.core.index.sidecar import Manifest, create_manifest
 from bushel.core.progress import OnProgress
 from bushel.core.tasks.drive import TaskOptions, drive
 from bushel.core.tasks.engine import connect
-from bushel.core.writer.dataset_writer import Mode
+from bushel.core.writer.options import Mode
 from bushel.core.writer.target import holds_dataset
 from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, PartWriter, publish_errors
 from bushel.ingest.finish import TakenKeysError, finish_run
+from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import RunFolder, RunResult
 from bushel.ingest.run_meter import RunMeter
 from bushel.ingest.run_plan import RunPlan, refuse_difference
@@ -40,18 +41,16 @@ class RunOptions:
 
     Attributes:
         engine: Where parts run: see `bushel.engines`; None for this process, one part after another.
+        parts: Number of parts; None for one dataset, or, with an engine, for a number that follows from the source.
         part: The only part to write, or None for all that are missing.
         plan_only: Whether to write no part.
-        allowed: Number of items that may fail in the whole run; None for any number.
-        strict: Whether the first error is raised unchanged.
         tasks: How parts are tried again.
     """
 
     engine: Any = None
+    parts: int | None = None
     part: int | None = None
     plan_only: bool = False
-    allowed: int | None = None
-    strict: bool = False
     tasks: TaskOptions = field(default_factory=TaskOptions)
 
 
@@ -163,16 +162,29 @@ def _refuse_existing(run: RunFolder) -> None:
 
 
 def run_parts(
-    run: RunFolder, plan: RunPlan, writer: PartWriter, options: RunOptions, progress: OnProgress | None
+    run: RunFolder,
+    plan: RunPlan,
+    writer: PartWriter,
+    options: RunOptions,
+    limit: ErrorLimit,
+    progress: OnProgress | None,
 ) -> RunTotals:
     """Write the missing parts of a run and finish it; or write one part.
+
+    Args:
+        run: The files of the run.
+        plan: Its plan.
+        writer: Writes a part.
+        options: How the run is executed.
+        limit: The treatment of errors in the whole run.
+        progress: The progress callback.
 
     Raises:
         TooManyErrors: More items failed than are allowed. Parts that were finished are kept.
     """
     if options.plan_only:
         return RunTotals(tuple(str(run.part(number)) for number in range(plan.parts)), 0, 0, 0, 0, ())
-    task = PartTask(run, writer, tuple(plan.starts), options.allowed, options.strict)
+    task = PartTask(run, writer, tuple(plan.starts), limit)
     if options.part is not None:
         meter = RunMeter(run, plan, range(options.part, options.part + 1), progress)
         report = task(options.part, meter.within(options.part))
@@ -204,9 +216,9 @@ def _finish(task: PartTask, plan: RunPlan, options: RunOptions, meter: RunMeter)
         last = rounds == _ROUNDS
         known = run.with_taken_keys()
         try:
-            return finish_run(run, plan, allowed=options.allowed, engine=options.engine)
+            return finish_run(run, plan, allowed=task.limit.allowed, engine=options.engine)
         except TakenKeysError as error:
-            if options.strict:
+            if task.limit.strict:
                 raise error.first from error
             if last:
                 raise

@@ -169,7 +169,7 @@ class ArrowSource:
 
     def __getitem__(self, position: int) -> Sample:
         if not 0 <= position < len(self):
-            raise IndexError(f"position {position} of {len(self)} rows")
+            raise IndexError(f"position {position} is out of range for {len(self)} rows")
         piece = int(np.searchsorted(self._starts, position, "right")) - 1
         table = self._table(piece)
         row = position - int(self._starts[piece])

@@ -126,7 +126,7 @@ class HuggingFaceSource:
 
     def __getitem__(self, position: int) -> Sample:
         if not 0 <= position < len(self):
-            raise IndexError(f"position {position} of {len(self)} samples")
+            raise IndexError(f"position {position} is out of range for {len(self)} samples")
         sample = _stored(self._dataset[position])
         return {name: value for name, value in sample.items() if name == KEY or name in self.spec}
 

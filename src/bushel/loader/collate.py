@@ -45,7 +45,7 @@ class Padded:
         """
         given = (None,) * len(largest) if self.shape is None else self.shape
         if len(given) != len(largest):
-            raise ValueError(f"arrays of [{len(largest)}] axes cannot be padded to a shape of {len(given)}")
+            raise ValueError(f"arrays of {len(largest)} axes cannot be padded to a shape of {len(given)} axes")
         rounded = [-(-size // self.multiple_of) * self.multiple_of for size in largest]
         shape = [up if size is None else size for up, size in zip(rounded, given, strict=True)]
         if any(most > size for most, size in zip(largest, shape, strict=True)):

@@ -74,7 +74,8 @@ class MapView:
         size = len(self)
         numbers = np.array(positions, np.int64).reshape(-1)
         if len(numbers) and not (numbers.min() >= -size and numbers.max() < size):
-            raise IndexError(f"positions {numbers.min()} to {numbers.max()} of a dataset of {size} samples")
+            first, last = numbers.min(), numbers.max()
+            raise IndexError(f"positions {first} to {last} are out of range for a dataset of {size} samples")
         numbers = np.where(numbers < 0, numbers + size, numbers)
         plan, clock = BatchPlan(self.epoch, numbers, numbers, 0), Clock()
         stored = self._pipeline.fetch(plan, clock).samples

@@ -77,7 +77,7 @@ def mix(datasets: Mapping[Dataset, float], *, seed: int = 0, until: Until = "fir
 def share_block(weights: list[float], block: int = BLOCK) -> tuple[int, ...]:
     """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
     if len(weights) > block:
-        raise ValueError(f"{len(weights)} datasets: a mixture has at most {block}")
+        raise ValueError(f"a mixture of {len(weights)} datasets is too large: it has at most {block}")
     exact = np.array(weights, np.float64) / sum(weights) * block
     shares = np.maximum(np.floor(exact).astype(np.int64), 1)
     while shares.sum() < block:

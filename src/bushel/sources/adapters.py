@@ -73,7 +73,7 @@ class Adapter:
 
     def __getitem__(self, position: int) -> Sample:
         if not 0 <= position < len(self):
-            raise IndexError(f"position {position} of {len(self)}")
+            raise IndexError(f"position {position} is out of range for {len(self)} samples")
         with self._lock:
             # A copy, because some adapters cut their own list down to the requested slice.
             items = list(copy.copy(self._adapter).iter_data(slice(position, position + 1)))

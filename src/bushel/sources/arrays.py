@@ -59,7 +59,7 @@ class Arrays:
 
     def __getitem__(self, position: int) -> Sample:
         if not 0 <= position < len(self):
-            raise IndexError(f"position {position} of {len(self)}")
+            raise IndexError(f"position {position} is out of range for {len(self)} samples")
         sample: dict[str, Any] = {} if self._keys is None else {KEY: str(self._keys[position])}
         for name, array in self._arrays.items():
             value = array[position]

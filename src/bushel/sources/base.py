@@ -206,7 +206,7 @@ class Names(Sequence[str]):
         if isinstance(position, slice):
             return [self[at] for at in range(*position.indices(len(self)))]
         if not -len(self) <= position < len(self):
-            raise IndexError(f"position {position} of {len(self)}")
+            raise IndexError(f"position {position} is out of range for {len(self)} samples")
         position %= len(self)
         start = int(self._ends[position - 1]) if position else 0
         return self._text[start : int(self._ends[position])].decode("utf-8", "surrogateescape")

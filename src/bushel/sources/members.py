@@ -63,7 +63,7 @@ class Members(FileSource):
 
     def __getitem__(self, position: int) -> Sample:
         if not 0 <= position < len(self):
-            raise IndexError(f"position {position} of {len(self)}")
+            raise IndexError(f"position {position} is out of range for {len(self)} samples")
         sample: dict[str, object] = {}
         for at in range(self._starts[position], self._starts[position + 1]):
             sample[KEY], extension = _cut(self._names[at])

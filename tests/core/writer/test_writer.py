@@ -13,6 +13,7 @@ import pytest
 
 import bushel
 from bushel.core.dataset.dataset import Dataset
+from bushel.core.writer.options import WriterOptions
 from bushel.core.writer.pack_writer import PackWriter
 from bushel.storage import parse_bytes
 
@@ -323,7 +324,7 @@ def test_the_last_shard_can_be_filled(tmp_path: Path, container: str) -> None:
     write(tmp_path / "whole", 0, 12, **limit)
     for name, since in (("filled", 5), ("kept", 6)):
         write(tmp_path / name, 0, 7, **limit)
-        with PackWriter(tmp_path / name, SPEC, mode="append", **limit) as writer:
+        with PackWriter(tmp_path / name, SPEC, WriterOptions(mode="append", **limit)) as writer:
             writer.fill_last(since=since)
             for number in range(7, 12):
                 writer.append(sample(number), key=f"k{number}")

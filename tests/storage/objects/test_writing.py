@@ -16,6 +16,7 @@ from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
 from bushel.core.writer.dataset_writer import DatasetWriter
+from bushel.core.writer.options import WriterOptions
 from bushel.errors import FormatError, UnsupportedError
 from bushel.ingest.reshape import merge, split
 from bushel.storage import (
@@ -201,8 +202,7 @@ class TestWriter:
         with DatasetWriter(
             "s3://bucket/set",
             {"x": "int"},
-            container="tar",
-            shard_samples=2,
+            WriterOptions(container="tar", shard_samples=2),
             before_publish=lambda: seen.append(len(objects_in(folder("s3://bucket/set")))),
         ) as writer:
             for number in range(5):

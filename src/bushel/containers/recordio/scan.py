@@ -117,16 +117,18 @@ def follow(file: File, offset: I64, report: Report) -> Records:
     """
     if (bad := (offset < 0) | (offset > file.size - 8) | (offset % 4 != 0)).any():
         at = int(offset[int(bad.argmax())])
-        raise _fault(file, at, f"the .idx lists a record here, but a file of {file.size} bytes cannot hold one here")
+        raise _fault(file, at, f"the .idx lists a record here, but a file of {file.size} bytes has no space for one")
     flag, span = np.empty(len(offset), np.uint8), np.empty(len(offset), np.int64)
     for rows, heads in _heads(file, offset, 0, 8, report):
         magic, word = heads.view("<u4").T
         if (bad := magic != MAGIC).any():
-            raise _fault(file, int(offset[rows][int(bad.argmax())]), "the .idx lists a record here, but there is none")
+            raise _fault(
+                file, int(offset[rows][int(bad.argmax())]), "the .idx lists a record here, but the file has none"
+            )
         flag[rows], span[rows] = word >> 29, word & _LENGTH
     if (bad := flag > 1).any():
         at = int(offset[int(bad.argmax())])
-        raise _fault(file, at, "the .idx lists a record here, but this is the later part of one")
+        raise _fault(file, at, "the .idx lists a record here, but the file has the later part of one")
     split = np.flatnonzero(flag == 1).astype(np.int64)
     _join_parts(file, offset, span, split)
     if (bad := span > file.size - 8 - offset).any():

@@ -79,7 +79,7 @@ class ListedShards(Listing):
         if isinstance(item, slice):
             return [self[number] for number in range(*item.indices(len(self)))]
         if not -len(self) <= item < len(self):
-            raise IndexError(f"shard {item} of {len(self)}")
+            raise IndexError(f"shard {item} is out of range for {len(self)} shards")
         number = int(item) % len(self)
         with self._lock:
             if (shard := self._made.get(number)) is not None:

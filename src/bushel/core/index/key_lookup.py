@@ -166,7 +166,7 @@ class KeyView(Sequence[str]):
             return self._take(np.arange(*item.indices(self._length), dtype=np.int64))
         position = operator.index(item)
         if not -self._length <= position < self._length:
-            raise IndexError(f"position {position} of {self._length} keys")
+            raise IndexError(f"position {position} is out of range for {self._length} keys")
         return self._take(np.array([position % self._length], np.int64))[0]
 
     def __iter__(self) -> Iterator[str]:

@@ -50,7 +50,7 @@ def normalise_mask(mask: Mask, known: Sequence[str], ranged: Iterable[str]) -> d
     if mask is None:
         return dict.fromkeys(known)
     if isinstance(mask, str):
-        raise TypeError(f"fields are given as a list or a dict: [{mask!r}], not {mask!r}")
+        raise TypeError(f"give fields as a list or a dict, such as [{mask!r}], not {mask!r}")
     items = mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask)
     lists = set(ranged)
     wanted: dict[str, Elements] = {}
@@ -77,7 +77,7 @@ def _element_numbers(name: str, value: object) -> npt.NDArray[np.int64]:
         return np.array([operator.index(number) for number in value], np.int64)  # type: ignore[attr-defined]
     except TypeError as error:
         raise TypeError(
-            f"elements of {name!r} are given as a slice, a range or a list of numbers, not {value!r}"
+            f"give the elements of {name!r} as a slice, a range or a list of numbers, not {value!r}"
         ) from error
     except OverflowError as error:
         raise IndexError(f"{value!r} is out of range for any sequence") from error

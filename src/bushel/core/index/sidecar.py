@@ -284,7 +284,9 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
         )
     inline = arrays.optional("__inline__", np.uint8)
     if samples and keys is None and not header.fields:
-        raise FormatError(f"{samples} samples without a field or a key", file=str(path), offset=8, hint=_HINT)
+        raise FormatError(
+            f"the index has {samples} samples, but no field and no key", file=str(path), offset=8, hint=_HINT
+        )
     try:
         fields = _parse_fields(tuple((field.name, field.type) for field in header.fields))
     except SpecError as error:
@@ -299,7 +301,9 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
             )
     stamps = header.stamps or [None] * len(header.files)  # older versions recorded none
     if len(stamps) != len(header.files):
-        raise FormatError(f"{len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT)
+        raise FormatError(
+            f"the index has {len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT
+        )
     files = tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
     labels = _labels(header.labels, path)
     values = {entry.name: _values(arrays, entry, samples) for entry in header.columns}

@@ -323,7 +323,7 @@ class ShardIndex:
             FormatError: An array has the wrong length, or an extent is outside its file.
         """
         if self.keys is not None and len(self.keys) != self.samples:
-            raise FormatError(f"{len(self.keys)} keys for {self.samples} samples", file=path)
+            raise FormatError(f"the index has {len(self.keys)} keys for {self.samples} samples", file=path)
         for name, column in self.columns.items():
             if column.starts is None:
                 if column.rows != self.samples:

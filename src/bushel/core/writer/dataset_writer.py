@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from bushel.codecs import get_codec
 from bushel.containers.base import Layout, Shard, WriteOptions
@@ -20,8 +20,8 @@ from bushel.core.index.contents import Contents
 from bushel.core.writer.advice import add_advice
 from bushel.core.writer.class_names import names_to_write, write_file_of_names
 from bushel.core.writer.keys import KeyCheck, checked_key
-from bushel.core.writer.limits import ShardLimits
 from bushel.core.writer.marker import Marker
+from bushel.core.writer.options import Mode, WriterOptions
 from bushel.core.writer.overwrite import Overwrite, recover_overwrite
 from bushel.core.writer.pending import ADDED
 from bushel.core.writer.publishing import Uploads
@@ -31,31 +31,22 @@ from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.core.writer.target import Target, check_same_fields, choose_container
 from bushel.errors import SpecError, UnsupportedError, noted_in
 from bushel.spec import KEY, format_spec, parse_spec
-from bushel.storage import as_path, is_object, leave_workplace, make_folder, parse_bytes, sync_folder, workplace
+from bushel.storage import as_path, is_object, leave_workplace, make_folder, sync_folder, workplace
 from bushel.storage.workplaces import Claim, remove_staged
 
-__all__ = ["CHECKPOINT_SECONDS", "DatasetWriter", "Mode"]
+__all__ = ["CHECKPOINT_SECONDS", "DatasetWriter"]
 
-Mode = Literal["create", "append", "resume", "overwrite"]
-
-_MODES = ("create", "append", "resume", "overwrite")
 CHECKPOINT_SECONDS = 1.0
+_DEFAULTS = WriterOptions()
 
 
 class DatasetWriter:
     """The implementation of `bushel.Writer`, with the parameters that only packing needs.
 
     Args:
-        path: See `bushel.Writer`, also for the other arguments.
+        path: See `bushel.Writer`.
         spec: Field to type.
-        container: Name of the container.
-        mode: `create`, `append`, `resume` or `overwrite`.
-        shard_samples: Number of samples in a shard.
-        shard_bytes: Number of bytes in a shard.
-        generation: Generation of a bag.
-        expected: Number of samples that will be appended, which some containers use.
-        total: Number of samples that will be appended, for the manifest; by default `expected`.
-        folders: Paths of empty folders.
+        options: How the dataset is written.
         before_publish: Called when a shard is complete and about to get its final name, or, with `overwrite`, when the
             dataset is, so that files beside the dataset are never older than it.
         before_checkpoint: Called before samples are recorded for `resume`, to put on disk what else that needs.
@@ -65,52 +56,35 @@ class DatasetWriter:
         self,
         path: object,
         spec: Mapping[str, str] | None = None,
+        options: WriterOptions = _DEFAULTS,
         *,
-        container: str | None = None,
-        mode: Mode = "create",
-        shard_samples: int | None = None,
-        shard_bytes: int | str | None = None,
-        generation: str | None = None,
-        expected: int | None = None,
-        total: int | None = None,
-        folders: Iterable[str] | None = None,
-        sync: bool = True,
-        labels: Mapping[str, Sequence[str]] | None = None,
-        seek: bool = False,
-        columns: str | Iterable[str] | None = None,
         before_publish: Callable[[], None] | None = None,
         before_checkpoint: Callable[[], None] | None = None,
     ) -> None:
-        if mode not in _MODES:
-            raise ValueError(f"invalid mode={mode!r}: write one of {', '.join(map(repr, _MODES))}")
-        if spec is None and mode in ("create", "overwrite"):
+        if spec is None and options.mode in ("create", "overwrite"):
             raise ValueError("a new dataset needs a spec, such as {'image': 'jpg', 'label': 'int'}")
         self._fields = parse_spec(spec or {})
         for field in self._fields.values():
             get_codec(field.codec)
         self._adopts_spec = spec is None
-        if shard_samples is not None and shard_samples < 1:
-            raise ValueError(f"shard_samples={shard_samples} is too small: give 1 or more")
-        self._limits = ShardLimits(shard_samples, None if shard_bytes is None else parse_bytes(shard_bytes))
+        self._options = options
+        self._limits = options.limits()
         self._path = as_path(path)
-        self._container = choose_container(self._path, container)
+        self._container = choose_container(self._path, options.container)
         self._target = Target.of(self._path, self._container)
-        if self._target.single and (shard_samples or shard_bytes):
+        if self._target.single and options.sharded:
             raise ValueError(f"{self._path} is the name of one file: give a folder to write several shards")
-        self._sharded = bool(shard_samples or shard_bytes)
-        self._generation = generation
-        self._expected = expected
+        self._generation = options.generation
         self._appended = False
-        self._folders = None if folders is None else tuple(folders)
+        self._folders = options.folders
         if self._folders is not None and not self._container.keeps_folders:
             raise SpecError(f"{self._container.name} cannot store empty folders: use ffrecord")
-        self._sync = sync
+        self._sync = options.sync
         self._labels: Labels = {}
-        self._usual_columns = columns is None
-        self._contents = Contents(frozenset({"seek"} if seek else ()), ColumnRequest.given(columns, self._fields))
+        columns = ColumnRequest.given(options.columns, self._fields)
+        self._contents = Contents(frozenset({"seek"} if options.seek else ()), columns)
         self._before_publish = before_publish
         self._before_checkpoint = before_checkpoint
-        self._mode = mode
         self._uploads = Uploads()
         self._lock = threading.Lock()
         self._layout: Layout | None = None
@@ -124,15 +98,15 @@ class DatasetWriter:
         self._samples = 0
         self._overwrite: Overwrite | None = None
         if isinstance(self._path, Path):
-            recover_overwrite(self._path, mode)
-            if mode == "overwrite":
-                self._overwrite = Overwrite(self._path, sync=sync)
+            recover_overwrite(self._path, options.mode)
+            if options.mode == "overwrite":
+                self._overwrite = Overwrite(self._path, sync=self._sync)
                 self._target = replace(self._target, path=self._overwrite.staged)
         self._root = self._target.root
-        self._marker = Marker(self._root, self._target.file or "", sync=sync)
+        self._marker = Marker(self._root, self._target.file or "", sync=self._sync)
         try:
-            self._open("create" if self._overwrite is not None else mode, expected if total is None else total)
-            self._settle_labels(labels)
+            self._open("create" if self._overwrite is not None else options.mode)
+            self._settle_labels()
         except BaseException as error:
             with noted_in(error):
                 self.suspend()
@@ -163,7 +137,7 @@ class DatasetWriter:
         state = ", closed" if self._closed else ""
         return (
             f"<{type(self).__name__} {self._path}: {self._samples:,} samples as {self._container.name}, "
-            f"mode {self._mode!r}{state}>"
+            f"mode {self._options.mode!r}{state}>"
         )
 
     @property
@@ -305,7 +279,7 @@ class DatasetWriter:
 
     # Before the first sample
 
-    def _open(self, mode: Mode, total: int | None) -> None:
+    def _open(self, mode: Mode) -> None:
         if workplace(self._root) is None and (mode != "create" or is_object(self._root)):
             raise UnsupportedError(f"mode={mode!r} needs a local path or an object store: {self._root} is neither")
         if mode == "overwrite" and not self._target.single:  # an object store has no atomic swap of folders
@@ -332,14 +306,15 @@ class DatasetWriter:
                 f"{self._target.path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
             )
         self._samples = sum(shard.samples for shard in self._shards) + (self._current.samples if self._current else 0)
+        total = self._options.expected if self._options.total is None else self._options.total
         if total is not None and self._marker.expected is None:
             self._marker.expected = total + (self._samples if mode == "append" else 0)
         if self._current is not None and self._limits.reached_by(self._current):  # killed just before it was finished
             self._finish_shard()
 
-    def _settle_labels(self, given: Mapping[str, Sequence[str]] | None) -> None:
+    def _settle_labels(self) -> None:
         unfinished = {} if self._current is None else self._current.labels
-        self._labels = names_to_write(given, self._fields, self._target.path, self._shards, unfinished)
+        self._labels = names_to_write(self._options.labels, self._fields, self._target.path, self._shards, unfinished)
         if self._current is not None:
             self._current.labels = self._labels
 
@@ -377,7 +352,7 @@ class DatasetWriter:
                 self._fields = {field.name: field for shard in self._shards for field in shard.fields}
             self._decide_layout(keyed=last.keyed)
         if self._shards:
-            given = self._contents.without_usual_columns() if self._usual_columns else self._contents
+            given = self._contents.without_usual_columns() if self._options.columns is None else self._contents
             self._contents = Contents.to_keep(self._shards[-1].index) | given
         if self._layout is not None:
             check_same_fields(self._target.path, self._shards, self.spec, self._layout)
@@ -385,8 +360,8 @@ class DatasetWriter:
 
     def _decide_layout(self, *, keyed: bool) -> Layout:
         keyed = keyed or self._container.needs_keys or self._folders is not None
-        plain = self._target.single or not (self._sharded or any(shard.shard.name for shard in self._shards))
-        options = WriteOptions(keyed, self._generation, plain, self._expected, self._folders)
+        plain = self._target.single or not (self._options.sharded or any(shard.shard.name for shard in self._shards))
+        options = WriteOptions(keyed, self._generation, plain, self._options.expected, self._folders)
         self._layout = self._container.layout(self._fields, options)
         self._use(self._layout)
         return self._layout
@@ -401,7 +376,7 @@ class DatasetWriter:
     # Each shard
 
     def _start_shard(self, layout: Layout) -> ShardInProgress:
-        expected = self._limits.expected(self._expected, self._samples)
+        expected = self._limits.expected(self._options.expected, self._samples)
         layout = replace(layout, options=replace(layout.options, expected=expected, folders=self._folders))
         if self._shards and self._appends_in_place():
             self._current = self._reopen_last(layout)
@@ -412,7 +387,7 @@ class DatasetWriter:
 
     def _new_shard(self, layout: Layout) -> ShardInProgress:
         shard = self._container.shard(self._root, layout, [known.shard for known in self._shards], self._target.file)
-        in_place = self._mode == "overwrite" and self._overwrite is None
+        in_place = self._options.mode == "overwrite" and self._overwrite is None
         return ShardInProgress.create(self._plan(shard, layout), sync=self._sync, replace=in_place)
 
     def _reopen_last(self, layout: Layout) -> ShardInProgress:

@@ -34,7 +34,7 @@ class PackWriter(ColumnWriter):
             since: Position of a sample. A shard with samples before it is not changed.
         """
         with self._lock:
-            fillable = self._sharded and self._current is None and workplace(self._root) and self._shards
+            fillable = self._options.sharded and self._current is None and workplace(self._root) and self._shards
             self._last_may_grow = bool(fillable) and self._samples - self._shards[-1].samples >= since
 
     def _new_shard(self, layout: Layout) -> ShardInProgress:

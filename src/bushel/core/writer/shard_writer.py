@@ -17,7 +17,7 @@ from bushel.core.index.contents import Contents
 from bushel.core.index.sidecar import save_index
 from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.core.writer.journal import Journal, read_journal
-from bushel.core.writer.limits import ShardLimits
+from bushel.core.writer.options import ShardLimits
 from bushel.core.writer.pending import PendingSamples
 from bushel.core.writer.publishing import FinishedShard, complete_publishing, sidecar_name
 from bushel.core.writer.recorder import Recorder

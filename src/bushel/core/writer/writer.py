@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from bushel.core.index.column_names import names_of
 from bushel.core.writer.column_writer import ColumnWriter
-from bushel.core.writer.dataset_writer import Mode
+from bushel.core.writer.options import Mode, WriterOptions
 
 __all__ = ["Writer"]
 
@@ -79,18 +80,17 @@ class Writer(ColumnWriter):
         seek: bool = False,
         columns: str | Iterable[str] | None = None,
     ) -> None:
-        super().__init__(
-            path,
-            spec,
+        options = WriterOptions(
             container=container,
             mode=mode,
             shard_samples=shard_samples,
             shard_bytes=shard_bytes,
             generation=generation,
             expected=expected,
-            folders=folders,
+            folders=None if folders is None else tuple(folders),
             sync=sync,
             labels=labels,
             seek=seek,
-            columns=columns,
+            columns=None if columns is None else names_of(columns),
         )
+        super().__init__(path, spec, options)

@@ -88,7 +88,7 @@ def _commit_of(hub: str, repo: str, revision: str) -> str:
     answer, _ = _get(url, f"hf://datasets/{repo}@{revision}")
     commit = answer.get("sha") if isinstance(answer, dict) else None
     if not isinstance(commit, str) or not re.fullmatch("[0-9a-f]{40}", commit):
-        raise ConnectionError(f"hf://datasets/{repo}@{revision}: the answer of {hub} names no commit")
+        raise ConnectionError(f"hf://datasets/{repo}@{revision}: the answer of {hub} has no commit")
     return commit
 
 
