@@ -1,9 +1,10 @@
 """Write a dataset of each container, with everything that this version keeps beside data, for all later versions.
 
-    python scripts/keep_version.py 0.1
+    python scripts/keep_version.py 0.1.0
 
-writes `tests/core/dataset/kept-0.1/`. Run it once, before a release that changed sidecars, orders or states; what it
-wrote is never written again (docs/compatibility.md).
+writes `tests/core/dataset/kept-0.1.0/`. Run it once, before a release that changed sidecars, orders or states; what it
+wrote is never written again (docs/compatibility.md). `kept-0.1` is of a time
+before columns, key files, and the other orders.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import bushel
 
@@ -48,23 +51,43 @@ def digest(sample: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def describe(dataset: bushel.Dataset) -> dict[str, Any]:
-    """Return what must come out of a dataset: its samples, and what a loader gives after it was resumed."""
+def make_loader(dataset: bushel.Dataset, name: str, labels: npt.NDArray[Any], seed: int) -> bushel.Loader:
+    """Return a loader with the order of this name; `labels` has the label of each sample."""
+    if name == "mix":
+        mixture = bushel.mix({dataset[:6]: 0.7, dataset[6:]: 0.3}, seed=7)
+        return bushel.Loader(mixture, 2, fields=["label"], workers=1)
+    options: dict[str, dict[str, Any]] = {
+        "shuffle=True": {"batch_size": 2, "shuffle": True},
+        "shuffle=blocks": {"batch_size": 2, "shuffle": "blocks"},
+        "weights": {"batch_size": 2, "weights": labels + 1.0},
+        "balance": {"batch_size": 2, "balance": "label"},
+        "bucket_by": {"batch_tokens": 6, "bucket_by": labels + 1.0},
+    }
+    return bushel.Loader(dataset, seed=seed, fields=["label"], workers=1, **options[name])
+
+
+LOADERS = ("shuffle=True", "shuffle=blocks", "weights", "balance", "bucket_by", "mix")
+
+
+def describe(dataset: bushel.Dataset, names: Iterable[str]) -> dict[str, Any]:
+    """Return what must come out of a dataset: its samples, its columns, and the epochs and states of these loaders."""
+    labels = np.array([sample["label"] for sample in dataset.read(range(len(dataset)), fields=["label"])])
     found: dict[str, Any] = {
         "spec": dataset.spec,
         "labels": {name: list(names) for name, names in dataset.labels.items()},
         "fingerprint": dataset.fingerprint,
         "keys": list(dataset.keys),
         "stored": [digest(sample) for sample in dataset.read(range(len(dataset)), decode=False)],
+        "columns": {name: np.asarray(dataset.column(name)).tolist() for name in dataset.columns},
     }
-    for shuffle in (True, "blocks"):
-        loader = bushel.Loader(dataset, 2, shuffle=shuffle, seed=7, fields=["label"], workers=1)  # type: ignore[arg-type]
+    for name in names:
+        loader = make_loader(dataset, name, labels, seed=7)
         epochs = [[key for batch in loader for key in batch["__key__"]] for _ in range(2)]
-        loader = bushel.Loader(dataset, 2, shuffle=shuffle, seed=7, fields=["label"], workers=1)  # type: ignore[arg-type]
+        loader = make_loader(dataset, name, labels, seed=7)
         batches = iter(loader)
         for _ in range(STEPS):
             next(batches)
-        found[f"shuffle={shuffle}"] = {"epochs": epochs, "state": loader.state_dict()}
+        found[name] = {"epochs": epochs, "state": loader.state_dict()}
     return found
 
 
@@ -77,14 +100,15 @@ def write(folder: Path) -> None:
             for number, sample in enumerate(samples(container)):
                 writer.append(sample, key=f"k{number}")
         scans = container != "gulp"
-        dataset = bushel.index(place, seek=scans, segments=scans)
-        (folder / f"{container}.json").write_text(json.dumps(describe(dataset)) + "\n", encoding="utf-8")
+        dataset = bushel.index(place, seek=scans, segments=scans, keys=True)
+        described = json.dumps(describe(dataset, LOADERS))
+        (folder / f"{container}.json").write_text(described + "\n", encoding="utf-8")
 
 
 def main() -> None:
     """Write the data of a version."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("version", help="major and minor version, such as 0.1")
+    parser.add_argument("version", help="the version, such as 0.2.0")
     folder = Path(__file__).parents[1] / "tests/core/dataset" / f"kept-{parser.parse_args().version}"
     folder.mkdir()
     write(folder)
