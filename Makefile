@@ -14,7 +14,7 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check wheels sdist types coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel clean
+.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check wheels sdist types coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel wheel-aarch64 clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ sanitize: $(READY)  ## tests of the kernels under AddressSanitizer and Undefined
 
 wheel: $(READY)  ## a wheel for this Python and machine with libjpeg-turbo inside, in dist/, tested without a compiler
 	scripts/wheel.sh
+
+wheel-aarch64: $(READY)  ## a wheel for 64-bit ARM, cross-compiled, in dist/, tested under qemu-user (Debian; installs both if missing)
+	scripts/wheel_aarch64.sh $(TESTS)
 
 wheels: $(READY)  ## wheels for every Python on this system and machine, by cibuildwheel (needs Docker on Linux), in dist/
 	$(PYTHON_OF_VENV) -m pip install --quiet --disable-pip-version-check "cibuildwheel>=3"

