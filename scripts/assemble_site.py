@@ -166,11 +166,13 @@ class Public:
         summary: The module's docstring.
         groups: Title of a group to its names.
         missing: Names, with methods of classes, that have no docstring.
+        members: `Class.name` of methods and properties that classes have or inherit from other classes of Bushel.
     """
 
     summary: str
     groups: Mapping[str, Sequence[str]]
     missing: Sequence[str]
+    members: Sequence[str] = ()
 
 
 FUNCTIONS, CLASSES, ERRORS, VALUES = "Functions", "Classes", "Errors and warnings", "Types and values"
@@ -190,6 +192,7 @@ def public_modules() -> dict[str, Public]:
 def _imported(module: ModuleType) -> Public:
     groups: dict[str, list[str]] = {FUNCTIONS: [], CLASSES: [], ERRORS: [], VALUES: []}
     missing = [] if module.__doc__ else [module.__name__]
+    members = []
     for name in getattr(module, "__all__", []):
         value = getattr(module, name)
         if name.startswith("__") or inspect.ismodule(value):
@@ -197,11 +200,24 @@ def _imported(module: ModuleType) -> Public:
         if inspect.isclass(value):
             groups[ERRORS if issubclass(value, Exception) else CLASSES].append(name)
             missing += [f"{name}.{each}" for each in _undocumented_members(value)]
+            members += [f"{name}.{each}" for each in _members(value)]
         else:
             groups[FUNCTIONS if inspect.isroutine(value) else VALUES].append(name)
         if (inspect.isclass(value) or inspect.isroutine(value)) and not inspect.getdoc(value):
             missing.append(name)
-    return Public((module.__doc__ or "").strip(), groups, missing)
+    return Public((module.__doc__ or "").strip(), groups, missing, members)
+
+
+def _members(value: type) -> list[str]:
+    owners = [owner for owner in value.__mro__ if owner.__module__.startswith("bushel.")]
+    found = {
+        name
+        for owner in owners
+        for name, member in vars(owner).items()
+        if not name.startswith("_")
+        and (inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod))
+    }
+    return sorted(found)
 
 
 def _undocumented_members(value: type) -> list[str]:
@@ -233,9 +249,19 @@ def _parsed(tree: ast.Module) -> Public:
     return Public(ast.get_docstring(tree) or "", groups, missing)
 
 
+EXAMPLES = """\
+!!! note "The examples"
+    They run after `import bushel`, `import numpy as np`, `from pathlib import Path` and
+    `ds = bushel.open("train/")`, in a folder with `photos/` (6 photos in `cat/`, 6 in `dog/`, 64 x 48 pixels), `train/`
+    (these photos, packed into tar), `photo.jpg` (500 x 400 pixels), `clips/` and `sounds/` (one of each in folders of
+    two classes). `>>>` stands before what you type; the copy button leaves it out.
+"""
+"""The data of the examples, as tests/docs/example_data.py makes them."""
+
+
 def reference_of(name: str, module: Public) -> str:
     """Return the page of a module's public names, for mkdocstrings."""
-    parts = [f"# {name}\n\n{module.summary}\n"]
+    parts = [f"# {name}\n\n{module.summary}\n", EXAMPLES]
     for title, names in module.groups.items():
         if names:
             parts.append(f"## {title}\n")
@@ -323,6 +349,7 @@ site_description = "Training data in five record formats: one index, one dataset
 docs_dir = "pages"
 site_dir = "site"
 use_directory_urls = true
+extra_css = ["assets/copy.css"]
 nav = {navigation}
 
 [project.theme]
@@ -350,6 +377,7 @@ toggle.name = "Switch to system preference"
 [project.markdown_extensions]
 attr_list = {{}}
 tables = {{}}
+admonition = {{}}
 toc.permalink = true
 pymdownx.highlight = {{}}
 pymdownx.superfences = {{}}
@@ -366,6 +394,7 @@ show_root_heading = true
 show_root_full_path = true
 heading_level = 3
 show_bases = false
+inherited_members = true
 merge_init_into_class = true
 members_order = "source"
 separate_signature = true
@@ -373,6 +402,10 @@ show_signature_annotations = true
 docstring_section_style = "list"
 filters = ["!^_"]
 """
+
+
+COPY_STYLE = "code[data-md-copying] :is(.gp, .go, .gt) { display: none }\n"
+"""The copy button copies what is typed in an example, without prompts and outputs."""
 
 
 def main() -> None:
@@ -392,6 +425,8 @@ def main() -> None:
     shown = navigation(reference)
     for page, text in texts.items():
         (target / "pages" / page).write_text(text, encoding="utf-8")
+    (target / "pages/assets").mkdir()
+    (target / "pages/assets/copy.css").write_text(COPY_STYLE, encoding="utf-8")
     (target / "pages/notebooks").mkdir()
     for pattern in ("*.svg", "*.jpg", "notebooks/*.ipynb"):
         for file in (ROOT / "docs").glob(pattern):

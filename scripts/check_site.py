@@ -62,6 +62,7 @@ def missing_entries(site: Path) -> list[str]:
     for module, public in public_modules().items():
         ids = Page((site / "reference" / module / "index.html").read_text("utf-8")).ids
         names = [f"{module}.{name}" for group in public.groups.values() for name in group]
+        names += [f"{module}.{name}" for name in public.members]
         missing += [name for name in names if name not in ids]
     return missing
 

@@ -34,6 +34,13 @@ class BushelError(Exception):
     """Base class of all errors of Bushel.
 
     Keyword arguments are kept in `details` and survive pickling, so an error of a worker process keeps them.
+
+    Examples:
+        >>> try:
+        ...     bushel.open("photo.jpg")
+        ... except bushel.BushelError as error:
+        ...     print(type(error).__name__)
+        FormatError
     """
 
     def __init__(self, message: str, **details: object) -> None:
@@ -49,11 +56,25 @@ class BushelError(Exception):
 
 
 class IncompleteWarning(UserWarning):
-    """The dataset that is opened is incomplete: its writer was stopped, or is still writing."""
+    """The dataset that is opened is incomplete: its writer was stopped, or is still writing.
+
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", bushel.IncompleteWarning)  # read while the writer still writes
+        ...     ds = bushel.open("train/")
+    """
 
 
 class DamagedWarning(UserWarning):
-    """The dataset that is opened is damaged: some of its samples cannot be read, or are lost."""
+    """The dataset that is opened is damaged: some of its samples cannot be read, or are lost.
+
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", bushel.DamagedWarning)  # do not go on with a damaged dataset
+        ...     ds = bushel.open("train/")
+    """
 
 
 @contextmanager
@@ -98,6 +119,13 @@ class FormatError(BushelError):
         file: Path of the file, or None if the error is not in a single file.
         offset: Byte offset of the error in that file, or None.
         hint: What to do next, or None.
+
+    Examples:
+        >>> bushel.open("photo.jpg")
+        Traceback (most recent call last):
+            ...
+        bushel.errors.FormatError: photo.jpg: this file does not belong to any of the five containers (bag,
+            tar, ffrecord, gulp, recordio) (`bushel pack` makes a dataset of a folder of plain files)
     """
 
     def __init__(
@@ -119,6 +147,19 @@ class CorruptError(FormatError):
         field: Name of the field.
         expected: Recorded CRC-32, or None if the bytes could not be read.
         found: CRC-32 of the bytes in the file, or None.
+
+    Examples:
+        >>> import os
+        >>> shard = Path("train/shard-000000.tar")
+        >>> data, before = bytearray(shard.read_bytes()), shard.stat()
+        >>> data[700] ^= 1  # a bit of the first photo, as on a failing disk
+        >>> size = shard.write_bytes(data)
+        >>> os.utime(shard, ns=(before.st_atime_ns, before.st_mtime_ns))
+        >>> try:
+        ...     bushel.open("train/", verify=True)[0]
+        ... except bushel.CorruptError as error:
+        ...     print(error.key, error.field)
+        cat/0 image
     """
 
     def __init__(
@@ -139,20 +180,61 @@ class CorruptError(FormatError):
 
 
 class CodecError(BushelError):
-    """The codec of a field cannot decode stored bytes, or cannot encode a value."""
+    r"""The codec of a field cannot decode stored bytes, or cannot encode a value.
+
+    Examples:
+        >>> bushel.codecs.get_codec("utf8").decode(b"\xff")
+        Traceback (most recent call last):
+            ...
+        bushel.errors.CodecError: codec 'utf8' expected UTF-8 text (invalid start byte at byte 0), found 1
+            bytes starting with ff
+    """
 
 
 class SpecError(BushelError):
-    """A spec is malformed or names an unknown codec, or the container cannot hold it."""
+    """A spec is malformed or names an unknown codec, or the container cannot hold it.
+
+    Examples:
+        >>> bushel.Writer("out/", {"label": "integer"}, container="tar")
+        Traceback (most recent call last):
+            ...
+        bushel.errors.SpecError: unknown codec 'integer': did you mean 'int' or 'uint' or 'image'? Add your
+            own with bushel.register_codec
+    """
 
 
 class UnsupportedError(BushelError):
-    """The dataset does not support the operation, such as random access in a stream. The message names another way."""
+    """The dataset does not support the operation, such as random access in a stream. The message names another way.
+
+    Examples:
+        >>> bushel.open_stream("train/*.tar").read([3])
+        Traceback (most recent call last):
+            ...
+        bushel.core.dataset.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot be read at
+            random and is read from front to back: run `bushel convert ... and open the result for random access
+    """
 
 
 class StateError(BushelError):
-    """A saved state belongs to another dataset or another version of the order."""
+    """A saved state belongs to another dataset or another version of the order.
+
+    Examples:
+        >>> state = bushel.Loader(ds, 4).state_dict()
+        >>> bushel.Loader(ds[:6], 4).load_state_dict(state)
+        Traceback (most recent call last):
+            ...
+        bushel.errors.StateError: the state belongs to another dataset (fingerprint ... instead of ...). Open
+            the same dataset, or start without the state
+    """
 
 
 class TooManyErrors(BushelError):
-    """There are more bad samples than `max_errors` allows."""
+    """There are more bad samples than `max_errors` allows.
+
+    Examples:
+        >>> bushel.pack([{"x": "a"}, {"x": 1}], "out.tar", spec={"x": "utf8"}, max_errors=0)
+        Traceback (most recent call last):
+            ...
+        bushel.errors.TooManyErrors: 1 of the first 2 items cannot be packed, but max_errors allows 0. The
+            last one is position 1: ...
+    """

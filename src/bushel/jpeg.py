@@ -33,6 +33,12 @@ def tile(data: Buffer, *, metadata: bool = False) -> bytes:
 
     Raises:
         CodecError: The data are not a JPEG, or a damaged one.
+
+    Examples:
+        >>> photo = Path("photo.jpg").read_bytes()
+        >>> decode = bushel.codecs.get_codec("jpg").decode
+        >>> np.array_equal(decode(bushel.jpeg.tile(photo)), decode(photo))
+        True
     """
     try:
         if kernels.is_tiled_jpeg(data):
@@ -47,6 +53,11 @@ def is_tiled(data: Buffer) -> bool:
 
     Raises:
         CodecError: The data are not a JPEG.
+
+    Examples:
+        >>> photo = Path("photo.jpg").read_bytes()
+        >>> bushel.jpeg.is_tiled(photo), bushel.jpeg.is_tiled(bushel.jpeg.tile(photo))
+        (False, True)
     """
     try:
         return kernels.is_tiled_jpeg(data)
@@ -61,6 +72,13 @@ class Tiles:
     Attributes:
         head: The bytes before the first segment.
         segments: int64[segments + 1]: the offset of each segment, and the offset that another one would have.
+
+    Examples:
+        >>> from bushel.jpeg import Tiles, tile
+        >>> data = tile(Path("photo.jpg").read_bytes())
+        >>> tiles = Tiles.of(data)
+        >>> sum(length for _, length in tiles.ranges((0, 0, 64, 32))) < len(data) / 4
+        True
     """
 
     head: bytes
@@ -141,6 +159,14 @@ def read_crop(
     Raises:
         CodecError: The fetched bytes are damaged.
         ValueError: The box is not inside the image.
+
+    Examples:
+        >>> from bushel.jpeg import Tiles, read_crop, tile
+        >>> data = tile(Path("photo.jpg").read_bytes())
+        >>> def fetch(ranges):  # from any storage
+        ...     return [data[offset : offset + length] for offset, length in ranges]
+        >>> read_crop(Tiles.of(data), (0, 0, 64, 32), fetch).shape
+        (32, 64, 3)
     """
     data, left, top = tiles.splice(box, fetch(tiles.ranges(box)))
     try:

@@ -45,6 +45,12 @@ class Ranged:
         count: Maps bytes to the number of elements.
         decode: Maps bytes and a slice or int64[n] of elements (negative ones count from the end) to the value with
             only these elements. Raises `IndexError` for an element out of range.
+
+    Examples:
+        >>> from bushel.codecs import Ranged
+        >>> letters = Ranged(count=len, decode=lambda data, part: bytes(data[part]))
+        >>> letters.decode(b"bushel", slice(0, 4))
+        b'bush'
     """
 
     count: Callable[[Buffer], int]
@@ -62,6 +68,13 @@ class ArrayLayout:
         header: The bytes before the elements, which may be none.
         dtype: The dtype, of numbers in native byte order.
         shape: The shape.
+
+    Examples:
+        >>> from bushel.codecs import ArrayLayout
+        >>> layout = ArrayLayout(b"vec1", np.dtype("<f4"), (3,))
+        >>> data = b"vec1" + np.ones(3, "<f4").tobytes()
+        >>> np.frombuffer(data, layout.dtype, offset=len(layout.header)).reshape(layout.shape)
+        array([1., 1., 1.], dtype=float32)
     """
 
     header: bytes
@@ -78,6 +91,13 @@ class NumberLayout:
             `whole-real` the same where only integers are valid, `decimal` an integer as text.
         length: Length of the stored bytes with the header; None if it varies.
         header: The bytes before the number.
+
+    Examples:
+        >>> from bushel.codecs import NumberLayout
+        >>> bushel.codecs.get_codec("i64").layout == NumberLayout("signed", 8)
+        True
+        >>> bushel.codecs.get_codec("i64").layout
+        NumberLayout(kind='signed', length=8, header=b'')
     """
 
     kind: Literal["signed", "unsigned", "real", "whole-real", "decimal"]
@@ -134,6 +154,12 @@ class Codec:
             int64[n + 1] offsets: the bytes that `encode` makes of element `i` are `data[offsets[i]:offsets[i + 1]]`. It
             returns None for an array whose elements it cannot encode; `encode` then gets them one by one.
         layout: Where the numbers are in the stored bytes, for loading without `decode`; None for other values.
+
+    Examples:
+        >>> from bushel.codecs import get_codec
+        >>> codec = get_codec("utf8")
+        >>> codec.decode(codec.encode("straw"))
+        'straw'
     """
 
     name: str

@@ -50,6 +50,11 @@ def codec_of_extension(extension: str) -> str:
 
     Returns:
         A codec's name; `gzip(utf8)` for `txt.gz`; `bytes` for an unknown extension and for every kind of pickle.
+
+    Examples:
+        >>> from bushel.codecs import codec_of_extension
+        >>> [codec_of_extension(each) for each in ("left.jpg", "txt", "txt.gz", "pickle")]
+        ['jpg', 'utf8', 'gzip(utf8)', 'bytes']
     """
     rest, _, last = extension.lower().rpartition(".")
     if is_registered(last):
@@ -68,6 +73,11 @@ def tar_storage(codec: str) -> tuple[str, str]:
 
     Raises:
         SpecError: The codec is unknown.
+
+    Examples:
+        >>> from bushel.codecs import tar_storage
+        >>> tar_storage("int"), tar_storage("utf8")
+        (('cls', 'cls'), ('txt', 'utf8'))
     """
     get_codec(codec)
     base, _, arguments = codec.partition("(")

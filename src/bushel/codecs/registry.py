@@ -60,6 +60,11 @@ def get_codec(name: str) -> Codec:
 
     Raises:
         SpecError: The codec is unknown, or its parameters are wrong.
+
+    Examples:
+        >>> from bushel.codecs import get_codec
+        >>> get_codec("array(float32,2)").decode(np.ones(2, "<f4").tobytes())
+        array([1., 1.], dtype=float32)
     """
     match = _CALL.fullmatch(name)
     base, arguments = (match["base"], match["arguments"] or "") if match else (name, "")
@@ -82,36 +87,72 @@ def _unknown(name: str, base: str) -> str:
 
 
 def codec_names() -> tuple[str, ...]:
-    """Return the names of all codecs, without parameters, sorted."""
+    """Return the names of all codecs, without parameters, sorted.
+
+    Examples:
+        >>> from bushel.codecs import codec_names
+        >>> {"jpg", "int", "utf8"} <= set(codec_names())
+        True
+    """
     return tuple(sorted({*_MODULE_OF, *_registered}))
 
 
 def is_registered(name: str) -> bool:
-    """Return whether the codec of that name was added by `register_codec`."""
+    """Return whether the codec of that name was added by `register_codec`.
+
+    Examples:
+        >>> from bushel.codecs import is_registered
+        >>> is_registered("jpg")  # it comes with Bushel
+        False
+    """
     return name in _registered
 
 
 @lru_cache(maxsize=1024)
 def holds_image(name: str) -> bool:
-    """Return whether a codec stores images that `image` decodes, too. False if a user has replaced the codec."""
+    """Return whether a codec stores images that `image` decodes, too. False if a user has replaced the codec.
+
+    Examples:
+        >>> from bushel.codecs import holds_image
+        >>> holds_image("png"), holds_image("mp4")
+        (True, False)
+    """
     base = name.partition("(")[0]
     return base in _MODULES["image"] and base not in _registered
 
 
 def holds_clip(name: str) -> bool:
-    """Return whether a codec stores video clips. False if a user has replaced the codec."""
+    """Return whether a codec stores video clips. False if a user has replaced the codec.
+
+    Examples:
+        >>> from bushel.codecs import holds_clip
+        >>> holds_clip("mp4"), holds_clip("jpg")
+        (True, False)
+    """
     base = name.partition("(")[0]
     return base in _MODULES["video"] and base not in _registered
 
 
 def holds_sound(name: str) -> bool:
-    """Return whether a codec stores sounds. False if a user has replaced the codec."""
+    """Return whether a codec stores sounds. False if a user has replaced the codec.
+
+    Examples:
+        >>> from bushel.codecs import holds_sound
+        >>> holds_sound("flac"), holds_sound("mp4")
+        (True, False)
+    """
     base = name.partition("(")[0]
     return base in _MODULES["audio"] and base not in _registered
 
 
 def holds_elements(name: str) -> bool:
-    """Return whether single elements of a codec's value can be decoded (`Codec.ranged`), as of clips and sounds."""
+    """Return whether single elements of a codec's value can be decoded (`Codec.ranged`), as of clips and sounds.
+
+    Examples:
+        >>> from bushel.codecs import holds_elements
+        >>> holds_elements("mp4"), holds_elements("utf8")
+        (True, False)
+    """
     base = name.partition("(")[0]
     return _registered[base].ranged is not None if base in _registered else _MODULE_OF.get(base) in ("video", "audio")
 
@@ -146,6 +187,18 @@ def register_codec(
 
     Raises:
         SpecError: The name is malformed, or taken and `replace` is False.
+
+    Examples:
+        >>> def encode(point):
+        ...     return np.asarray(point, "<f4").tobytes()
+        >>> def decode(data):
+        ...     return np.frombuffer(bytes(data), "<f4")
+        >>> codec = bushel.register_codec("point", encode, decode)
+        >>> with bushel.Writer("points.tar", {"at": "point"}) as writer:
+        ...     writer.append({"at": [1, 2.5]})
+        0
+        >>> bushel.open("points.tar")[0]["at"]
+        array([1. , 2.5], dtype=float32)
     """
     if not _NAME.fullmatch(name):
         raise SpecError(f"invalid codec name {name!r}: use lower-case letters, digits, '_' and '-'")

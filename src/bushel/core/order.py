@@ -145,6 +145,11 @@ class Sequential:
     Attributes:
         samples: Samples in an epoch.
         seed: Seed of the randomness of transforms; the order does not use it.
+
+    Examples:
+        >>> from bushel.loader import Sequential
+        >>> Sequential(12).take(0, np.arange(4)).tolist()
+        [0, 1, 2, 3]
     """
 
     samples: int
@@ -171,6 +176,11 @@ class Exact:
     Attributes:
         samples: Samples in an epoch, up to 2**48.
         seed: 0 to 2**64 - 1.
+
+    Examples:
+        >>> from bushel.loader import Exact
+        >>> Exact(12, seed=0).take(0, np.arange(4)).tolist()  # the first four samples of epoch 0
+        [10, 0, 9, 4]
     """
 
     samples: int
@@ -205,6 +215,11 @@ class Blocks:
         seed: 0 to 2**64 - 1.
         size: Samples in a block. The last block of the dataset may be shorter.
         window: Number of blocks whose samples are mixed.
+
+    Examples:
+        >>> from bushel.loader import Blocks
+        >>> order = Blocks(len(ds), seed=0, size=4, window=2)
+        >>> loader = bushel.Loader(ds, batch_size=4, shuffle=order)
     """
 
     samples: int
@@ -266,6 +281,13 @@ class Mixed:
         shares: Draws from each set in a block, at least 1.
         samples: Draws in an epoch.
         seed: 0 to 2**64 - 1.
+
+    Examples:
+        >>> from bushel.loader import Mixed
+        >>> order = Mixed(sizes=(6, 6), shares=(3, 1), samples=8)
+        >>> sets, earlier = order.draws(np.arange(4))
+        >>> sorted(sets.tolist())  # three of the first set, one of the second
+        [0, 0, 0, 1]
     """
 
     sizes: tuple[int, ...]

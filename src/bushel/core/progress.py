@@ -43,6 +43,12 @@ class Progress:
         parts: Number of finished parts and of all parts of the run; None if it has no parts.
         retries: Number of attempts that were tried again.
         stragglers: Number of parts that were started a second time because they were slow.
+
+    Examples:
+        >>> reports = []
+        >>> done = bushel.pack("photos/", "out/", container="tar", progress=reports.append)
+        >>> reports[-1].done, reports[-1].unit
+        (12, 'samples')
     """
 
     done: int

@@ -116,6 +116,11 @@ def convert(
         CorruptError: Stored bytes do not match their CRC.
         KeyError: There is no such field.
         FileExistsError, FileNotFoundError, StateError: See `bushel.Writer`.
+
+    Examples:
+        >>> done = bushel.convert("train/", "train.rec", container="recordio")
+        >>> done.samples, done.spec
+        (12, {'image': 'jpg', 'label': 'int'})
     """
     started = time.monotonic()
     if workers is not None and workers < 1:

@@ -45,6 +45,11 @@ class PackResult:
         spec: Field to type, with the codecs that were chosen for images without a type.
         limits: Properties of the samples that the container does not keep, in words.
         skipped: Files of the source that are not samples, by kind: `{".avif": 3}`.
+
+    Examples:
+        >>> done = bushel.pack("photos/", "out/", container="tar")
+        >>> done.samples, done.errors, done.paths
+        (12, 0, ('out',))
     """
 
     container: str
@@ -175,6 +180,12 @@ def pack(
         SpecError: The container cannot hold these samples; the message says why and which containers can.
         StateError: The run to resume or to join had other arguments, or the labels differ from those of the dataset.
         FileExistsError, FileNotFoundError: See `bushel.Writer`.
+
+    Examples:
+        >>> from bushel.transforms import Resize
+        >>> done = bushel.pack("photos/", "small/", container="tar", transforms=[Resize(32)])
+        >>> done.samples, done.spec
+        (12, {'image': 'jpg', 'label': 'int'})
     """
     options = PackOptions(
         samples=SampleOptions(dict(spec or {}), transforms, orient, check, jpeg, keys),

@@ -41,7 +41,14 @@ _ROW_GROUPS = 4
 
 
 def arrow_type(field: Field) -> pa.DataType:
-    """Return the Arrow type of a field's values: numbers, text, JSON as text, and stored bytes of everything else."""
+    """Return the Arrow type of a field's values: numbers, text, JSON as text, and stored bytes of everything else.
+
+    Examples:
+        >>> from bushel.integrations.arrow import arrow_type
+        >>> from bushel.spec import parse_spec
+        >>> arrow_type(parse_spec({"words": "utf8[]"})["words"])
+        LargeListType(large_list<item: large_string>)
+    """
     codec = field.codec.partition("(")[0]
     if codec in _TYPES:
         plain = _TYPES[codec]
@@ -68,6 +75,13 @@ class ArrowStream:
 
     Raises:
         KeyError: A field does not exist.
+
+    Examples:
+        >>> import pyarrow
+        >>> from bushel.integrations.arrow import ArrowStream
+        >>> table = pyarrow.table(ArrowStream(ds, ["label"]))
+        >>> table.num_rows, table.column_names
+        (12, ['__key__', 'label'])
     """
 
     def __init__(self, dataset: Dataset, fields: Sequence[str] | None = None, *, batch_samples: int = 256) -> None:
@@ -139,6 +153,13 @@ class ArrowSource:
 
     Raises:
         SpecError: A column does not exist, or its type cannot be inferred from the first row.
+
+    Examples:
+        >>> import pyarrow
+        >>> from bushel.integrations.arrow import ArrowSource
+        >>> table = pyarrow.table({"id": ["a", "b"], "text": ["one", "two"]})
+        >>> bushel.pack(ArrowSource(table, key="id"), "texts.tar").samples
+        2
     """
 
     def __init__(

@@ -33,6 +33,14 @@ def register(
 
     Raises:
         KeyError: A field does not exist.
+
+    Examples:
+        >>> import duckdb
+        >>> from bushel.integrations.duckdb import register
+        >>> connection = duckdb.connect()
+        >>> register(connection, "train", ds)
+        >>> connection.execute("SELECT label, count(*) FROM train GROUP BY label ORDER BY label").fetchall()
+        [(0, 6), (1, 6)]
     """
     if fields is None:
         spec = parse_spec(dataset.spec)

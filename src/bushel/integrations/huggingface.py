@@ -51,6 +51,11 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     Raises:
         ImportError: `datasets` is not installed.
         SpecError: A field holds values that `datasets` cannot hold, such as pickled objects.
+
+    Examples:
+        >>> table = bushel.to_hf(ds)
+        >>> table.features["label"].names
+        ['cat', 'dog']
     """
     import datasets
 
@@ -88,6 +93,12 @@ def from_hf(
         ImportError: `datasets` is not installed.
         SpecError: The type of a column cannot be inferred; give it in `spec`.
         TypeError: `dataset` is a dict of splits, or not a dataset of `datasets`.
+
+    Examples:
+        >>> import datasets
+        >>> table = datasets.Dataset.from_dict({"text": ["one", "two"], "label": [0, 1]})
+        >>> bushel.pack(bushel.from_hf(table), "texts/", container="tar").samples
+        2
     """
     import datasets
 
@@ -107,6 +118,12 @@ class HuggingFaceSource:
         spec: Field names to types.
         labels: Field names to the names of classes.
         fingerprint: The fingerprint that `datasets` gives.
+
+    Examples:
+        >>> import datasets
+        >>> table = datasets.Dataset.from_dict({"text": ["one", "two"]})
+        >>> bushel.from_hf(table)[1]
+        {'text': 'two'}
     """
 
     def __init__(self, dataset: datasets.Dataset, *, spec: Mapping[str, str] | None = None) -> None:

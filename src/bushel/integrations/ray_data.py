@@ -31,6 +31,13 @@ class BushelDatasource(Datasource):  # type: ignore[misc] # Ray is an extra, whi
 
     Raises:
         KeyError: A field does not exist.
+
+    Examples:
+        >>> import ray
+        >>> from bushel.integrations.ray_data import BushelDatasource
+        >>> rows = ray.data.read_datasource(BushelDatasource(ds, ["label"]))
+        >>> rows.count()
+        12
     """
 
     def __init__(

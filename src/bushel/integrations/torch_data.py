@@ -33,6 +33,12 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
         batch_size: Samples of a batch of one rank, or of one worker of the `DataLoader`.
         options: As for `bushel.Loader`; `to` is `torch` by default.
 
+    Examples:
+        >>> from torch.utils.data import DataLoader
+        >>> from bushel.integrations.torch_data import BatchDataset
+        >>> loader = DataLoader(BatchDataset(ds, 4, shuffle=True), batch_size=None)
+        >>> [tuple(batch["label"].shape) for batch in loader]
+        [(4,), (4,), (4,)]
     """
 
     def __init__(self, dataset: Dataset, batch_size: int, **options: Any) -> None:

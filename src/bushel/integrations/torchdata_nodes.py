@@ -19,6 +19,13 @@ class LoaderNode(BaseNode[Any]):  # type: ignore[misc] # torchdata is an extra, 
 
     Args:
         loader: The loader.
+
+    Examples:
+        >>> import torchdata.nodes
+        >>> from bushel.integrations.torchdata_nodes import LoaderNode
+        >>> loader = torchdata.nodes.Loader(LoaderNode(bushel.Loader(ds, 4)))
+        >>> [len(batch["label"]) for batch in loader]
+        [4, 4, 4]
     """
 
     _STATE = "loader"

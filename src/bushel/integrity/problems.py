@@ -55,6 +55,15 @@ class Problem:
         field: Name of the field, or None.
         kind: Kind of the problem.
         message: What was expected and what was found.
+
+    Examples:
+        >>> shard = Path("train/shard-000000.tar")
+        >>> data = bytearray(shard.read_bytes())
+        >>> data[700] ^= 1  # damage the first photo
+        >>> size = shard.write_bytes(data)
+        >>> problem = bushel.verify("train/").problems[0]
+        >>> problem.kind, problem.key, problem.field
+        ('checksum', 'cat/0', 'image')
     """
 
     file: str | None
@@ -89,6 +98,11 @@ class VerifyResult:
         more: Number of problems that are not listed.
         bytes_total: Number of stored bytes of all fields.
         compared: Whether comparing with checksums was asked for.
+
+    Examples:
+        >>> result = bushel.verify("train/")
+        >>> result.ok, result.verdict, result.bytes_unchecked
+        (True, 'ok', 0)
     """
 
     problems: tuple[Problem, ...]

@@ -43,6 +43,11 @@ class RepairResult:
             whole if its extents are valid.
         problems: What was damaged, left out or renamed.
         more: Number of problems that are not listed.
+
+    Examples:
+        >>> done = bushel.repair("train/", "repaired/")
+        >>> done.ok, done.samples, done.lost
+        (True, 12, 0)
     """
 
     container: str
@@ -110,6 +115,11 @@ def repair(
         FileExistsError: `target` already holds a dataset, complete or unfinished, that is not of this run in parts.
         ValueError: `target` has the suffix of another container.
         FormatError: The source is not a dataset, has no intact sample, or has shards of several containers.
+
+    Examples:
+        >>> done = bushel.repair("train/", "repaired/")
+        >>> done.samples, done.lost
+        (12, 0)
     """
     found = Findings(max_problems)
     places = discover(source, container, found)

@@ -65,6 +65,11 @@ def verify(
         FileNotFoundError: The path does not exist.
         FormatError: It is not a dataset.
         ValueError: `workers` or `max_problems` is less than 1.
+
+    Examples:
+        >>> result = bushel.verify("train/")
+        >>> result.ok, result.samples
+        (True, 12)
     """
     workers = workers if workers is not None else cpu_count()
     if workers < 1 or max_problems < 1:

@@ -38,6 +38,17 @@ class BadSample:
         file: File that holds the field; None if it is unknown.
         offset: Offset in that file, in bytes; None if it is unknown.
         cause: Type and message of the exception.
+
+    Examples:
+        >>> damaged = Path("photos/cat/0.jpg").read_bytes()[:200]  # most of it is missing
+        >>> with bushel.Writer("some.tar", {"image": "jpg"}) as writer:
+        ...     writer.append({"image": damaged}, key="cat/0")
+        0
+        >>> loader = bushel.Loader(bushel.open("some.tar"), batch_size=1, on_error="skip")
+        >>> list(loader)
+        []
+        >>> loader.errors[0].key, loader.errors[0].field
+        ('cat/0', 'image')
     """
 
     sample: int

@@ -187,7 +187,14 @@ class LoaderBase:
         raise NotImplementedError
 
     def stats(self) -> LoaderStats:
-        """Return where the time went so far, in this process and its worker processes. Print it for advice."""
+        """Return where the time went so far, in this process and its worker processes. Print it for advice.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4)
+            >>> batches = list(loader)
+            >>> loader.stats().samples
+            12
+        """
         threads = self._workers * max(1, self._processes)
         return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count())
 
@@ -202,6 +209,12 @@ class LoaderState:
         seed: Seed of the order and the transforms.
         epoch: Number of the epoch, from 0.
         samples: Positions of that epoch that all ranks together have given to the trainer.
+
+    Examples:
+        >>> from bushel.loader import LoaderState
+        >>> state = LoaderState.from_dict(bushel.Loader(ds, 4, shuffle=True).state_dict())
+        >>> state.version, state.epoch
+        ('exact/1', 0)
     """
 
     version: str

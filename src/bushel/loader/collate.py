@@ -27,6 +27,12 @@ class Padded:
         shape: The common shape; None for the largest size in the batch along each axis. A None in the tuple means the
             largest size along that axis. A larger array is an error.
         multiple_of: The largest sizes of the batch are rounded up to a multiple of this, so that fewer shapes occur.
+
+    Examples:
+        >>> from bushel.loader import Padded, collate
+        >>> samples = [{"tokens": np.arange(3)}, {"tokens": np.arange(5)}]
+        >>> collate(samples, {"tokens": Padded(multiple_of=4)})["tokens"].shape
+        (2, 8)
     """
 
     value: float = 0
@@ -75,6 +81,12 @@ class Ragged:
 
     The batch has a dict: `values`, an array of shape (total, ...) of all arrays joined along their first axis; and
     `offsets`, int64[n + 1]: array `i` is `values[offsets[i]:offsets[i + 1]]`. Bytes are arrays of uint8.
+
+    Examples:
+        >>> from bushel.loader import Ragged, collate
+        >>> samples = [{"tokens": np.arange(3)}, {"tokens": np.arange(2)}]
+        >>> collate(samples, {"tokens": Ragged()})["tokens"]
+        {'values': array([0, 1, 2, 0, 1]), 'offsets': array([0, 3, 5])}
     """
 
     def __call__(self, values: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
@@ -120,6 +132,12 @@ def collate(
 
     Raises:
         SpecError: A sample lacks a field that others have, and its rule is not `"list"`; or values do not collate.
+
+    Examples:
+        >>> from bushel.loader import collate
+        >>> samples = [{"x": np.zeros(2), "text": "one"}, {"x": np.ones(2), "text": "two"}]
+        >>> collate(samples)["x"].shape, collate(samples)["text"]
+        ((2, 2), ['one', 'two'])
     """
     if not samples:
         return {}

@@ -24,6 +24,12 @@ def shuffle_buffer(
         size: Number of samples in the buffer.
         draw: Returns a random integer from 0 to its argument - 1, such as `random.Random(0).randrange`.
         initial: Number of samples to wait for; at most `size`, which is the default.
+
+    Examples:
+        >>> import random
+        >>> from bushel.loader import shuffle_buffer
+        >>> list(shuffle_buffer(range(8), 4, random.Random(0).randrange))
+        [3, 4, 0, 2, 7, 1, 6, 5]
     """
     least = size if initial is None else min(initial, size)
     source, held = iter(samples), list[T]()
@@ -47,7 +53,13 @@ def _take(held: list[T], draw: Callable[[int], int]) -> T:
 
 
 def in_batches(items: Iterable[T], size: int, *, drop_last: bool = False) -> Iterator[list[T]]:
-    """Yield items in lists of `size`; the last list may be shorter, unless `drop_last` leaves it out."""
+    """Yield items in lists of `size`; the last list may be shorter, unless `drop_last` leaves it out.
+
+    Examples:
+        >>> from bushel.loader import in_batches
+        >>> list(in_batches(range(5), 2))
+        [[0, 1], [2, 3], [4]]
+    """
     source = iter(items)
     while batch := list(islice(source, size)):
         if len(batch) == size or not drop_last:

@@ -113,6 +113,14 @@ class Loader(LoaderBase):
         TypeError: An argument has a wrong type.
         ValueError: An argument is out of its range, or a sample is longer than `bucket_by` allows.
         KeyError: There is no column of the name in `weights`, `balance` or `bucket_by`.
+
+    Examples:
+        >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True, seed=0)
+        >>> for batch in loader:
+        ...     print(batch["image"].shape, batch["label"].dtype)
+        (4, 48, 64, 3) int64
+        (4, 48, 64, 3) int64
+        (4, 48, 64, 3) int64
     """
 
     def __init__(
@@ -229,13 +237,28 @@ class Loader(LoaderBase):
         )
 
     def write_errors(self, path: str | os.PathLike[str]) -> None:
-        """Write `errors` to a file, one JSON object per line, which `exclude=` takes."""
+        """Write `errors` to a file, one JSON object per line, which `exclude=` takes.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4, on_error="skip")
+            >>> batches = list(loader)
+            >>> loader.write_errors("bad.jsonl")
+            >>> loader = bushel.Loader(ds, batch_size=4, exclude="bad.jsonl")
+        """
         write_errors(path, self.errors)
 
     def state_dict(self) -> dict[str, str | int]:
         """Return the state of training: the batches that the trainer was given, not those that are prefetched.
 
         It is the same on all ranks. After a look or a `break` it counts the batches that were given, too.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4)
+            >>> batches = iter(loader)
+            >>> batch = next(batches)
+            >>> state = loader.state_dict()
+            >>> state["epoch"], state["samples"]
+            (0, 4)
         """
         place, order = self._place(), self._plan.order
         return LoaderState(order.version, self._fingerprint, order.seed, place.epoch, place.samples).to_dict()
@@ -248,6 +271,15 @@ class Loader(LoaderBase):
 
         Raises:
             StateError: The state belongs to another dataset or another order, or is not a state.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
+            >>> batches = iter(loader)
+            >>> seen = next(batches)["__key__"]
+            >>> resumed = bushel.Loader(ds, batch_size=4, shuffle=True)
+            >>> resumed.load_state_dict(loader.state_dict())
+            >>> sum(len(batch["__key__"]) for batch in resumed)
+            8
         """
         loaded = LoaderState.from_dict(state)
         own = self._plan.order
@@ -260,6 +292,12 @@ class Loader(LoaderBase):
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.
 
         Counted from the place that `state_dict` returns. The next `for` starts after them.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4)
+            >>> loader.skip(2)
+            >>> len(list(loader))
+            1
         """
         if steps < 0:
             raise ValueError(f"skip({steps}): a loader only goes forward")

@@ -38,6 +38,13 @@ class MapView:
     Attributes:
         epoch: Number of the epoch, for random transforms: set it before every epoch. DataLoader workers that live for
             several epochs (`persistent_workers`) do not see the change.
+
+    Examples:
+        >>> from bushel.loader import MapView
+        >>> from bushel.transforms import CenterCrop
+        >>> view = MapView(ds, transforms=[CenterCrop(32)])
+        >>> len(view), view[0]["image"].shape
+        (12, (32, 32, 3))
     """
 
     def __init__(

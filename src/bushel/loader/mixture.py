@@ -27,6 +27,11 @@ class Mixture:
     Attributes:
         dataset: All of the datasets, one after another.
         order: The order of an epoch.
+
+    Examples:
+        >>> mixture = bushel.mix({ds[:6]: 0.5, ds[6:]: 0.5})
+        >>> len(mixture.dataset)
+        12
     """
 
     dataset: Dataset
@@ -62,6 +67,11 @@ def mix(datasets: Mapping[Dataset, float], *, seed: int = 0, until: Until = "fir
     Raises:
         ValueError: A weight is not above 0, a dataset is empty, or there are no datasets.
         FormatError: A field is a sequence in only some of the datasets.
+
+    Examples:
+        >>> cats, dogs = ds.where("label == 0"), ds.where("label == 1")
+        >>> mixture = bushel.mix({cats: 0.75, dogs: 0.25})
+        >>> loader = bushel.Loader(mixture, batch_size=4)
     """
     weights = list(datasets.values())
     if not weights or not all(0 < weight < float("inf") for weight in weights):

@@ -36,6 +36,13 @@ class LoaderStats:
         cpus: Number of CPUs that this process may use.
         whole_clips: Number of clips that were read whole because the packets in the index did not give their frames.
         refused_seek_tables: Number of images whose seek table did not fit, and which were decoded without it.
+
+    Examples:
+        >>> loader = bushel.Loader(ds, batch_size=4)
+        >>> batches = list(loader)
+        >>> stats = loader.stats()
+        >>> stats.batches, stats.errors, stats.samples_per_second > 0
+        (3, 0, True)
     """
 
     samples: int

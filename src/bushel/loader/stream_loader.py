@@ -59,6 +59,12 @@ class StreamLoader(LoaderBase):
     Raises:
         ValueError: An argument is out of its range, or there are fewer sources than ranks.
         UnsupportedError: `processes` is not 0.
+
+    Examples:
+        >>> stream = bushel.open_stream("train/*.tar", fields=["label.cls"])
+        >>> loader = bushel.StreamLoader(stream, batch_size=5, buffer=100)
+        >>> [len(batch["label.cls"]) for batch in loader]
+        [5, 5, 2]
     """
 
     def __init__(
@@ -138,7 +144,15 @@ class StreamLoader(LoaderBase):
         return hashlib.sha256(json.dumps(self._stream.sources).encode()).hexdigest()[:32]
 
     def state_dict(self) -> dict[str, str | int]:
-        """Return the state of training; `samples` counts those that this rank was given."""
+        """Return the state of training; `samples` counts those that this rank was given.
+
+        Examples:
+            >>> loader = bushel.StreamLoader(bushel.open_stream("train/*.tar"), batch_size=5)
+            >>> batches = iter(loader)
+            >>> batch = next(batches)
+            >>> loader.state_dict()["samples"]
+            5
+        """
         state = LoaderState(self._version, self._fingerprint, self._seed, self._progress.epoch, self._progress.samples)
         return state.to_dict()
 
@@ -147,6 +161,15 @@ class StreamLoader(LoaderBase):
 
         Raises:
             StateError: The state belongs to other sources, another buffer or number of ranks, or is not a state.
+
+        Examples:
+            >>> loader = bushel.StreamLoader(bushel.open_stream("train/*.tar"), batch_size=5)
+            >>> batches = iter(loader)
+            >>> batch = next(batches)
+            >>> resumed = bushel.StreamLoader(bushel.open_stream("train/*.tar"), batch_size=5)
+            >>> resumed.load_state_dict(loader.state_dict())
+            >>> [len(batch["__key__"]) for batch in resumed]
+            [5, 2]
         """
         loaded = LoaderState.from_dict(state)
         loaded.check(version=self._version, fingerprint=self._fingerprint, samples=LIMIT)

@@ -54,6 +54,17 @@ class Adapter:
 
     Attributes:
         spec: `frames` as a sequence of JPEGs, and `meta` as JSON.
+
+    Examples:
+        >>> from bushel.sources import Adapter
+        >>> class Grey:  # as GulpIO calls it
+        ...     def __len__(self):
+        ...         return 3
+        ...     def iter_data(self, part):
+        ...         for number in range(*part.indices(3)):
+        ...             yield {"id": number, "frames": [np.full((8, 8), number, np.uint8)], "meta": {"label": number}}
+        >>> bushel.pack(Adapter(Grey()), "grey/", container="gulp").samples
+        3
     """
 
     spec: Mapping[str, str] = {"frames": "jpg[]", "meta": "json"}
@@ -88,7 +99,14 @@ class NotImportedError(SpecError, ImportError):
 
 
 class NoModuleError(SpecError, ModuleNotFoundError):
-    """A module that does not exist."""
+    """A module that does not exist.
+
+    Examples:
+        >>> bushel.sources.load_class("my_adapter", "MyVideos")
+        Traceback (most recent call last):
+            ...
+        bushel.sources.adapters.NoModuleError: no module named my_adapter: pass the path of its file, name.py
+    """
 
 
 class NoClassError(SpecError, AttributeError):
@@ -96,7 +114,12 @@ class NoClassError(SpecError, AttributeError):
 
 
 class ParameterError(SpecError, TypeError):
-    """A parameter that a command line cannot set."""
+    """A parameter that a command line cannot set.
+
+    Examples:
+        >>> issubclass(bushel.sources.ParameterError, TypeError)
+        True
+    """
 
 
 def load_class(module: str, name: str) -> Any:
@@ -110,6 +133,11 @@ def load_class(module: str, name: str) -> Any:
         FileNotFoundError, NoModuleError: The module does not exist (the latter is a `ModuleNotFoundError`).
         NotImportedError: The module cannot be imported (an `ImportError`).
         NoClassError: The module has no such class (an `AttributeError`).
+
+    Examples:
+        >>> from bushel.sources import load_class
+        >>> load_class("pathlib", "PurePosixPath")
+        <class 'pathlib.PurePosixPath'>
     """
     if module.endswith(".py"):
         path = Path(module).resolve()
@@ -133,6 +161,11 @@ def parameters_of(kind: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any
 
     The type comes from the annotation (`X` for `X | None` and for `Annotated[X, …]`; `str` for a union with it), else
     from the default; it is `str` if there is neither.
+
+    Examples:
+        >>> from bushel.sources import parameters_of
+        >>> [(parameter.name, kind) for parameter, kind in parameters_of(bushel.transforms.Flip)]
+        [('horizontal', <class 'bool'>)]
     """
     hints = typing.get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
     found = []
@@ -154,7 +187,12 @@ def _plain(hint: Any) -> Any:
 
 
 def write_script(path: Path, lines: Sequence[str], mode: str = "x") -> None:
-    """Write an executable Python script for this interpreter."""
+    """Write an executable Python script for this interpreter.
+
+    Examples:
+        >>> from bushel.sources import write_script
+        >>> write_script(Path("hello"), ["print('Hello')"])
+    """
     python = sys.executable
     first = f"#!{python}" if " " not in python else f"#!/usr/bin/env -S {shlex.quote(python)}"
     with open(path, mode, encoding="utf-8") as file:

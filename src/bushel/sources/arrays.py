@@ -36,6 +36,12 @@ class Arrays:
 
     Raises:
         SpecError: The columns differ in length, hold objects, or have invalid offsets.
+
+    Examples:
+        >>> from bushel.sources import Arrays
+        >>> source = Arrays({"x": np.zeros((5, 8), np.float32), "y": np.arange(5)})
+        >>> bushel.pack(source, "numbers.tar").spec
+        {'x': 'array', 'y': 'int'}
     """
 
     def __init__(

@@ -49,6 +49,16 @@ class Source(Protocol):
 
     `pack` calls `__getitem__` from several threads at once, in any order, and with `processes=` it pickles the source.
     An exception from `__getitem__` is the error of that sample, which `max_errors` of `pack` may tolerate.
+
+    Examples:
+        >>> class Squares:
+        ...     spec = {"x": "int", "square": "int"}
+        ...     def __len__(self):
+        ...         return 100
+        ...     def __getitem__(self, position):
+        ...         return {"x": position, "square": position**2}
+        >>> bushel.pack(Squares(), "squares.tar").samples
+        100
     """
 
     @property
@@ -72,7 +82,13 @@ class Source(Protocol):
 
 @runtime_checkable
 class Traceable(Protocol):
-    """A source that can tell the origin of a sample without reading it; error reports then name the file."""
+    """A source that can tell the origin of a sample without reading it; error reports then name the file.
+
+    Examples:
+        >>> from bushel.sources import ImageFolder
+        >>> ImageFolder("photos/").origin(0)
+        'photos/cat/0.jpg'
+    """
 
     def origin(self, position: int, /) -> str:
         """Return the path of this sample, or another text that identifies it."""
@@ -81,7 +97,14 @@ class Traceable(Protocol):
 
 @runtime_checkable
 class Fetching(Protocol):
-    """A source whose samples may be remote, where one request for many samples is faster than many requests."""
+    """A source whose samples may be remote, where one request for many samples is faster than many requests.
+
+    Examples:
+        >>> from bushel.sources import Fetching, ImageFolder
+        >>> source = ImageFolder("photos/")
+        >>> isinstance(source, Fetching), source.remote
+        (True, False)
+    """
 
     @property
     def remote(self) -> bool:
@@ -111,7 +134,14 @@ class Columnar(Protocol):
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A source that numbers the names of its labels itself, in the field `label` unless `labels` says otherwise."""
+    """A source that numbers the names of its labels itself, in the field `label` unless `labels` says otherwise.
+
+    Examples:
+        >>> from bushel.sources import ImageFolder
+        >>> source = ImageFolder("photos/")
+        >>> source.label2idx, source.relabelled({"dog": 0}).label2idx
+        ({'cat': 0, 'dog': 1}, {'dog': 0, 'cat': 1})
+    """
 
     @property
     def label2idx(self) -> Mapping[str, int]:
@@ -159,6 +189,12 @@ class Foldered(Protocol):
 
     Attributes:
         folders: Paths of the empty folders; None if the samples are not files of a folder.
+
+    Examples:
+        >>> from bushel.sources import Files
+        >>> Path("photos/empty").mkdir()
+        >>> Files("photos/").folders
+        ['empty']
     """
 
     folders: Sequence[str] | None
@@ -171,6 +207,13 @@ class Selective(Protocol):
     Attributes:
         skipped: Number of files by kind: by suffix in lower case, or in words. Empty if every file is a sample.
         first_skipped: Path of one of them, or None.
+
+    Examples:
+        >>> from bushel.sources import ImageFolder
+        >>> _ = Path("photos/cat/notes.txt").write_text("nice cats")
+        >>> source = ImageFolder("photos/")
+        >>> source.skipped, source.first_skipped
+        ({'.txt': 1}, 'photos/cat/notes.txt')
     """
 
     skipped: Mapping[str, int]
@@ -216,7 +259,13 @@ class Names(Sequence[str]):
 
 
 def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Number the names of labels: known ones keep their numbers, new ones follow in sorted order."""
+    """Number the names of labels: known ones keep their numbers, new ones follow in sorted order.
+
+    Examples:
+        >>> from bushel.sources import extend_labels
+        >>> extend_labels(["dog", "ant", "cat"], {"cat": 0})
+        {'cat': 0, 'ant': 1, 'dog': 2}
+    """
     labels = dict(known or {})
     following = max(labels.values(), default=-1) + 1
     for number, name in enumerate(sorted(set(names) - labels.keys())):

@@ -99,6 +99,13 @@ class Files(FileSource):
     Attributes:
         spec: One field of `bytes`.
         folders: Relative paths of the empty folders; empty if `suffixes` is given.
+
+    Examples:
+        >>> from bushel.sources import Files
+        >>> bushel.pack(Files("photos/"), "photos.ffr").samples
+        12
+        >>> bushel.open("photos.ffr").keys[0]
+        'cat/0.jpg'
     """
 
     def __init__(
@@ -164,6 +171,12 @@ class LabelledFolder(FileSource):
     Raises:
         FormatError: More files lie beside the folders of the classes than in them, or two would have the same key.
         FileNotFoundError: The folder does not exist, or holds no such file.
+
+    Examples:
+        >>> from bushel.sources import Image, LabelledFolder
+        >>> source = LabelledFolder("photos/", Image(), [".jpg"])
+        >>> source[0]["__key__"], source.origin(0)
+        ('cat/0', 'photos/cat/0.jpg')
     """
 
     def __init__(
@@ -238,6 +251,12 @@ class ImageFolder(LabelledFolder):
         suffixes: Suffixes of the files to use.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: What the attribute `listing` was in another process; by default the folder is listed.
+
+    Examples:
+        >>> from bushel.sources import ImageFolder
+        >>> source = ImageFolder("photos/", label2idx={"dog": 0})
+        >>> source.spec, source.labels
+        ({'image': 'jpg', 'label': 'int'}, {'label': ('dog', 'cat')})
     """
 
     def __init__(
@@ -259,6 +278,12 @@ class AudioFolder(LabelledFolder):
         suffixes: Suffixes of the files to use; the files must be of one kind.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: What the attribute `listing` was in another process; by default the folder is listed.
+
+    Examples:
+        >>> from bushel.sources import AudioFolder
+        >>> source = AudioFolder("sounds/")
+        >>> source.spec, source.labels
+        ({'audio': 'wav', 'label': 'int'}, {'label': ('bell', 'drum')})
     """
 
     def __init__(
@@ -281,6 +306,12 @@ class VideoFolder(LabelledFolder):
         suffixes: Suffixes of the files to use.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: What the attribute `listing` was in another process; by default the folder is listed.
+
+    Examples:
+        >>> from bushel.sources import Frames, VideoFolder
+        >>> source = VideoFolder("clips/", Frames(rate=4))
+        >>> source.spec, source.labels
+        ({'frames': 'jpg[]', 'label': 'int'}, {'label': ('blue', 'red')})
     """
 
     def __init__(

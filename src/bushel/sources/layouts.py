@@ -44,7 +44,14 @@ def twentybn_json(
     label: str = "template",
     label2idx: Mapping[str, int] | None = None,
 ) -> Table:
-    """Return a source of the videos `root/<id>/*.mp4` that a JSON list of objects with `id` and a label names."""
+    """Return a source of the videos `root/<id>/*.mp4` that a JSON list of objects with `id` and a label names.
+
+    Examples:
+        >>> from bushel.sources import twentybn_json
+        >>> _ = Path("list.json").write_text('[{"id": "red", "template": "Pushing"}]')
+        >>> twentybn_json("list.json", "clips").labels
+        {'template': ('Pushing',), 'idx': ('Pushing',)}
+    """
     rows = read_twentybn(path)
     return Table(
         rows, media or Frames(rate=8), root=root, file="{id}/*.mp4", key="{id}", label=label, label2idx=label2idx
@@ -54,7 +61,14 @@ def twentybn_json(
 def twentybn_csv_webm(
     path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
-    """Return a source of the videos `root/<id>.webm` that lines of `id;label` name."""
+    r"""Return a source of the videos `root/<id>.webm` that lines of `id;label` name.
+
+    Examples:
+        >>> from bushel.sources import twentybn_csv_webm
+        >>> _ = Path("list.csv").write_text("7;Pushing\n")
+        >>> twentybn_csv_webm("list.csv", "webm").labels
+        {'label': ('Pushing',), 'idx': ('Pushing',)}
+    """
     rows = read_twentybn(path)
     return Table(rows, media or Frames(rate=12), root=root, file="{id}.webm", key="{id}", label2idx=label2idx)
 
@@ -62,7 +76,15 @@ def twentybn_csv_webm(
 def twentybn_csv_jpeg(
     path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
 ) -> Table:
-    """Return a source of the frames `root/<id>/*.jpg` of the videos that lines of `id;label` name."""
+    r"""Return a source of the frames `root/<id>/*.jpg` of the videos that lines of `id;label` name.
+
+    Examples:
+        >>> from bushel.sources import twentybn_csv_jpeg
+        >>> _ = Path("list.csv").write_text("cat;Purring\ndog;Barking\n")
+        >>> source = twentybn_csv_jpeg("list.csv", "photos")  # a folder of frames for each id
+        >>> len(source[0]["frames"]), source.labels
+        (6, {'label': ('Barking', 'Purring'), 'idx': ('Barking', 'Purring')})
+    """
     rows = read_twentybn(path)
     return Table(rows, media or Frames(), root=root, file="{id}", key="{id}", label2idx=label2idx)
 
@@ -73,6 +95,16 @@ def kinetics(
     """Return a source of the videos `root/<class>/<id>_<from>_<to>.mp4` that a JSON object of annotations by id lists.
 
     Videos that exist but are not listed are left out.
+
+    Examples:
+        >>> import json, shutil
+        >>> from bushel.sources import kinetics
+        >>> Path("videos/juggling").mkdir(parents=True)
+        >>> path = shutil.copy("clips/red/a.mp4", "videos/juggling/ab_000003_000013.mp4")
+        >>> one = {"annotations": {"label": "juggling", "segment": [3, 13]}, "subset": "train"}
+        >>> _ = Path("list.json").write_text(json.dumps({"ab": one}))
+        >>> len(kinetics("list.json", "videos"))
+        1
     """
     listed = read_annotations(path)
     rows = [
@@ -95,6 +127,14 @@ def activitynet(
 
     The member `database` of the object has the annotations by id. The label is that of the first annotation of a video.
     The field `annotations` has all of them, with their times.
+
+    Examples:
+        >>> import json
+        >>> from bushel.sources import activitynet
+        >>> video = {"subset": "training", "annotations": [{"label": "Juggling", "segment": [0.5, 9.0]}]}
+        >>> _ = Path("list.json").write_text(json.dumps({"database": {"a": video}}))
+        >>> activitynet("list.json", "clips/red").labels
+        {'label': ('Juggling',), 'idx': ('Juggling',)}
     """
     database = read_annotations(path, "database")
     files = {video.removeprefix("v_"): name for name, video in _videos(root)}
@@ -120,10 +160,16 @@ LAYOUTS: Mapping[str, Any] = {
 
 
 def read_twentybn(path: Place) -> list[Row]:
-    """Return the rows of a 20BN list: JSON objects, or lines `id;label`, of which a test set has only the id.
+    r"""Return the rows of a 20BN list: JSON objects, or lines `id;label`, of which a test set has only the id.
 
     Raises:
         FormatError: The file is malformed.
+
+    Examples:
+        >>> from bushel.sources import read_twentybn
+        >>> _ = Path("list.csv").write_text("7;Pushing\n8;Pulling\n")
+        >>> read_twentybn("list.csv")
+        [{'id': '7', 'label': 'Pushing'}, {'id': '8', 'label': 'Pulling'}]
     """
     if as_path(path).name.lower().removesuffix(".gz").endswith((".json", ".jsonl")):
         return read_rows(path)
@@ -140,6 +186,12 @@ def read_annotations(path: Place, member: str | None = None) -> dict[str, Any]:
 
     Raises:
         FormatError: The file is malformed.
+
+    Examples:
+        >>> from bushel.sources import read_annotations
+        >>> _ = Path("list.json").write_text('{"database": {"a": {"subset": "training", "annotations": []}}}')
+        >>> read_annotations("list.json", "database")
+        {'a': {'subset': 'training', 'annotations': []}}
     """
     found = parse_json(read_list(as_path(path)), str(path))
     expected = "an object of videos by id" if member is None else f"an object with a {member!r}, videos by id"
@@ -150,7 +202,13 @@ def read_annotations(path: Place, member: str | None = None) -> dict[str, Any]:
 
 
 def kinetics_id(name: str) -> str:
-    """Return the video id in the name of a Kinetics file: `<id>_000010_000020.mp4`."""
+    """Return the video id in the name of a Kinetics file: `<id>_000010_000020.mp4`.
+
+    Examples:
+        >>> from bushel.sources import kinetics_id
+        >>> kinetics_id("ab_000003_000013.mp4")
+        'ab'
+    """
     return _CUT.sub("", os.path.splitext(os.path.basename(name))[0])
 
 

@@ -27,6 +27,10 @@ class ListLine:
         index: The image's number, which becomes its key.
         labels: One label, or several: bounding boxes, attributes.
         path: The image, relative to the root of the images.
+
+    Examples:
+        >>> from bushel.sources import ListLine
+        >>> line = ListLine(index=7, labels=(1.0,), path="dog/1.jpg")
     """
 
     index: int
@@ -35,10 +39,15 @@ class ListLine:
 
 
 def parse_line(line: str) -> ListLine:
-    """Parse one line, without its line end.
+    r"""Parse one line, without its line end.
 
     Raises:
         ValueError: The line is malformed; the message says why.
+
+    Examples:
+        >>> from bushel.sources import parse_line
+        >>> parse_line("7\t1.0\tdog/1.jpg")
+        ListLine(index=7, labels=(1.0,), path='dog/1.jpg')
     """
     columns = line.split("\t")
     if len(columns) < 3:
@@ -61,7 +70,7 @@ def format_line(line: ListLine) -> str:
 
 
 class ListFile(FileSource):
-    """The images of a `.lst` file.
+    r"""The images of a `.lst` file.
 
     The key of an image is its index, so an MXNet record file of these samples has the ids that im2rec assigns. A
     malformed line is an error of that item.
@@ -76,6 +85,13 @@ class ListFile(FileSource):
             several labels, an `array` of float32.
         labels: The names of the folders, if the images of each class are in one folder, and those of each folder in one
             class; else empty.
+
+    Examples:
+        >>> from bushel.sources import ListFile
+        >>> _ = Path("photos/set.lst").write_text("0\t1.0\tdog/1.jpg\n1\t0.0\tcat/4.jpg\n")
+        >>> source = ListFile("photos/set.lst")
+        >>> source[0]["__key__"], source[0]["label"], source.labels
+        ('0', 1, {'label': ('cat', 'dog')})
     """
 
     def __init__(

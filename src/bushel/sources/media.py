@@ -30,7 +30,19 @@ SOUNDS = (".wav", ".flac", ".mp3", ".ogg")
 
 
 class Media(Protocol):
-    """Turns a file into the value of one field."""
+    """Turns a file into the value of one field.
+
+    Examples:
+        >>> class Text:  # the text of a file, in the field `text`
+        ...     def field(self, names):
+        ...         return "text", "utf8"
+        ...     def read(self, path):
+        ...         return path.read_text("utf-8")
+        >>> Path("texts/a").mkdir(parents=True)
+        >>> _ = Path("texts/a/1.txt").write_text("straw")
+        >>> bushel.sources.LabelledFolder("texts/", Text(), [".txt"])[0]
+        {'__key__': 'a/1', 'text': 'straw', 'label': 0}
+    """
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
         """Return name and type of the field that files with these names make."""
@@ -48,7 +60,13 @@ class Media(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Images unchanged, in the field `image`."""
+    """Images unchanged, in the field `image`.
+
+    Examples:
+        >>> from bushel.sources import Image
+        >>> Image().field(["a.jpg", "b.jpg"]), Image().field(["a.jpg", "b.png"])
+        (('image', 'jpg'), ('image', 'image'))
+    """
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
         """Return `image`, with the codec of all names, or the codec `image` if there are several kinds."""
@@ -61,7 +79,13 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Video files unchanged, in the field `video`."""
+    """Video files unchanged, in the field `video`.
+
+    Examples:
+        >>> from bushel.sources import Clip, VideoFolder
+        >>> VideoFolder("clips/", Clip()).spec
+        {'video': 'mp4', 'label': 'int'}
+    """
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
         """Return `video`, with the codec `mp4` or `webm`.
@@ -81,7 +105,13 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class Audio:
-    """Sound files unchanged, in the field `audio`."""
+    """Sound files unchanged, in the field `audio`.
+
+    Examples:
+        >>> from bushel.sources import Audio
+        >>> Audio().field(["a.wav", "b.wav"])
+        ('audio', 'wav')
+    """
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
         """Return `audio`, with the codec `wav`, `flac`, `mp3` or `ogg`.
@@ -112,6 +142,12 @@ class Frames:
         stride: Keep every `stride`-th of these frames.
         short_edge: Length of the shorter edge in pixels after scaling up or down; None to keep the size.
         quality: Quality of the JPEGs, 1 to 100.
+
+    Examples:
+        >>> from bushel.sources import Frames, VideoFolder
+        >>> source = VideoFolder("clips/", Frames(rate=4, short_edge=32))
+        >>> source.spec, len(source[0]["frames"])
+        ({'frames': 'jpg[]', 'label': 'int'}, 8)
     """
 
     rate: float | None = None

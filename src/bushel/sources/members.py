@@ -102,6 +102,14 @@ class SampleFolder(Members):
     Args:
         root: The folder.
         listing: What the attribute `listing` was in another process; by default the folder is listed.
+
+    Examples:
+        >>> from bushel.sources import SampleFolder
+        >>> Path("samples").mkdir()
+        >>> _ = Path("samples/a.txt").write_text("straw")
+        >>> _ = Path("samples/a.cls").write_text("3")
+        >>> SampleFolder("samples/")[0]
+        {'__key__': 'a', 'cls': b'3', 'txt': b'straw'}
     """
 
     def __init__(self, root: str | os.PathLike[str] | AnyPath, *, listing: Iterable[str] | None = None) -> None:
@@ -120,7 +128,7 @@ class SampleFolder(Members):
 
 
 class Recipe(Members):
-    """A recipe for `tarp create`.
+    r"""A recipe for `tarp create`.
 
     A line is a name, a space, and a location: a path, `file:PATH`, `text:TEXT` or `pipe:COMMAND`.
 
@@ -131,6 +139,12 @@ class Recipe(Members):
 
     Raises:
         FormatError: A line has no location.
+
+    Examples:
+        >>> from bushel.sources import Recipe
+        >>> _ = Path("recipe").write_text("a.cls text:1\na.jpg photos/dog/1.jpg\n")
+        >>> bushel.pack(Recipe("recipe"), "made.tar").samples
+        1
     """
 
     def __init__(

@@ -76,6 +76,12 @@ def open_source(
         TypeError: `source` cannot be made a source.
         FormatError: The kind of source at the path cannot be detected.
         FileNotFoundError: The path does not exist.
+
+    Examples:
+        >>> from bushel.sources import open_source
+        >>> source = open_source("photos/")
+        >>> len(source), source.spec
+        (12, {'image': 'jpg', 'label': 'int'})
     """
     if isinstance(source, str | os.PathLike) or is_object(source):
         if kind is not None and kind not in KINDS:

@@ -31,6 +31,11 @@ class Samples:
 
     Raises:
         SpecError: A type cannot be inferred from the first sample.
+
+    Examples:
+        >>> from bushel.sources import Samples
+        >>> Samples([{"__key__": "a", "text": "straw", "label": 3}]).spec
+        {'text': 'utf8', 'label': 'int'}
     """
 
     def __init__(
@@ -62,6 +67,11 @@ class Stream:
 
     Raises:
         SpecError: A type cannot be inferred from the first sample.
+
+    Examples:
+        >>> from bushel.sources import Stream
+        >>> bushel.pack(Stream({"text": f"line {number}"} for number in range(5)), "lines.tar").samples
+        5
     """
 
     def __init__(

@@ -51,6 +51,12 @@ class Stored:
         spec: Its spec.
         labels: Its names of classes.
         folders: The empty folders of a packed folder, or None.
+
+    Examples:
+        >>> from bushel.sources import Stored
+        >>> source = Stored(ds.where("label == 1"))
+        >>> bushel.pack(source, "dogs.tar").samples
+        6
     """
 
     def __init__(self, dataset: Dataset) -> None:

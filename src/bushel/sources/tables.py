@@ -102,7 +102,7 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
 
 
 class Table(FileSource):
-    """Files that the rows of a table name, with the other columns as fields.
+    r"""Files that the rows of a table name, with the other columns as fields.
 
     Args:
         path: A `.csv`, `.json` or `.jsonl` file, gzipped or not; or the rows.
@@ -122,6 +122,13 @@ class Table(FileSource):
 
     Raises:
         FormatError: The table is malformed, or a row lacks a column.
+
+    Examples:
+        >>> from bushel.sources import Table
+        >>> _ = Path("table.csv").write_text("id,label,age\ndog/1,dog,3\ncat/4,cat,9\n")
+        >>> source = Table("table.csv", root="photos/", file="{id}.jpg")
+        >>> source.spec, source[1]["age"]
+        ({'image': 'jpg', 'id': 'utf8', 'label': 'utf8', 'age': 'int', 'idx': 'int'}, 9)
     """
 
     def __init__(

@@ -49,6 +49,13 @@ def decode_video(
     Raises:
         FormatError: The file is damaged, or holds no video.
         SpecError: PyAV is not installed.
+
+    Examples:
+        >>> from bushel.sources import decode_video
+        >>> def every_fourth(frames, stream):
+        ...     return ((frame, 1) for number, frame in enumerate(frames) if number % 4 == 0)
+        >>> [image.shape for image, _ in decode_video(Path("clips/red/a.mp4").read_bytes(), "a.mp4", every_fourth)]
+        [(48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3)]
     """
     av = _pyav()
     try:

@@ -60,6 +60,12 @@ def check_container(container: str, folder: Path, *, generation: str | None = No
 
     Raises:
         ConformanceError: A check failed.
+
+    Examples:
+        >>> from bushel.testing import check_container
+        >>> Path("empty").mkdir()
+        >>> check_container("recordio", Path("empty"))  # the checks that did not apply
+        []
     """
     skipped = []
     for name, check in CONTAINER_CHECKS.items():

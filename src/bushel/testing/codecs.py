@@ -31,6 +31,10 @@ def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = T
 
     Raises:
         ConformanceError: A check failed.
+
+    Examples:
+        >>> from bushel.testing import check_codec
+        >>> check_codec("utf8", ["", "straw", "a longer text"])
     """
     each = get_codec(codec) if isinstance(codec, str) else codec
     copy = pickle.loads(pickle.dumps(each))

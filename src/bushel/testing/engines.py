@@ -30,6 +30,12 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
 
     Raises:
         ConformanceError: A check failed.
+
+    Examples:
+        >>> from bushel.engines import connect
+        >>> from bushel.testing import check_engine
+        >>> Path("empty").mkdir()
+        >>> check_engine(lambda: connect("local"), Path("empty"))
     """
     with _closing(make()) as engine:
         expect(engine.slots >= 2, f"the engine has {engine.slots} slots; these checks need two")

@@ -12,11 +12,26 @@ __all__ = ["ConformanceError", "InapplicableError", "expect", "expect_equal", "e
 
 
 class ConformanceError(AssertionError):
-    """A check failed; the message says which, and with which values."""
+    """A check failed; the message says which, and with which values.
+
+    Examples:
+        >>> from bushel.testing import check_codec
+        >>> check_codec("f32", [0.1])  # float32 is not exact enough
+        Traceback (most recent call last):
+            ...
+        bushel.testing.expect.ConformanceError: codec 'f32', value 0.1: expected 0.1, found 0.10000000149011612
+    """
 
 
 class InapplicableError(Exception):
-    """A check needs a feature that this container does not have, such as sequence fields."""
+    """A check needs a feature that this container does not have, such as sequence fields.
+
+    Examples:
+        >>> from bushel.testing import InapplicableError
+        >>> def check_clips(target):  # a check of your own
+        ...     if "clip" not in target.fit():
+        ...         raise InapplicableError(f"{target.container} cannot hold clips")
+    """
 
 
 def expect(condition: object, message: str) -> None:

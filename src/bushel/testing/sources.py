@@ -28,6 +28,11 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
 
     Raises:
         ConformanceError: A check failed.
+
+    Examples:
+        >>> from bushel.sources import ImageFolder
+        >>> from bushel.testing import check_source
+        >>> check_source(ImageFolder("photos/"))
     """
     fields, samples = parse_spec(source.spec), len(source)
     expect(samples >= 0, f"the length is {samples}")

@@ -30,6 +30,11 @@ def check_storage(folder: Callable[[], AnyPath]) -> None:
 
     Raises:
         ConformanceError: A check failed.
+
+    Examples:
+        >>> import tempfile
+        >>> from bushel.testing import check_storage
+        >>> check_storage(lambda: Path(tempfile.mkdtemp(dir=".")))
     """
     _check_files(folder())
     for container, spec in _SPECS.items():

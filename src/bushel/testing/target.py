@@ -25,6 +25,12 @@ class Target:
         folder: An empty folder to write to.
         generation: Generation of a bag.
         seed: Seed of the random specs and samples.
+
+    Examples:
+        >>> from bushel.testing import Target
+        >>> Path("empty").mkdir()
+        >>> Target("recordio", Path("empty")).fit({"image": "jpg", "label": "int"})
+        {'image': 'jpg', 'label': 'int'}
     """
 
     container: str

@@ -37,6 +37,12 @@ class ColorJitter:
         contrast: Factor of the distance from the mean grey level of the image.
         saturation: Factor of the distance from the grey level of the pixel.
         hue: Shift as a share of the full circle, between -0.5 and 0.5.
+
+    Examples:
+        >>> from bushel.transforms import ColorJitter
+        >>> jitter = ColorJitter(brightness=0.4, hue=0.1)
+        >>> jitter(ds[0]["image"], np.random.default_rng(0)).dtype
+        dtype('uint8')
     """
 
     brightness: _Range = 0.0
@@ -89,6 +95,11 @@ class Grayscale:
 
     Attributes:
         channels: 1 for a result HxW, 3 for HxWx3 with three equal channels.
+
+    Examples:
+        >>> from bushel.transforms import Grayscale
+        >>> Grayscale()(ds[0]["image"]).shape
+        (48, 64)
     """
 
     channels: Literal[1, 3] = 1

@@ -42,7 +42,13 @@ Image: TypeAlias = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """Keep a box. It is given in pixels and must lie inside the image."""
+    """Keep a box. It is given in pixels and must lie inside the image.
+
+    Examples:
+        >>> from bushel.transforms import Crop, apply_steps
+        >>> apply_steps((Crop(left=8, top=4, width=32, height=24),), ds[0]["image"]).shape
+        (24, 32, 3)
+    """
 
     left: int
     top: int
@@ -52,7 +58,13 @@ class Crop:
 
 @dataclass(frozen=True, slots=True)
 class ScaleTo:
-    """Resize to `width` x `height` pixels."""
+    """Resize to `width` x `height` pixels.
+
+    Examples:
+        >>> from bushel.transforms import ScaleTo, apply_steps
+        >>> apply_steps((ScaleTo(width=32, height=24),), ds[0]["image"]).shape
+        (24, 32, 3)
+    """
 
     width: int
     height: int
@@ -60,7 +72,14 @@ class ScaleTo:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """Mirror left to right if `horizontal`, else top to bottom."""
+    """Mirror left to right if `horizontal`, else top to bottom.
+
+    Examples:
+        >>> from bushel.transforms import Flip, apply_steps
+        >>> apply_steps((Flip(horizontal=True),), np.arange(6).reshape(2, 3))
+        array([[2, 1, 0],
+               [5, 4, 3]])
+    """
 
     horizontal: bool
 
@@ -163,6 +182,12 @@ def apply_steps(steps: tuple[Step, ...], image: Image) -> Image:
 
     Raises:
         ValueError: A crop is not inside the image.
+
+    Examples:
+        >>> from bushel.transforms import Resize, apply_steps
+        >>> image = np.zeros((48, 64, 3), np.uint8)
+        >>> apply_steps(Resize(24).steps(64, 48), image).shape
+        (24, 32, 3)
     """
     for step in steps:
         if isinstance(step, Flip):
@@ -196,6 +221,17 @@ class Spatial(Protocol):
 
     `steps` returns what it does to an image of a given size. Called with an image, it must do the same: see
     `apply_steps`.
+
+    Examples:
+        >>> from bushel.transforms import Crop, apply_steps
+        >>> class LeftHalf:  # fused into decoding, so the right half is not decoded
+        ...     resizes, output = False, None
+        ...     def steps(self, width, height, rng):
+        ...         return (Crop(0, 0, width // 2, height),)
+        ...     def __call__(self, image, rng=None):
+        ...         return apply_steps(self.steps(image.shape[1], image.shape[0], rng), image)
+        >>> next(iter(bushel.Loader(ds, batch_size=4, transforms=[LeftHalf()])))["image"].shape
+        (4, 48, 32, 3)
     """
 
     @property
@@ -237,6 +273,11 @@ class Resize:
 
     Attributes:
         size: (height, width), or the length of the shorter edge. The other edge is rounded down, as in torchvision.
+
+    Examples:
+        >>> from bushel.transforms import Resize
+        >>> Resize(24)(ds[0]["image"]).shape, Resize((20, 20))(ds[0]["image"]).shape
+        ((24, 32, 3), (20, 20, 3))
     """
 
     size: Size
@@ -265,7 +306,13 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class CenterCrop:
-    """Keep a box in the middle. The image must be large enough."""
+    """Keep a box in the middle. The image must be large enough.
+
+    Examples:
+        >>> from bushel.transforms import CenterCrop
+        >>> CenterCrop(32)(ds[0]["image"]).shape
+        (32, 32, 3)
+    """
 
     size: Size
     resizes: ClassVar[bool] = False
@@ -291,7 +338,14 @@ class CenterCrop:
 
 @dataclass(frozen=True, slots=True)
 class RandomCrop:
-    """Keep a box at a uniformly random place. The image must be large enough."""
+    """Keep a box at a uniformly random place. The image must be large enough.
+
+    Examples:
+        >>> from bushel.transforms import RandomCrop
+        >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomCrop(32)])
+        >>> next(iter(loader))["image"].shape
+        (4, 32, 32, 3)
+    """
 
     size: Size
     resizes: ClassVar[bool] = False
@@ -324,6 +378,12 @@ class RandomResizedCrop:
         size: Size of the result.
         scale: Bounds of the box's area, as a share of the image's area.
         ratio: Bounds of width / height. Its logarithm is uniform between them.
+
+    Examples:
+        >>> from bushel.transforms import RandomResizedCrop
+        >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomResizedCrop(32, scale=(0.35, 1))])
+        >>> next(iter(loader))["image"].shape
+        (4, 32, 32, 3)
     """
 
     size: Size
@@ -389,13 +449,23 @@ class _RandomFlip:
 
 @dataclass(frozen=True, slots=True)
 class RandomHorizontalFlip(_RandomFlip):
-    """Mirror left to right with probability `p`."""
+    """Mirror left to right with probability `p`.
+
+    Examples:
+        >>> from bushel.transforms import RandomHorizontalFlip
+        >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomHorizontalFlip(p=0.5)])
+    """
 
     horizontal: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class RandomVerticalFlip(_RandomFlip):
-    """Mirror top to bottom with probability `p`."""
+    """Mirror top to bottom with probability `p`.
+
+    Examples:
+        >>> from bushel.transforms import RandomVerticalFlip
+        >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomVerticalFlip()])
+    """
 
     horizontal: ClassVar[bool] = False

@@ -28,6 +28,12 @@ class Normalize:
         mean: Mean of each channel, between 0 and 1.
         std: Standard deviation of each channel.
         dtype: Data type of the result.
+
+    Examples:
+        >>> from bushel.transforms import Normalize
+        >>> normalize = Normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+        >>> normalize(ds[0]["image"]).dtype
+        dtype('float32')
     """
 
     mean: tuple[float, ...]
@@ -69,7 +75,13 @@ def _table(normalise: Normalize) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ToCHW:
-    """Move channels first, as PyTorch expects: HxWxC to CxHxW, HxW to 1xHxW."""
+    """Move channels first, as PyTorch expects: HxWxC to CxHxW, HxW to 1xHxW.
+
+    Examples:
+        >>> from bushel.transforms import ToCHW
+        >>> ToCHW()(ds[0]["image"]).shape
+        (3, 48, 64)
+    """
 
     def __call__(self, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Transform an image of any dtype."""
@@ -80,7 +92,14 @@ class ToCHW:
 
 @dataclass(frozen=True, slots=True)
 class Lambda:
-    """Apply a function to the value. For worker processes, define the function at the top level of a module."""
+    """Apply a function to the value. For worker processes, define the function at the top level of a module.
+
+    Examples:
+        >>> from bushel.transforms import Lambda
+        >>> loader = bushel.Loader(ds, batch_size=4, transforms={"label": Lambda(lambda label: label * 10)})
+        >>> next(iter(loader))["label"]
+        array([0, 0, 0, 0])
+    """
 
     function: Callable[[Any], Any]
 
@@ -91,7 +110,13 @@ class Lambda:
 
 @dataclass(frozen=True, slots=True)
 class Compose:
-    """Apply transforms one after the other."""
+    """Apply transforms one after the other.
+
+    Examples:
+        >>> from bushel.transforms import CenterCrop, Compose, Resize, ToCHW
+        >>> Compose([Resize(40), CenterCrop(32), ToCHW()])(ds[0]["image"]).shape
+        (3, 32, 32)
+    """
 
     transforms: tuple[Transform, ...]
 
@@ -113,6 +138,12 @@ class EachFrame:
         transforms: The transforms for each frame.
         same: Whether all frames get the same random numbers, so that frames of one size are cropped and flipped
             alike. Otherwise each frame gets its own.
+
+    Examples:
+        >>> from bushel.transforms import EachFrame, RandomCrop
+        >>> frames = [np.zeros((48, 64, 3), np.uint8)] * 5
+        >>> [frame.shape for frame in EachFrame([RandomCrop(32)])(frames, np.random.default_rng(0))][:2]
+        [(32, 32, 3), (32, 32, 3)]
     """
 
     transforms: tuple[Transform, ...]

@@ -112,6 +112,12 @@ class Viewer:
     Raises:
         OSError: The address cannot be used.
         UnsupportedError: The extra `view` is not installed.
+
+    Examples:
+        >>> viewer = bushel.view(ds)
+        >>> viewer.ready()
+        True
+        >>> viewer.close()
     """
 
     def __init__(self, shelf: Shelf, *, host: str = _LOOPBACK, port: int = 0, framed: bool = False) -> None:
@@ -227,6 +233,12 @@ def view(*sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = No
     Raises:
         UnsupportedError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
         TypeError: No dataset is given.
+
+    Examples:
+        >>> viewer = bushel.view("train/")
+        >>> viewer.url  # open it in a browser
+        'http://127.0.0.1:.../?token=...'
+        >>> viewer.close()
     """
     if not sources:
         raise TypeError("view() needs a dataset or a path")

@@ -23,6 +23,11 @@ def concat(datasets: Iterable[Dataset]) -> Dataset:
         ValueError: `datasets` is empty.
         FormatError: A field is a sequence in one dataset and plain in another.
         SpecError: Two datasets give different names to the same class number of a field.
+
+    Examples:
+        >>> both = bushel.concat([ds[:2], ds[8:]])
+        >>> len(both), both.keys[2]
+        (6, 'dog/2')
     """
     whole = one_after_another(datasets)
     whole.labels  # noqa: B018 - raises if they differ

@@ -24,6 +24,16 @@ class Dataset(Samples):
     """A read-only sequence of samples, opened by `bushel.open` or made as a view of another dataset.
 
     Threads and forked processes may share it. A pickled copy opens its own files.
+
+    Examples:
+        >>> ds[3]["image"].shape, ds.keys[3]
+        ((48, 64, 3), 'cat/3')
+        >>> ds["dog/2", ["label"]]
+        {'__key__': 'dog/2', 'label': 1}
+        >>> [sample["label"] for sample in ds.read([0, 6, 1], ["label"])]
+        [0, 1, 0]
+        >>> len(ds[2:10]), len(ds.where("label == 1"))
+        (8, 6)
     """
 
     @classmethod
@@ -36,6 +46,11 @@ class Dataset(Samples):
             container: Name of the container.
             tables: Each shard with its table, such as `get_container(container).index(shard, options)` returns.
             verify: As for `open`.
+
+        Examples:
+            >>> shard = ds.shards[0]
+            >>> bushel.Dataset.from_tables("tar", [(shard.shard, shard.index)]).keys[0]
+            'cat/0'
         """
         return cls([OpenShard.of(container, shard, table, stored=False) for shard, table in tables], verify=verify)
 
@@ -66,6 +81,11 @@ class Dataset(Samples):
 
         Raises:
             KeyError: There is no such column; the message says what may be meant, or which command makes it.
+
+        Examples:
+            >>> print(ds.show(2))
+            cat/0  label=0
+            cat/1  label=0
         """
         from bushel.core.pictures.notebook import Gallery
 
@@ -73,7 +93,12 @@ class Dataset(Samples):
 
     @property
     def size(self) -> int:
-        """Size of all files of the dataset in bytes."""
+        """Size of all files of the dataset in bytes.
+
+        Examples:
+            >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
+            True
+        """
         return totals_of(self._reader.shards).bytes
 
     @property
@@ -83,12 +108,22 @@ class Dataset(Samples):
 
     @property
     def info(self) -> Info:
-        """Container, counts and sizes of the whole dataset."""
+        """Container, counts and sizes of the whole dataset.
+
+        Examples:
+            >>> ds.info.container, ds.info.samples, ds.info.checksums
+            ('tar', 12, True)
+        """
         return info_of(self._reader.shards, self.spec, self._reader.incomplete)
 
     @property
     def shards(self) -> Sequence[OpenShard]:
-        """The shards of the whole dataset, with their files and tables."""
+        """The shards of the whole dataset, with their files and tables.
+
+        Examples:
+            >>> len(ds.shards)
+            1
+        """
         return self._reader.shards
 
     @property
@@ -113,6 +148,10 @@ class Dataset(Samples):
         """Names of the columns in the index (docs/columns.md), whatever fields this view has.
 
         `column` also knows the number of stored bytes of every field, `image.bytes`, and the lengths of sequences.
+
+        Examples:
+            >>> ds.columns
+            ('image.width', 'image.height', 'label')
         """
         from bushel.core.dataset.columns import column_names
 
@@ -132,6 +171,10 @@ class Dataset(Samples):
         Raises:
             KeyError: There is no such column; the message says what may be meant, or which command makes it.
             FormatError: The index is damaged.
+
+        Examples:
+            >>> ds.column("label")
+            array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
         """
         from bushel.core.dataset.columns import masked, part_of
 
@@ -149,11 +192,21 @@ class Dataset(Samples):
         Raises:
             ValueError: The condition is malformed, or something in it is not allowed.
             KeyError: There is no such column, as for `column`.
+
+        Examples:
+            >>> dogs = ds.where("label == 1 and image.width >= 48")
+            >>> len(dogs)
+            6
         """
         return self._view(self._absolute(self.positions_where(condition)))
 
     def positions_where(self, condition: str) -> npt.NDArray[np.int64]:
-        """Return int64[n], the positions of the samples of `where`, ascending."""
+        """Return int64[n], the positions of the samples of `where`, ascending.
+
+        Examples:
+            >>> ds.positions_where("label == 1")
+            array([ 6,  7,  8,  9, 10, 11])
+        """
         from bushel.core.dataset.columns import part_of
         from bushel.core.dataset.where import choose
 
@@ -167,6 +220,10 @@ class Dataset(Samples):
 
         Raises:
             KeyError: A field does not exist.
+
+        Examples:
+            >>> ds.fields(["label"])[0]
+            {'__key__': 'cat/0', 'label': 0}
         """
         return self._view(names=list(self._wanted(names)))
 
@@ -175,6 +232,10 @@ class Dataset(Samples):
 
         Raises:
             KeyError: No sample has one of the keys.
+
+        Examples:
+            >>> ds.select(["dog/2", "cat/0"])[0, ["label"]]
+            {'__key__': 'dog/2', 'label': 1}
         """
         return self._view(self._absolute(np.array([self.position(key) for key in keys], np.int64)))
 
@@ -184,6 +245,11 @@ class Dataset(Samples):
         Args:
             keep: Called once with every sample, before `filter` returns.
             fields: The fields that `keep` needs. Fewer fields are read faster.
+
+        Examples:
+            >>> dogs = ds.filter(lambda sample: sample["label"] == 1, ["label"])
+            >>> len(dogs)
+            6
         """
         kept: list[int] = []
         for first in range(0, len(self), CHUNK):
@@ -202,6 +268,10 @@ class Dataset(Samples):
 
         Raises:
             ValueError: `index` is not in `range(num_shards)`.
+
+        Examples:
+            >>> [len(ds.shard(number, 5)) for number in range(5)]
+            [2, 2, 3, 2, 3]
         """
         if not 0 <= index < num_shards:
             raise ValueError(f"index is {index}; it must be at least 0 and less than num_shards, which is {num_shards}")
@@ -218,6 +288,11 @@ class Dataset(Samples):
 
         Raises:
             ImportError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
+
+        Examples:
+            >>> table = ds.to_arrow()
+            >>> table.num_rows, table.column_names
+            (12, ['__key__', 'image', 'label.extent', 'image.width', 'image.height', 'label'])
         """
         from bushel.core.dataset.columns import part_of
         from bushel.core.index.arrow import index_table

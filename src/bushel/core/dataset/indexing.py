@@ -86,6 +86,11 @@ def index(
         UnsupportedError: `keys`, and the dataset is not in a local folder.
         KeyError: A column is of no field.
         OSError: The index cannot be written.
+
+    Examples:
+        >>> indexed = bushel.index("train/", columns="image.channels", keys=True)
+        >>> indexed.columns
+        ('image.width', 'image.height', 'label', 'image.channels')
     """
     request = ColumnRequest.given(columns, {})
     paths = expand_paths(source)

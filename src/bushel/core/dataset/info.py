@@ -29,6 +29,11 @@ class Info:
         spec: Field names to types.
         complete: Whether the writer of the dataset has finished, as far as is known.
         expected: Number of samples that an incomplete dataset should have, if known.
+
+    Examples:
+        >>> info = ds.info
+        >>> info.container, info.samples, info.shards, info.keyed
+        ('tar', 12, 1, True)
     """
 
     container: str

@@ -85,6 +85,13 @@ def open(
             says which file, where, and what to run next.
         SpecError: A type in `spec` is unknown; or two shards give different names to the same class number.
         UnsupportedError: `source` can only be read forward; open it with `open_stream`.
+
+    Examples:
+        >>> ds = bushel.open("train/")
+        >>> len(ds), ds.spec
+        (12, {'image': 'jpg', 'label': 'int'})
+        >>> ds["dog/2"]["image"].shape
+        (48, 64, 3)
     """
     if is_stream(source):
         shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
@@ -145,6 +152,11 @@ def open_stream(
         FileNotFoundError: A file does not exist.
         SpecError: `spec` is malformed, or a type in it is unknown.
         UnsupportedError: `source` is a command, and `allow_commands` is false.
+
+    Examples:
+        >>> stream = bushel.open_stream("train/*.tar")
+        >>> next(iter(stream))["__key__"]
+        'cat/0'
     """
     from bushel.core.dataset.stream import StreamDataset
 

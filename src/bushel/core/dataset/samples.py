@@ -89,7 +89,12 @@ class Samples:
 
     @property
     def spec(self) -> dict[str, str]:
-        """Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`."""
+        """Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`.
+
+        Examples:
+            >>> ds.spec
+            {'image': 'jpg', 'label': 'int'}
+        """
         return format_spec(self._fields)
 
     @property
@@ -98,6 +103,10 @@ class Samples:
 
         Raises:
             SpecError: Two shards give different names to the same number; `bushel.open` and `concat` refuse them.
+
+        Examples:
+            >>> ds.labels["label"]
+            ('cat', 'dog')
         """
         return labels_of(kinds(self._reader.shards), self._fields)
 
@@ -105,7 +114,12 @@ class Samples:
 
     @property
     def keys(self) -> KeyView:
-        """The keys in order, as a sequence that reads them when they are asked for."""
+        """The keys in order, as a sequence that reads them when they are asked for.
+
+        Examples:
+            >>> ds.keys[0], ds.keys[-1]
+            ('cat/0', 'dog/5')
+        """
         return KeyView(len(self), lambda positions: self._reader.keys(self._absolute(positions)))
 
     def __contains__(self, key: object) -> bool:
@@ -117,6 +131,10 @@ class Samples:
         Raises:
             KeyError: No sample has this key.
             TypeError: `key` is not a str.
+
+        Examples:
+            >>> ds.position("dog/2")
+            8
         """
         if not isinstance(key, str):
             raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
@@ -185,7 +203,7 @@ class Samples:
     def read(
         self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None, *, decode: bool = True
     ) -> list[Sample]:
-        """Read many samples in one batched, coalesced read, which is much faster than one by one.
+        r"""Read many samples in one batched, coalesced read, which is much faster than one by one.
 
         Fields whose values the index has (docs/columns.md) are taken from it, unless bytes are compared with checksums.
 
@@ -202,6 +220,13 @@ class Samples:
             CorruptError: Stored bytes do not match their checksum (with `verify`).
             FormatError: A file is shorter than the index says.
             CodecError: Stored bytes do not decode.
+
+        Examples:
+            >>> few = ds.read([3, -1], ["label"])
+            >>> [sample["__key__"] for sample in few]
+            ['cat/3', 'dog/5']
+            >>> ds.read([3], ["image"], decode=False)[0]["image"][:2]
+            b'\xff\xd8'
         """
         return self._reader.read(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
 
@@ -229,6 +254,12 @@ class Samples:
         Raises:
             TypeError: The field is a sequence.
             IndexError, CorruptError, FormatError: As `read`.
+
+        Examples:
+            >>> data, offsets = ds.gather([3, 0], "image")
+            >>> photo = data[offsets[0] : offsets[1]].tobytes()
+            >>> photo == Path("photos/cat/3.jpg").read_bytes()
+            True
         """
         [name] = self._wanted([field])
         if self._fields[name].sequence:
@@ -254,6 +285,10 @@ class Samples:
             TypeError: The field is a sequence, or does not hold images.
             ValueError: The box is not inside the image.
             IndexError, CorruptError, FormatError, CodecError: As `read`.
+
+        Examples:
+            >>> ds.read_crop(0, "image", (8, 4, 32, 24)).shape
+            (20, 24, 3)
         """
         [name] = self._wanted([field])
         if self._fields[name].sequence:
@@ -303,6 +338,10 @@ class Samples:
         Raises:
             SpecError: The sample has a clip, and PyAV, which counts its frames, is not installed.
             CodecError: A clip is damaged.
+
+        Examples:
+            >>> ds.available("dog/2")
+            {'image': True, 'label': True}
         """
         position = self.position(item) if isinstance(item, str) else operator.index(item)
         absolute = self._at(position)
@@ -327,12 +366,22 @@ class Samples:
 
         Returns:
             int64[n]: for a sequence field, the bytes of all elements; -1 if a sample lacks the field.
+
+        Examples:
+            >>> bool(ds.lengths([0], "image")[0] == Path("photos/cat/0.jpg").stat().st_size)
+            True
         """
         wanted = self._absolute(self._numbers(positions))
         return stored_lengths(self._reader.groups(wanted), len(wanted), *self._wanted([field]))
 
     def location(self, position: int, field: str) -> tuple[str, int]:
-        """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
+        r"""Return the path of the file with a field of a sample, and the offset of its stored bytes.
+
+        Examples:
+            >>> file, offset = ds.location(0, "image")
+            >>> Path(file).read_bytes()[offset : offset + 2]  # a JPEG begins so
+            b'\xff\xd8'
+        """
         if field not in self._fields:
             raise KeyError(f"there is no field {field!r}: the fields are {', '.join(self._fields) or 'none'}")
         return self._reader.location(self._at(position), field)

@@ -53,6 +53,11 @@ class StreamDataset:
 
     Iterating gives decoded samples, dicts with `__key__`, in the order of the sources; one sample is in memory at a
     time. Every `for` starts again from the first source.
+
+    Examples:
+        >>> stream = bushel.open_stream("train/*.tar", fields=["label.cls"])
+        >>> [sample["label.cls"] for sample in stream][:3]
+        [0, 0, 0]
     """
 
     def __init__(
@@ -89,7 +94,13 @@ class StreamDataset:
         return format_spec(self._fields)
 
     def stored(self) -> StreamDataset:
-        """Return the same stream with stored bytes as values."""
+        """Return the same stream with stored bytes as values.
+
+        Examples:
+            >>> stream = bushel.open_stream("train/*.tar")
+            >>> next(iter(stream.stored()))["label.cls"]
+            b'0'
+        """
         same = copy.copy(self)
         same._decode = False
         return same
@@ -100,7 +111,13 @@ class StreamDataset:
         return tuple(map(str, self._sources))
 
     def part(self, numbers: Iterable[int]) -> StreamDataset:
-        """Return a stream of some of the sources, by their numbers and in that order."""
+        """Return a stream of some of the sources, by their numbers and in that order.
+
+        Examples:
+            >>> stream = bushel.open_stream("train/*.tar")
+            >>> len(stream.sources), len(stream.part([0]).sources)
+            (1, 1)
+        """
         same = copy.copy(self)
         same._sources = [self._sources[number] for number in numbers]
         return same

@@ -17,11 +17,29 @@ _SCHEMES = {"tcp": "dask", "tls": "dask", "ucx": "dask", "ray": "ray"}
 
 
 class LostWorkerError(RuntimeError):
-    """The process or machine that ran a task has died. The task can be tried again."""
+    """The process or machine that ran a task has died. The task can be tried again.
+
+    Examples:
+        >>> from bushel.engines import Attempt, connect
+        >>> engine = connect("local")
+        >>> engine.submit(hex, Attempt(1, 0))
+        >>> engine.wait(seconds=60, unwanted=[Attempt(1, 0)])[0].error
+        LostWorkerError('the worker process was killed, as its result was not needed')
+        >>> engine.close()
+    """
 
 
 class Task(Protocol):
-    """Work with a number. It can be pickled, and calling it twice with a number does no harm."""
+    """Work with a number. It can be pickled, and calling it twice with a number does no harm.
+
+    Examples:
+        >>> from bushel.engines import Attempt, connect
+        >>> engine = connect("local")
+        >>> engine.submit(bin, Attempt(5, 0))  # any function of a number that can be pickled
+        >>> engine.wait(seconds=60)[0].result
+        '0b101'
+        >>> engine.close()
+    """
 
     def __call__(self, number: int, /) -> Any:
         """Do the work with this number and return a small result, which can be pickled."""
@@ -35,6 +53,11 @@ class Attempt:
     Attributes:
         number: Number of the task.
         attempt: Number of this start of it, from 0.
+
+    Examples:
+        >>> from bushel.engines import Attempt
+        >>> Attempt(number=3, attempt=1)  # the second start of task 3
+        Attempt(number=3, attempt=1)
     """
 
     number: int
@@ -49,6 +72,11 @@ class Finished:
         attempt: Which one.
         result: What the task returned; None after an error.
         error: What it raised; `LostWorkerError` if its worker died.
+
+    Examples:
+        >>> from bushel.engines import Attempt, Finished
+        >>> Finished(Attempt(3, 0), result="part-00003").result
+        'part-00003'
     """
 
     attempt: Attempt
@@ -58,7 +86,16 @@ class Finished:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Runs attempts of one task elsewhere, at most as many as it has slots, and second ones beside those that hang."""
+    """Runs attempts of one task elsewhere, at most as many as it has slots, and second ones beside those that hang.
+
+    Examples:
+        >>> from bushel.engines import Attempt, connect
+        >>> engine = connect("local")
+        >>> engine.submit(hex, Attempt(255, 0))
+        >>> [finished.result for finished in engine.wait(seconds=60)]
+        ['0xff']
+        >>> engine.close()
+    """
 
     @property
     def slots(self) -> int:
@@ -101,6 +138,13 @@ def connect(engine: Any) -> Engine:
         ValueError: The name is unknown.
         TypeError: It is not an engine.
         ModuleNotFoundError: The package of the engine is not installed.
+
+    Examples:
+        >>> from bushel.engines import connect
+        >>> engine = connect("local")
+        >>> engine.slots >= 1
+        True
+        >>> engine.close()
     """
     if isinstance(engine, str):
         name = engine if engine in ENGINES else _SCHEMES.get(engine.partition("://")[0] if "://" in engine else "")

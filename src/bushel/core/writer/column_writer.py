@@ -42,6 +42,11 @@ class ColumnWriter(DatasetWriter):
             SpecError: A field is unknown or missing, lengths differ, or the container cannot hold the samples.
             CodecError: A value cannot be encoded.
             ValueError: A key is missing, not allowed, or in the dataset already; or the writer is closed.
+
+        Examples:
+            >>> with bushel.Writer("numbers.tar", {"x": "array", "y": "int"}) as writer:
+            ...     writer.extend({"x": np.zeros((1000, 8), np.float32), "y": np.arange(1000)})
+            range(0, 1000)
         """
         first, count, _ = self.write_columns(columns, keys)
         return range(first, first + count)

@@ -166,6 +166,11 @@ class DatasetWriter:
             SpecError: The sample does not have the fields of the spec, or the container cannot hold it.
             CodecError: A value cannot be encoded.
             ValueError: The key is missing, not allowed, or in the dataset already; or the writer is closed.
+
+        Examples:
+            >>> with bushel.Writer("texts.tar", {"text": "utf8"}) as writer:
+            ...     writer.append({"text": "one"}, key="a")
+            0
         """
         with self._lock:
             position, shard, added = self._samples, self._current, 0
@@ -219,7 +224,14 @@ class DatasetWriter:
             raise
 
     def flush(self) -> None:
-        """Save all samples appended so far, so that `mode="resume"` finds them after a kill."""
+        """Save all samples appended so far, so that `mode="resume"` finds them after a kill.
+
+        Examples:
+            >>> writer = bushel.Writer("numbers/", {"y": "int"}, container="tar")
+            >>> position = writer.append({"y": 1})
+            >>> writer.flush()  # this sample would survive a kill
+            >>> writer.close()
+        """
         with self._lock:
             if self._current is not None:
                 self._checkpoint(self._current)
@@ -242,7 +254,16 @@ class DatasetWriter:
                 raise
 
     def suspend(self) -> None:
-        """Stop writing, and leave the unfinished shard for `mode="resume"`; with `overwrite`, as `discard`."""
+        """Stop writing, and leave the unfinished shard for `mode="resume"`; with `overwrite`, as `discard`.
+
+        Examples:
+            >>> writer = bushel.Writer("numbers/", {"y": "int"}, container="tar")
+            >>> position = writer.append({"y": 1})
+            >>> writer.suspend()
+            >>> with bushel.Writer("numbers/", {"y": "int"}, container="tar", mode="resume") as writer:
+            ...     len(writer)
+            1
+        """
         if self._overwrite is not None:
             self.discard()
             return

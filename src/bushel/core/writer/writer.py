@@ -61,6 +61,15 @@ class Writer(ColumnWriter):
             `labels` are invalid, or a field cannot have a column.
         KeyError: A column is of no field.
         StateError: The existing dataset has another spec or container, or numbers the classes in another way.
+
+    Examples:
+        >>> with bushel.Writer("out/", {"image": "jpg", "label": "int"}, container="tar") as writer:
+        ...     writer.append({"image": Path("photo.jpg").read_bytes(), "label": 3}, key="first")
+        ...     writer.append({"image": np.zeros((48, 64, 3), np.uint8), "label": 4}, key="second")
+        0
+        1
+        >>> bushel.open("out/")["second"]["label"]
+        4
     """
 
     def __init__(
