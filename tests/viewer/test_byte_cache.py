@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from bushel.viewer.byte_cache import ByteCache
+from bushel.viewer.shelf import ByteCache
 
 
 def test_the_values_that_were_used_last_are_kept() -> None:

@@ -179,7 +179,7 @@ def register_codec(
         ranged: Counts and decodes single elements of a value, so that masks can select some of them.
         encode_column: Encodes an array of values at once, for `Writer.extend` (`Codec.encode_column`).
         layout: Says where the elements of an array lie in its stored bytes, so that loaders copy them without `decode`;
-            None for bytes of which that cannot be said.
+            None if this differs from value to value.
         replace: Whether to replace an existing codec.
 
     Returns:

@@ -21,7 +21,7 @@ from bushel.core.index.class_names import Labels, join_labels
 from bushel.core.index.sidecar import Manifest
 from bushel.core.index.table import U64
 from bushel.core.parallel import parallel_map
-from bushel.core.tasks.mapping import map_on_engine
+from bushel.core.tasks.drive import map_on_engine
 from bushel.errors import SpecError, StateError, TooManyErrors
 from bushel.ingest.commit import publish
 from bushel.ingest.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bushel.core.dataset.folders import overwrite_folder
 from bushel.core.order import Sequential
 from bushel.core.progress import OnProgress, Progress, ProgressReporter
 from bushel.core.writer.options import WriterOptions
-from bushel.core.writer.overwrite import overwrite_folder
 from bushel.core.writer.pack_writer import PackWriter
 from bushel.ingest.columns import column_reader
 from bushel.ingest.commit import OnPart, Written

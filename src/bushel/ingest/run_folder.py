@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bushel.containers import container_by_suffix
-from bushel.core.dataset.parts import run_folder
+from bushel.core.dataset.folders import run_folder
 from bushel.core.index.sidecar import ManifestShard
 from bushel.errors import FormatError
 from bushel.ingest.run_plan import RunPlan, decode_plan

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bushel.containers import containers
 from bushel.core.dataset.discovery import marker_path
-from bushel.core.dataset.parts import is_part
+from bushel.core.dataset.folders import is_part
 from bushel.core.index.sidecar import Manifest, create_manifest
 from bushel.core.progress import OnProgress
 from bushel.core.tasks.drive import TaskOptions, drive

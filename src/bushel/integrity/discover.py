@@ -9,7 +9,7 @@ from typing import Any
 from bushel.containers import Container, containers, get_container
 from bushel.containers.base import Shard
 from bushel.core.dataset.discovery import expand_paths, find, find_incomplete
-from bushel.core.dataset.parts import shard_of_entry
+from bushel.core.dataset.folders import shard_of_entry
 from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.sidecar import FOLDER, load_manifest
 from bushel.core.writer.target import unfinished_shards

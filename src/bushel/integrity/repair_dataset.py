@@ -18,7 +18,7 @@ from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.table import I64, Keys
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import ShowProgress, callback_of, shows_progress
-from bushel.core.tasks.mapping import map_on_engine
+from bushel.core.tasks.drive import map_on_engine
 from bushel.core.writer.target import holds_dataset
 from bushel.errors import FormatError
 from bushel.ingest import convert
@@ -38,7 +38,7 @@ class RepairResult:
         container: Container of both datasets.
         samples: Number of samples in the new dataset.
         lost: Number of samples that are known to have existed and are damaged. If `checked` is False, there may be
-            more: nobody knows how many samples a damaged part of a tar held.
+            more: the number of samples in a damaged part of a tar is unknown.
         checked: Whether every byte that was written has been compared with a checksum. Otherwise a sample counts as
             whole if its extents are valid.
         problems: What was damaged, left out or renamed.

@@ -15,7 +15,7 @@ from bushel.core.dataset.shards import manifest_path
 from bushel.core.index.class_names import Labels, join_labels
 from bushel.core.parallel import cpu_count, parallel_map
 from bushel.core.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
-from bushel.core.tasks.mapping import map_on_engine
+from bushel.core.tasks.drive import map_on_engine
 from bushel.errors import SpecError
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover

@@ -32,7 +32,7 @@ class BadSample:
     """A sample that could not be read, decoded or transformed, as in `Loader.errors`.
 
     Attributes:
-        sample: Position of the sample in the dataset. Of a `StreamLoader`: number of the sample in the rank's epoch.
+        sample: Position of the sample in the dataset; with a `StreamLoader`, its number in the epoch of the rank.
         key: Key of the sample.
         field: The bad field; None if it is unknown.
         file: File that holds the field; None if it is unknown.

@@ -37,8 +37,8 @@ class Loader(LoaderBase):
     The samples of a batch, their order and the random numbers of transforms depend only on the seed, the epoch and the
     number of samples consumed: not on the number of workers, nor on timing.
 
-    A look costs nothing: if an iteration is left after at most one batch, as by `next(iter(loader))`, the next `for`
-    starts the same epoch.
+    To look at one batch does not use up an epoch: if a loop ends after at most one batch, as with
+    `next(iter(loader))`, the next `for` starts the same epoch.
 
     Args:
         dataset: The source of samples: a dataset, a view of one, or a `Mixture`.

@@ -39,7 +39,8 @@ class StreamLoader(LoaderBase):
     A state counts the samples that this rank was given. Resuming reads the epoch again from its start and drops those
     samples undecoded, so it takes as long as reading them, and needs the same number of ranks.
 
-    A look costs nothing, as with a `Loader`, except for standard input and open files, which can be read only once.
+    To look at one batch does not use up an epoch, as with a `Loader`, except of standard input and open files, which
+    can be read only once.
 
     Args:
         stream: The source of samples, as `bushel.open_stream` returns it.

@@ -56,7 +56,7 @@ def test_a_view_of_keys_is_a_sequence(keys: list[str], at: int, part: slice) -> 
         assert view[at] == keys[at]
         assert view.index(keys[at]) == keys.index(keys[at])
     else:
-        with pytest.raises(IndexError, match=f"of {len(keys)} keys"):
+        with pytest.raises(IndexError, match=f"for {len(keys)} keys"):
             view[at]
 
 

@@ -251,7 +251,7 @@ def test_index_refuses_other_checksums(tmp_path: Path, container: str) -> None:
         bushel.index(folder)
     error = caught.value
     assert (error.key, error.field, error.file, error.offset) == (key(0), "image", str(file), offset)
-    assert error.message.startswith("1 of the values")
+    assert error.message.startswith("the data differ from the checksums on record (values with other bytes: 1)")
     with pytest.raises(bushel.FormatError, match="would lose their checksums"):
         bushel.index(folder, checksums=False)
     assert before == {path: path.read_bytes() for path in folder.rglob("*.safetensors")}
@@ -275,7 +275,7 @@ def test_index_refuses_to_forget_samples(tmp_path: Path) -> None:
     write(tmp_path / "b", "tar", count=4, shard_samples=None)
     file = tmp_path / "a" / "shard-000000.tar"
     file.write_bytes((tmp_path / "b" / "shard-000000.tar").read_bytes())
-    with pytest.raises(bushel.FormatError, match="4 are missing"):
+    with pytest.raises(bushel.FormatError, match="checksums: 4"):
         bushel.index(tmp_path / "a")
     assert len(bushel.index(tmp_path / "a", force=True)) == 4
 

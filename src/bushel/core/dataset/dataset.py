@@ -165,8 +165,8 @@ class Dataset(Samples):
                 what is known of a value, or is in it (docs/columns.md).
 
         Returns:
-            int64[n], float64[n], bool[n], or an object array of str. Of one shard it is mapped and read-only. It is a
-            `numpy.ma.MaskedArray` if samples lack the value; as an index, such an array does not choose them.
+            int64[n], float64[n], bool[n], or an object array of str; mapped and read-only if the dataset has one shard.
+            It is a `numpy.ma.MaskedArray` if samples lack the value; as a mask, such an array does not choose them.
 
         Raises:
             KeyError: There is no such column; the message says what may be meant, or which command makes it.

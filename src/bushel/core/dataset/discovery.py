@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bushel.containers import FILE_NAMES, Container, get_container
 from bushel.containers.base import Shard
-from bushel.core.dataset.parts import is_part, run_folder, shard_of_entry
+from bushel.core.dataset.folders import is_half_replaced, is_part, run_folder, shard_of_entry
 from bushel.core.index.sidecar import FOLDER, Completeness, load_completeness, load_manifest
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath, as_path, is_object
@@ -336,7 +336,7 @@ def incomplete_at(path: AnyPath, *, folder: bool) -> Incomplete | None:
     state = load_state(root, name)
     if state is not None and not state.complete:
         return Incomplete(str(path), state.expected)
-    unfinished = isinstance(root, Path) and (is_staged(root, name) or _is_half_replaced(root, name))
+    unfinished = isinstance(root, Path) and (is_staged(root, name) or (bool(name) and is_half_replaced(root / name)))
     return Incomplete(str(path)) if unfinished else None
 
 
@@ -367,18 +367,6 @@ def is_staged(folder: Path, name: str) -> bool:
     """Return whether a writer has left unfinished files of a dataset: see `marker_path`."""
     staging = os.path.join(folder, FOLDER, "staging", name)
     return os.path.isdir(staging) and (bool(name) or bool(os.listdir(staging)))
-
-
-def _is_half_replaced(folder: Path, name: str) -> bool:
-    """Return whether the replacement of a file has begun, and files that belong to it have not followed yet.
-
-    That is the `.idx` of a recordio: see `core.writer.overwrite`.
-    """
-    staged = os.path.join(folder, FOLDER, "overwrite", name)
-    if not name or not os.path.exists(os.path.join(staged, "commit.json")):
-        return False
-    stem = f"{os.path.splitext(name)[0]}."
-    return any(each.startswith(stem) and each != name for each in os.listdir(staged))
 
 
 def interrupted_write(path: AnyPath) -> str | None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from bushel.containers.base import ReadOptions, Shard
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.discovery import expand_paths, find, find_incomplete, load_state, marker_path
+from bushel.core.dataset.folders import above_parts
 from bushel.core.dataset.key_file import has_old_key_file, write_key_file
-from bushel.core.dataset.listed import RebuildIndex, write_manifest
+from bushel.core.dataset.listed import write_manifest
 from bushel.core.dataset.open import checked_spec, each_shard
-from bushel.core.dataset.parts import above_parts
+from bushel.core.dataset.rebuild import Indexing, RebuildIndex
 from bushel.core.dataset.shards import labels_beside, manifest_path, union_of_fields
-from bushel.core.dataset.tables import Indexing
 from bushel.core.index.column_names import column_of
 from bushel.core.index.column_scan import ColumnRequest
 from bushel.core.index.contents import Contents

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
@@ -15,7 +14,6 @@ import numpy as np
 
 from bushel.core.dataset.discovery import is_staged
 from bushel.core.dataset.shards import Listing, OpenShard, labels_of, listed_names, manifest_path, samples_of
-from bushel.core.dataset.tables import Indexing, index_again
 from bushel.core.index.shard_table import (
     KEYED,
     NAME,
@@ -33,7 +31,6 @@ from bushel.storage import AnyPath
 
 __all__ = [
     "ListedShards",
-    "RebuildIndex",
     "identities",
     "keep_table",
     "open_listed",
@@ -197,20 +194,3 @@ def write_manifest(
     manifest = Manifest(shards[0].container, spec, codecs, entries, complete=complete, expected=expected, labels=labels)
     save_manifest(manifest, path, sync=sync)
     return path
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildIndex:
-    """Writes the sidecar of a shard as `index_again` does, and returns the shard with this table.
-
-    Attributes:
-        container: Name of the container.
-        wanted: What the index should hold.
-    """
-
-    container: str
-    wanted: Indexing
-
-    def __call__(self, shard: Shard) -> OpenShard:
-        """Write the sidecar of a shard."""
-        return OpenShard.of(self.container, shard, index_again(self.container, shard, self.wanted), stored=True)

@@ -239,7 +239,7 @@ def each_shard(
         BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
     """
     if engine is not None:
-        from bushel.core.tasks.mapping import map_on_engine
+        from bushel.core.tasks.drive import map_on_engine
 
         done = count(1)
         tell = None if progress is None else lambda _: progress(Progress(next(done), len(shards), "shards"))

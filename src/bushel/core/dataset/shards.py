@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bushel.containers import get_container
 from bushel.containers.base import KeepsNames, Shard
-from bushel.core.dataset.parts import above_parts
+from bushel.core.dataset.folders import above_parts
 from bushel.core.dataset.tables import bind, same_files, stamp_of, stamps_of
 from bushel.core.index.class_names import Labels, join_labels, labels_of_fields
 from bushel.core.index.read_plan import Elements, Group

@@ -12,33 +12,35 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
-from bushel.core.index.class_names import Labels, labels_of_fields
+from bushel.core.dataset.folders import overwrite_folder
+from bushel.core.index.class_names import labels_of_fields
 from bushel.core.index.sidecar import FOLDER, load_index, save_index
 from bushel.core.index.table import FileStamp, Shard, ShardIndex
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.kernels import ExtentError, crc32
 from bushel.spec import Spec
-from bushel.storage import AnyPath, Extents, File, is_local, is_object, open_file, read_many, sync_whole
+from bushel.storage import AnyPath, Extents, File, is_local, is_object, open_file, read_many
 from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
     from bushel.core.dataset.damaged import Damage
-    from bushel.core.index.contents import Contents
 
 __all__ = [
-    "Indexing",
     "StoredTable",
     "TableToRead",
+    "accepted",
     "bind",
-    "index_again",
+    "build_table",
+    "lacks_checksums",
     "same_files",
     "stamp_of",
     "stamped",
@@ -84,9 +86,9 @@ def stored_table(shard: Shard, *, note: bool = False, check: bool = False) -> St
         OSError: A file cannot be read.
     """
     table = _read(shard, shard.sidecar, note=note, check=check)
-    if (table is None or not table.fits) and is_local(shard.root) and shard.sidecars == FOLDER and shard.name:
+    if (table is None or not table.fits) and isinstance(shard.root, Path) and shard.sidecars == FOLDER and shard.name:
         # A writer with mode="overwrite" that was killed after it replaced the file has left the new index there.
-        path = shard.root / FOLDER / "overwrite" / shard.name / FOLDER / shard.sidecar.name
+        path = overwrite_folder(shard.root / shard.name) / FOLDER / shard.sidecar.name
         staged = _read(shard, path) if path.exists() else None
         if staged is not None and staged.fits:
             return staged
@@ -146,7 +148,7 @@ def table_to_read(
         FormatError: The shard is damaged, or `require` is set and it has no table that fits.
     """
     table = stored_table(shard, note=keep and options.spec is None)
-    if table is not None and table.fits and options.spec is None and not _lacks_checksums(table.index, options):
+    if table is not None and table.fits and options.spec is None and not lacks_checksums(table.index, options):
         return TableToRead(table.index, stored=True)
     if require:
         raise FormatError(
@@ -155,7 +157,7 @@ def table_to_read(
             hint="run `bushel index` on the dataset",
         )
     try:
-        index = _build(container, shard, options, None if table is None else table.index)
+        index = build_table(container, shard, options, None if table is None else table.index)
     except FormatError as error:
         if not recover:
             raise
@@ -166,7 +168,7 @@ def table_to_read(
         return TableToRead(index, damage=damage)
     known = table is not None and table.index.has_checksums
     if table is not None and known and options.checksums:
-        index, known = _accepted(table, index, shard), False
+        index, known = accepted(table, index, shard), False
     if table is None or not known:
         scanned = options.spec is None and get_container(container).scanned
         return TableToRead(index, stored=keep and scanned and _keep(index, shard))
@@ -183,67 +185,7 @@ def table_to_read(
     return TableToRead(index)
 
 
-@dataclass(frozen=True, slots=True)
-class Indexing:
-    """What the index of each shard should hold.
-
-    Attributes:
-        options: What the user declares about the data, and whether checksums are wanted.
-        contents: What to find by reading values, beside what the old table has, which is found again.
-        labels: Names of classes for shards that have none.
-        force: Whether to index shards whose table fits, and to accept other checksums than those on record.
-    """
-
-    options: ReadOptions
-    contents: Contents | None = None
-    labels: Labels = field(default_factory=dict)
-    force: bool = False
-
-
-def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
-    """Write the sidecar of a shard, unless it fits and has all that is wanted.
-
-    Raises:
-        CorruptError: Bytes have other checksums than those on record, and `wanted.force` is not set.
-        FormatError: The shard is damaged, or lacks values whose checksums are on record.
-        SpecError: Frames are wanted, there are clips, and PyAV is not installed.
-        OSError: The sidecar cannot be written.
-    """
-    options, force = wanted.options, wanted.force
-    table = stored_table(shard, check=True)
-    known = None if table is None else table.index
-    index = None if force or table is None or not table.fits or options.spec is not None else known
-    if index is None or _lacks_checksums(index, options):
-        index = _build(container, shard, options, known)
-        if table is not None and table.index.has_checksums and not force:
-            index = _accepted(table, index, shard)
-    if wanted.labels and not index.labels:
-        index = replace(index, labels=labels_of_fields(wanted.labels, index.columns))
-    if wanted.contents is not None or (known is not None and known is not index):
-        index = _completed(index, shard, wanted.contents, known)
-    files = stamped(index.files, shard)
-    if table is None or index is not known or files != table.recorded:
-        index = replace(index, files=files)
-        save_index(index, shard.sidecar)
-    else:  # written by another process perhaps, which was killed before the name was on disk
-        sync_whole(shard.sidecar)
-    return index
-
-
-def _completed(index: ShardIndex, shard: Shard, wanted: Contents | None, known: ShardIndex | None) -> ShardIndex:
-    """Return a table with what is wanted, and with what another one of the shard held."""
-    from bushel.core.index.clip_scan import FRAMES, has_pyav
-    from bushel.core.index.column_scan import ValueFiles
-    from bushel.core.index.contents import Contents
-
-    wanted, again = wanted or Contents(), Contents() if known is None else Contents.of(known)
-    frames = FRAMES.attribute in wanted.scans or (FRAMES.attribute in again.scans and has_pyav())
-    if frames:
-        index = FRAMES.add(index, shard.path)
-    return (again | wanted).add_to(index, ValueFiles(shard.path, get_container(index.container).join))
-
-
-def _accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
+def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     """Return the new table of a shard, or raise if it would give up checksums of the old one."""
     from bushel.core.index.matching import checked, compare_values, with_known_checksums
 
@@ -258,11 +200,13 @@ def _accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex
     if not (compared.differing or compared.missing or compared.empties):
         return index
     hint = "restore the data; or accept them as they are with `bushel index --force` (force=True)"
-    counts = f"{compared.differing} of the values whose checksums are on record have other bytes"
-    if compared.missing:
-        counts += f", and {compared.missing} are missing or would lose their checksums"
-    if compared.empties:
-        counts += f"; {compared.empties} sequences were empty and are missing now, or were missing and are empty now"
+    counted = {
+        "values with other bytes": compared.differing,
+        "values that are missing or would lose their checksums": compared.missing,
+        "sequences that were empty and are missing now, or the reverse": compared.empties,
+    }
+    counts = "; ".join(f"{what}: {number}" for what, number in counted.items() if number)
+    counts = f"the data differ from the checksums on record ({counts})"
     named = list(islice(compared.differences(), _NAMED))
     if not named:
         raise FormatError(counts, file=str(shard.path(0)), hint=hint)
@@ -284,7 +228,7 @@ def _accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex
     )
 
 
-def _build(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
+def build_table(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
     """Make the table of a shard from its data.
 
     A stale table may hold what the data do not: the names and types that were given to the writer, and the names of
@@ -313,7 +257,8 @@ def _read_structure(container: str, shard: Shard, options: ReadOptions, known: S
     return get_container(container).index(shard, options)
 
 
-def _lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
+def lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
+    """Return whether checksums are asked for, and a table has not those of all fields."""
     return options.checksums and any(column.crc32 is None for column in index.columns.values())
 
 

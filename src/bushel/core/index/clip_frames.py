@@ -1,6 +1,6 @@
 """Frames of clips in the index: where each packet of a clip is, so that some frames are read without the others.
 
-`ClipFrames` is the part of a column; docs/video.md specifies its arrays. `clip_scan` makes it. Nothing here does I/O.
+`ClipFrames` is the part of a column; docs/video.md specifies its arrays. `scans` makes it. Nothing here does I/O.
 """
 
 from __future__ import annotations

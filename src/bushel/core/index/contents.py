@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bushel.core.index.clip_scan import FRAMES, has_pyav
 from bushel.core.index.column_names import usual_columns
 from bushel.core.index.column_scan import ColumnRequest, ValueFiles, add_columns
-from bushel.core.index.jpeg_scans import SEEK_TABLES, SEGMENTS
+from bushel.core.index.scans import FRAMES, SEEK_TABLES, SEGMENTS, has_pyav
 from bushel.core.index.table import ShardIndex
 from bushel.core.index.value_scan import Scanned, scanned_in
 

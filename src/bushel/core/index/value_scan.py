@@ -1,7 +1,7 @@
 """What an index can hold about stored values beside their extents, and has to read them for.
 
-There are three kinds: segments of tiled JPEGs and seek tables of plain ones (`jpeg_scans`), and packets of clips
-(`clip_scan`). Each is an attribute of `Column`.
+There are three kinds: segments of tiled JPEGs, seek tables of plain ones, and packets of clips
+(`scans`). Each is an attribute of `Column`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
-"""Run numbered tasks on an engine until all have finished."""
+"""Run numbered tasks on an engine until all have finished, or call a function with every item of a list there."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from bushel.core.tasks.engine import Engine, LostWorkerError, Task
+from bushel.core.tasks.engine import Engine, LostWorkerError, Task, connect
 from bushel.core.tasks.schedule import Schedule
 
-__all__ = ["Counts", "TaskOptions", "drive"]
+__all__ = ["Counts", "TaskOptions", "drive", "map_on_engine"]
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 _WAIT_SECONDS = 0.25
 """How often the driver looks for slow tasks, and calls its callback, while nothing finishes."""
@@ -107,3 +110,37 @@ def drive(
 def can_be_tried_again(error: BaseException) -> bool:
     """Return whether an error may not come again: a worker was lost, or the system or the network failed."""
     return isinstance(error, LostWorkerError | OSError | MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class _ItemTask(Generic[T, U]):
+    work: Callable[[T], U]
+    items: Sequence[T]
+
+    def __call__(self, number: int) -> U:
+        return self.work(self.items[number])
+
+
+def map_on_engine(
+    work: Callable[[T], U], items: Sequence[T], engine: Any, *, finished: Callable[[T], None] | None = None
+) -> list[U]:
+    """Call a function with every item on an engine, and return the results in order.
+
+    Args:
+        work: The function, which can be pickled, as can its results. An item may be given to it twice.
+        items: The items, which can be pickled.
+        engine: See `bushel.core.tasks.engine.connect`.
+        finished: Called in this thread with each item whose result is there.
+
+    Raises:
+        BaseException: The first error of `work`.
+    """
+    results: dict[int, U] = {}
+
+    def take(number: int, result: U) -> None:
+        results[number] = result
+        if finished is not None:
+            finished(items[number])
+
+    drive(_ItemTask(work, items), range(len(items)), connect(engine), TaskOptions(), finished=take)
+    return [results[number] for number in range(len(items))]

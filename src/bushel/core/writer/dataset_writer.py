@@ -17,7 +17,6 @@ from bushel.core.dataset.shards import OpenShard
 from bushel.core.index.class_names import Labels
 from bushel.core.index.column_scan import ColumnRequest
 from bushel.core.index.contents import Contents
-from bushel.core.writer.advice import add_advice
 from bushel.core.writer.class_names import names_to_write, write_file_of_names
 from bushel.core.writer.keys import KeyCheck, checked_key
 from bushel.core.writer.marker import Marker
@@ -29,7 +28,7 @@ from bushel.core.writer.sample_values import SampleEncoder
 from bushel.core.writer.shard_plan import ShardPlan
 from bushel.core.writer.shard_writer import ShardInProgress
 from bushel.core.writer.target import Target, check_same_fields, choose_container
-from bushel.errors import SpecError, UnsupportedError, noted_in
+from bushel.errors import SpecError, UnsupportedError, is_out_of_room, noted_in
 from bushel.spec import KEY, format_spec, parse_spec
 from bushel.storage import as_path, is_object, leave_workplace, make_folder, sync_folder, workplace
 from bushel.storage.workplaces import Claim, remove_staged
@@ -38,6 +37,8 @@ __all__ = ["CHECKPOINT_SECONDS", "DatasetWriter"]
 
 CHECKPOINT_SECONDS = 1.0
 _DEFAULTS = WriterOptions()
+_FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"
+_FREE_SPACE_OVERWRITE = "free some disk space, and run it again: the old dataset is unchanged"
 
 
 class DatasetWriter:
@@ -127,7 +128,7 @@ class DatasetWriter:
                 self._uploads.stop()
             with noted_in(error):
                 self.suspend()
-            add_advice(error, overwrite=self._overwrite is not None)
+            _add_advice(error, overwrite=self._overwrite is not None)
 
     def __len__(self) -> int:
         """Return the number of samples in the dataset: existing ones and appended ones."""
@@ -250,7 +251,7 @@ class DatasetWriter:
             except BaseException as error:
                 if self._overwrite is not None:
                     self._overwrite.discard()
-                add_advice(error, overwrite=self._overwrite is not None)
+                _add_advice(error, overwrite=self._overwrite is not None)
                 raise
 
     def suspend(self) -> None:
@@ -472,3 +473,10 @@ class DatasetWriter:
             current, self._current = self._current, None
             self._prepare_checkpoint()
             current.suspend()
+
+
+def _add_advice(error: BaseException, *, overwrite: bool) -> None:
+    """Add a note to an error that is due to a full disk: how to continue."""
+    advice = _FREE_SPACE_OVERWRITE if overwrite else _FREE_SPACE
+    if is_out_of_room(error) and advice not in getattr(error, "__notes__", ()):
+        error.add_note(advice)

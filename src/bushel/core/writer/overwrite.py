@@ -18,22 +18,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bushel.containers import containers
+from bushel.core.dataset.folders import OVERWRITE_MARKER, overwrite_folder
 from bushel.core.index.sidecar import FOLDER
 from bushel.core.system import exchange_names
 from bushel.errors import FormatError, StateError
 from bushel.storage import make_folder, read_whole, sync_folder, write_whole
 from bushel.storage.workplaces import Claim
 
-__all__ = ["Overwrite", "overwrite_folder", "recover_overwrite"]
+__all__ = ["Overwrite", "recover_overwrite"]
 
-_MARKER = "commit.json"
-_OWN_FILES = (_MARKER, "writer", "errors.jsonl")
-
-
-def overwrite_folder(target: Path) -> Path:
-    """Return the staging folder of a dataset that replaces `target`."""
-    real = Path(os.path.realpath(target))
-    return real.parent / FOLDER / "overwrite" / real.name
+_OWN_FILES = (OVERWRITE_MARKER, "writer", "errors.jsonl")
 
 
 def recover_overwrite(target: Path, mode: str) -> None:
@@ -52,7 +46,7 @@ def recover_overwrite(target: Path, mode: str) -> None:
         return
     claim = Claim(folder)
     try:
-        if (folder / _MARKER).exists():
+        if (folder / OVERWRITE_MARKER).exists():
             _swap(folder, sync=True)
         elif mode == "resume":
             raise StateError(f"an overwrite of {target} was interrupted, and cannot be resumed: use mode='overwrite'")
@@ -100,7 +94,7 @@ class Overwrite:
         beside = [] if self.staged.is_dir() else list(_files_beside(self.folder))
         marker = {"device": stat.st_dev, "inode": stat.st_ino, "old": self._old_files, "new": beside}
         self._ended = True
-        write_whole(self.folder / _MARKER, json.dumps(marker).encode(), sync=self._sync)
+        write_whole(self.folder / OVERWRITE_MARKER, json.dumps(marker).encode(), sync=self._sync)
         if self._sync:  # after a power cut in the middle of the swap, the marker must be there
             for above in (self.folder.parent, self.folder.parent.parent, self.folder.parent.parent.parent):
                 sync_folder(above)
@@ -175,7 +169,7 @@ def _swap(folder: Path, *, sync: bool) -> None:
     """Give the staged dataset its final name. May be repeated after a kill at any moment."""
     parent, staged = folder.parent.parent.parent, folder / folder.name
     target = parent / folder.name
-    marker = json.loads(read_whole(folder / _MARKER))
+    marker = json.loads(read_whole(folder / OVERWRITE_MARKER))
     try:
         stat = target.stat()
         swapped = (stat.st_dev, stat.st_ino) == (marker["device"], marker["inode"])

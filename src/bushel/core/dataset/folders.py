@@ -1,19 +1,36 @@
-"""The parts of a run that packs or converts: the names of their folders, and one manifest of all their shards.
+"""The folders that writers use: of the parts of a run, of its plan, and of a dataset that replaces another one.
 
 The datasets `part-00000`, `part-00001` and so on in a folder are read as one. In the manifest of that folder, the
 name of a shard begins with the name of its part: `part-00007/000000.tar`.
+
+A dataset that replaces another one is written to a folder of its own, which `core.writer.overwrite` describes. A reader
+has to know of it because a writer may be killed while it puts the files of the new dataset in their places.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from bushel.containers.base import Shard
 from bushel.core.index.sidecar import FOLDER, ManifestShard
 from bushel.storage import AnyPath
 
-__all__ = ["above_parts", "is_part", "run_folder", "shard_of_entry"]
+__all__ = [
+    "OVERWRITE_MARKER",
+    "above_parts",
+    "is_half_replaced",
+    "is_part",
+    "overwrite_folder",
+    "run_folder",
+    "shard_of_entry",
+]
+
+OVERWRITE_MARKER = "commit.json"
+"""Name of the file in a staging folder that says that the new dataset is complete, and is being put in its place."""
+
 
 _PART = re.compile(r"part-[0-9]{5,}")
 
@@ -44,6 +61,23 @@ def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
     files = tuple(file for file, _, _ in entry.files)
     own = name and all(file.startswith(f"{name}/") for file in files)
     return Shard(root, name, files, f"{name}/{FOLDER}" if own else FOLDER)
+
+
+def overwrite_folder(target: Path) -> Path:
+    """Return the staging folder of a dataset that replaces `target`."""
+    real = Path(os.path.realpath(target))
+    return real.parent / FOLDER / "overwrite" / real.name
+
+
+def is_half_replaced(file: Path) -> bool:
+    """Return whether the replacement of a file has begun, and files that belong to it have not followed yet.
+
+    That is the `.idx` of a recordio.
+    """
+    staged = overwrite_folder(file)
+    if not (staged / OVERWRITE_MARKER).exists():
+        return False
+    return any(each.startswith(f"{file.stem}.") and each != file.name for each in os.listdir(staged))
 
 
 def above_parts(shards: Sequence[Shard]) -> AnyPath | None:

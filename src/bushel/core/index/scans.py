@@ -1,20 +1,26 @@
-"""Scans of JPEGs: the segments of tiled ones, and the seek tables of plain ones."""
+"""The scans of values: segments of tiled JPEGs, seek tables of plain ones, and packets of video clips."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs import holds_image
+from bushel.codecs import holds_clip, holds_image
+from bushel.core.index.clip_frames import ClipFrames, joined
 from bushel.core.index.table import Column, SeekTables, Segments
 from bushel.core.index.value_scan import ValueScan, chunks_of, rows_in_one_piece
 from bushel.core.parallel import parallel_map
 from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
 from bushel.storage import Extents, File, read_many
 
-__all__ = ["SEEK_TABLES", "SEGMENTS"]
+if TYPE_CHECKING:
+    from bushel.codecs.clip_parts import ClipPackets
+
+__all__ = ["FRAMES", "SEEK_TABLES", "SEGMENTS", "has_pyav"]
 
 _CHUNK_ROWS = 256
 """What one thread reads and scans at once."""
@@ -74,3 +80,27 @@ def _array(data: bytes, array_of: Callable[[bytes], npt.NDArray[np.generic]]) ->
         return array_of(data)
     except JpegError:  # not a JPEG, or a damaged one, which reading it will report
         return np.zeros(0, np.uint8)
+
+
+# Clips
+
+
+def has_pyav() -> bool:
+    """Return whether PyAV is installed, which finds the packets."""
+    return find_spec("av") is not None
+
+
+def _frames(column: Column, file: File, known: ClipFrames | None, workers: int) -> ClipFrames:
+    from bushel.codecs.clip_scan import scan_clip  # raises SpecError without PyAV
+
+    def scan(row: int) -> ClipPackets | None:
+        return scan_clip(column.codec, file.read(int(column.offset[row]), int(column.length[row])))
+
+    done = 0 if known is None else known.rows
+    rows = rows_in_one_piece(column, done).tolist()
+    clips = dict(zip(rows, parallel_map(scan, rows, workers=workers, name="bushel-scan"), strict=True))
+    return joined(known, (clips.get(row) for row in range(done, column.rows)))
+
+
+FRAMES = ValueScan("frames", lambda column: column.starts is None and holds_clip(column.codec), _frames)
+"""The packets of clips. The clips are read, and not decoded."""
