@@ -107,6 +107,16 @@ def test_buffers_are_recycled_and_a_batch_that_is_kept_keeps_its_values() -> Non
     )
 
 
+def test_the_next_epoch_uses_the_memory_of_this_one() -> None:
+    loader = Loader(MemoryDataset(20), 4, workers=0, transforms={"vector": [grow]})
+    places: list[set[int]] = []
+    for _ in range(3):
+        places.append({address(batch["vector"]) for batch in loader})
+        gc.collect()
+    assert places[1] <= places[0]
+    assert places[2] <= places[0]
+
+
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 def test_bad_samples_leave_no_hole(on_error: Any) -> None:
     dataset = MemoryDataset(12, undecodable=[5, 10])

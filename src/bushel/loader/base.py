@@ -13,6 +13,7 @@ from typing import Any, TypedDict, get_args
 from bushel.core.parallel import cpu_count
 from bushel.errors import StateError
 from bushel.loader.bad_samples import BadSample, ErrorReport, OnError, error_limit
+from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.collate import Collate
 from bushel.loader.outputs import Output, To
 from bushel.loader.pipeline import Clock, Finished
@@ -126,6 +127,7 @@ class LoaderBase:
         self.rank, self.world_size = detect_rank(options.rank, options.world_size)
         self._workers, self._processes = workers, options.processes
         self._window = PrefetchWindow.of(options.prefetch, options.prefetch_bytes)
+        self._pool = BufferPool(self._window.most_bytes)
         self._output = Output(options.to, options.pin_memory, options.device)
         self._report, self._clock = ErrorReport(error_limit(options.max_errors, samples)), Clock()
         self._progress = Progress.at(0)

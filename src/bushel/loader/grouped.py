@@ -46,6 +46,7 @@ def run_batches(
     *,
     workers: int,
     window: PrefetchWindow,
+    pool: BufferPool,
 ) -> Generator[Finished]:
     """Return the batches of an iteration, in the order of their plans.
 
@@ -57,8 +58,9 @@ def run_batches(
         output: What batches are converted to.
         workers: Number of threads; 0 to do all work in the consumer's thread.
         window: How many batches are worked on at a time.
+        pool: Memory of the batches' arrays, which later iterations use again.
     """
-    factory = pipeline.factory(BufferPool(window.most_bytes))
+    factory = pipeline.factory(pool)
     numbers = factory.numbers
     if numbers is not None and {field.name for field in numbers.fields} == set(factory.names):
         groups = _Groups(pipeline, factory, numbers, report, clock, output)

@@ -234,6 +234,7 @@ class Loader(LoaderBase):
             self._output,
             workers=self._workers,
             window=self._window,
+            pool=self._pool,
         )
 
     def write_errors(self, path: str | os.PathLike[str]) -> None:

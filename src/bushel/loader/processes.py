@@ -19,6 +19,7 @@ from typing import Any
 
 from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
 from bushel.loader.bad_samples import BadSample, ErrorReport
+from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.grouped import run_batches
 from bushel.loader.outputs import Output, Upload
@@ -218,7 +219,10 @@ def _send_batches(channel: Channel, parent: int) -> None:
     threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
-    batches = run_batches(job.pipeline, plans, report, clock, Output(), workers=job.workers, window=job.window)
+    memory = BufferPool(job.window.most_bytes)
+    batches = run_batches(
+        job.pipeline, plans, report, clock, Output(), workers=job.workers, window=job.window, pool=memory
+    )
     for finished in batches:
         bad = tuple(one for one in report.bad_samples() if one.sample not in reported)
         reported.update(one.sample for one in bad)

@@ -16,7 +16,6 @@ from bushel.core.order import LIMIT, ORDER_VERSION, Exact, Sequential, derive
 from bushel.errors import UnsupportedError
 from bushel.loader.bad_samples import Failure
 from bushel.loader.base import LoaderBase, LoaderState, Options, Progress, SharedArguments
-from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.collate import Sample
 from bushel.loader.iterables import shuffle_buffer
 from bushel.loader.micro_batch import SampleTransforms, generator
@@ -115,7 +114,7 @@ class StreamLoader(LoaderBase):
             self._report,
             self._clock,
             self._output,
-            pipeline.factory(BufferPool(self._window.most_bytes)),
+            pipeline.factory(self._pool),
             workers=self._workers,
             window=self._window,
             fetchers=1,
