@@ -97,6 +97,7 @@ class BufferPool:
                 break
             if size <= len(memory) <= 2 * size:
                 return memory
+            self._free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
         try:  # private, so that a forked process writes into pages of its own
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError:
