@@ -1,6 +1,7 @@
 """Benchmark of whole epochs from S3: Bushel's Loader, webdataset over `pipe:curl`, and MosaicML's MDS.
 
-    python benchmarks/cloud_epochs.py [--small] [--rounds N] [--latency 0 5 50] [--out results.json]
+    python benchmarks/cloud_epochs.py [--small] [--rounds N] [--latency 0 5 50] [--length BYTES] [--only NAME ...]
+        [--out results.json]
 
 The server, the records and `--latency` are those of `cloud.py`. Every contestant reads all records once, in batches of
 128, in a process of its own that starts without a cache, in turns (A, B, C, A, B, C). The clock runs from opening the
@@ -28,6 +29,7 @@ from served import PEERS
 
 CONTESTANTS = {
     "bushel, exact shuffle": ("bushel_exact", None),
+    "bushel, blocks": ("bushel_blocks", None),
     "bushel, blocks, block cache": ("bushel_cached", None),
     "bushel, stored order": ("bushel_stored", None),
     "webdataset, pipe:curl": ("webdataset", "mds"),
@@ -41,27 +43,32 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
     parser.add_argument("--rounds", type=int, help="epochs of each contestant")
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0], help="milliseconds before every answer")
+    parser.add_argument("--length", type=int, default=LENGTH, help="bytes of a record")
+    parser.add_argument("--count", type=int, help="number of records")
+    parser.add_argument("--only", nargs="+", choices=CONTESTANTS, metavar="NAME", help="measure these contestants")
     parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     count, rounds = (800, 1) if options.small else (4000, 3)
-    rounds = options.rounds or rounds
-    there = {name: peer for name, (peer, environment) in CONTESTANTS.items() if _python(environment).exists()}
+    count, rounds = options.count or count, options.rounds or rounds
+    length = options.length
+    chosen = {name: CONTESTANTS[name] for name in options.only or CONTESTANTS}
+    there = {name: peer for name, (peer, environment) in chosen.items() if _python(environment).exists()}
     skipped = {
         name: f"python interop/environments.py {environment} makes its environment"
-        for name, (_, environment) in CONTESTANTS.items()
+        for name, (_, environment) in chosen.items()
         if name not in there
     }
     results: dict[str, dict[str, Rate]] = {}
     with running_server():
-        fill(count)
+        fill(count, length)
         bushel.index(f"s3://{BUCKET}/set")
         if "MosaicML MDS" in there:
-            _run("mds", "fill", str(count), str(LENGTH))
+            _run("mds", "fill", str(count), str(length))
         for latency in options.latency:
             with delayed(latency):
-                rates = in_turns({name: partial(_epoch, name, count) for name in there}, rounds)
+                rates = in_turns({name: partial(_epoch, name, count, length) for name in there}, rounds)
             results[f"epochs, {latency:g} ms"] = rates
-            title = f"epochs of {count} x {LENGTH:,} bytes from S3 in {SHARDS} tars, {latency:g} ms"
+            title = f"epochs of {count} x {length:,} bytes from S3 in {SHARDS} tars, {latency:g} ms"
             show(title, "records", rates, ["webdataset, pipe:curl", "MosaicML MDS"])
         empty()
     save(options.out, results, skipped)
@@ -79,13 +86,13 @@ def _run(peer: str, *words: str) -> dict[str, float]:
     return answer
 
 
-def _epoch(name: str, count: int, number: int) -> Timing:
+def _epoch(name: str, count: int, length: int, number: int) -> Timing:
     """Run one epoch. The URLs are signed here for `curl`, which has no credentials."""
     bucket = ObjectPath.parse(f"s3://{BUCKET}")
     keys = [f"set/train-{shard:06d}.tar" for shard in range(SHARDS)]
     urls = [library().sign(bucket.store, "GET", key, timedelta(hours=1)) for key in keys]
     done = _run(CONTESTANTS[name][0], "read", str(number), *urls)
-    if (done["records"], done["bytes"]) != (count, count * LENGTH):
+    if (done["records"], done["bytes"]) != (count, count * length):
         raise SystemExit(f"{name} has read {done['records']} records of {done['bytes']} bytes together")
     return Timing(count, done["wall"], done["cpu"])
 

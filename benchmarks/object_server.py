@@ -76,8 +76,8 @@ def delayed(milliseconds: float) -> Iterator[None]:
             proxy.terminate()
 
 
-def fill(count: int) -> list[Record]:
-    """Upload tars of random records, in place of all objects of the bucket. Return the records."""
+def fill(count: int, length: int = LENGTH) -> list[Record]:
+    """Upload tars of random records of this many bytes, in place of all objects of the bucket. Return the records."""
     bucket = ObjectPath.parse(f"s3://{BUCKET}")
     url = library().sign(bucket.store, "PUT", "", timedelta(minutes=1))
     urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
@@ -89,10 +89,10 @@ def fill(count: int) -> list[Record]:
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
             for _ in range(count // SHARDS):
                 info = tarfile.TarInfo(f"{len(records):08d}.bin")
-                info.size = LENGTH
-                archive.addfile(info, io.BytesIO(rng.bytes(LENGTH)))
-                start = (packed.tell() - LENGTH) // 512 * 512
-                records.append((len(records), key, start, start + LENGTH))
+                info.size = length
+                archive.addfile(info, io.BytesIO(rng.bytes(length)))
+                start = packed.tell() - -(-length // 512) * 512
+                records.append((len(records), key, start, start + length))
         library().put(bucket.store, key, packed.getvalue())
     return records
 

@@ -78,6 +78,7 @@ def fill_mds(bucket: str, count: int, length: int) -> None:
 
 EPOCHS: dict[str, Epoch] = {
     "bushel_exact": partial(bushel_epoch, "exact"),
+    "bushel_blocks": partial(bushel_epoch, "blocks"),
     "bushel_cached": cached_epoch,
     "bushel_stored": partial(bushel_epoch, None),
     "webdataset": webdataset_epoch,

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain, islice
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.numbers import NumberReader
 from bushel.core.parallel import Result, Threads
 from bushel.errors import FormatError
@@ -29,6 +30,9 @@ from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import BatchPlan
 from bushel.loader.run import PrefetchWindow, run_inline, run_threads
 from bushel.spec import KEY
+
+if TYPE_CHECKING:
+    from bushel.loader.read_ahead import ReadAhead
 
 __all__ = ["run_batches"]
 
@@ -67,7 +71,20 @@ def run_batches(
         return _run_groups(groups, plans, workers=workers, window=window)
     if not workers:
         return run_inline(pipeline, plans, report, clock, output, factory)
-    return run_threads(pipeline, plans, report, clock, output, factory, workers=workers, window=window)
+    ahead = _read_ahead(pipeline, plans, window) if getattr(pipeline.dataset, "remote", False) else None
+    return run_threads(pipeline, plans, report, clock, output, factory, workers=workers, window=window, ahead=ahead)
+
+
+def _read_ahead(pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow) -> ReadAhead | None:
+    """Return what reads ahead of the batches of a remote dataset; None if they have no neighbours in common."""
+    from bushel.loader.ahead_plan import Grouping
+    from bushel.loader.read_ahead import ReadAhead
+
+    if not isinstance(pipeline.dataset, Dataset):
+        return None
+    limit = window.most_bytes // 2
+    grouping = Grouping.of(pipeline.order, pipeline.dataset.size, limit)
+    return None if grouping is None else ReadAhead(plans, pipeline.extents, grouping, limit)
 
 
 def _run_groups(

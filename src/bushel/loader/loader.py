@@ -96,7 +96,8 @@ class Loader(LoaderBase):
             within one level.
         prefetch: Number of batches that are worked on before the trainer asks for them, in each process. None for 2 to
             16: more after the trainer had to wait, fewer after it has not waited for long.
-        prefetch_bytes: Limit of their size together, in bytes. It takes precedence over `prefetch`.
+        prefetch_bytes: Limit of their size together, in bytes. It takes precedence over `prefetch`. From an object
+            store, stored bytes of later batches are read ahead, too, of at most half of this size.
         to: Type of the arrays of numbers in a batch: `"numpy"`; `"torch"` for tensors that share the arrays' memory;
             `"jax"`.
         pin_memory: With `"torch"`: whether to use page-locked memory, for fast copies to a GPU.

@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from bushel.loader.micro_batch import (
 )
 from bushel.loader.plan import BatchPlan
 from bushel.spec import KEY
+
+if TYPE_CHECKING:
+    from bushel.loader.read_ahead import HeldBatch, Planned
 
 __all__ = ["Clock", "Fetched", "Finished", "Pipeline", "Readable", "raise_first"]
 
@@ -220,15 +223,27 @@ class Pipeline:
             else:
                 self.dataset.prefetch(plan.samples, self.fields, decode=False)
 
-    def fetch(self, plan: BatchPlan, clock: Clock, arrays: BatchArrays | None = None) -> Fetched:
+    def extents(self, plan: BatchPlan) -> Planned:
+        """Return the extents that `fetch` will read for a batch, as far as that is known."""
+        with suppress(BushelError, OSError):  # raised again, with the sample, when the batch is read
+            if isinstance(self.dataset, Dataset):
+                return self.dataset.extents(self._wanted(plan), self.fields, decode=self.decode)
+        return []
+
+    def fetch(
+        self, plan: BatchPlan, clock: Clock, arrays: BatchArrays | None = None, held: HeldBatch | None = None
+    ) -> Fetched:
         """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones.
 
         Fields of numbers are gathered into `arrays`, unless the batch has excluded samples, which are replaced later.
+        What is `held` of the bytes is not read again, and is released.
         """
         start = perf_counter()
         whole = not self.excluded or self.excluded.isdisjoint(plan.samples.tolist())
         gathered = frozenset[str]() if arrays is None or not whole else arrays.gather(plan.samples)
-        stored = self._fetch(plan, self.fields if arrays is None or not gathered else self._others(arrays, gathered))
+        others = self.fields if arrays is None or not gathered else self._others(arrays, gathered)
+        with held or nullcontext():
+            stored = self._fetch(plan, others, held)
         size = sum(stored_bytes(sample) for sample in stored if not isinstance(sample, Failure))
         if arrays is not None and gathered:
             size += count_bytes(arrays.whole())
@@ -241,17 +256,27 @@ class Pipeline:
             return {name: elements for name, elements in self.fields.items() if name not in gathered}
         return [name for name in arrays.names if name not in gathered]
 
-    def _fetch(self, plan: BatchPlan, fields: Any) -> list[Sample | Failure]:
-        numbers = plan.samples.tolist()
-        wanted = [number for number in numbers if number not in self.excluded]
-        with suppress(Exception):  # the bad sample raises it again below
-            stored = iter(self._read(np.array(wanted, np.int64), fields))
-            return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
-        return [self._fetch_one(number, fields) for number in numbers]
+    def _wanted(self, plan: BatchPlan) -> I64:
+        """Return the samples of a batch that are not excluded."""
+        if not self.excluded:
+            return plan.samples
+        return plan.samples[[number not in self.excluded for number in plan.samples.tolist()]]
 
-    def _read(self, positions: I64, fields: Any) -> list[Sample]:
-        if self.decode and isinstance(self.dataset, Dataset):
-            return self.dataset.read_encoded(positions, fields)
+    def _fetch(self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None) -> list[Sample | Failure]:
+        numbers = plan.samples.tolist()
+        with suppress(Exception):  # the bad sample raises it again below
+            stored = iter(self._read(self._wanted(plan), fields, held))
+            return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
+        found = []
+        for number in numbers:
+            found.append(self._fetch_one(number, fields))
+            if self.on_error == "raise" and isinstance(found[-1], Failure) and found[-1].error is not None:
+                break  # no other sample is needed to raise its error: each may wait for the network in vain
+        return found + [Failure(None)] * (len(numbers) - len(found))
+
+    def _read(self, positions: I64, fields: Any, held: HeldBatch | None = None) -> list[Sample]:
+        if isinstance(self.dataset, Dataset):
+            return self.dataset.read_encoded(positions, fields, decode=self.decode, held=held)
         return self.dataset.read(positions, fields, decode=False)
 
     def _fetch_one(self, sample: int, fields: Any) -> Sample | Failure:

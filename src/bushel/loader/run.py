@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from bushel.core.parallel import Result, Threads
 from bushel.loader.bad_samples import ErrorReport, Failure
@@ -22,6 +23,9 @@ from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import BatchPlan
+
+if TYPE_CHECKING:
+    from bushel.loader.read_ahead import HeldBatch, ReadAhead
 
 __all__ = ["PrefetchWindow", "run_inline", "run_threads"]
 
@@ -115,6 +119,7 @@ def run_threads(
     workers: int,
     window: PrefetchWindow,
     fetchers: int | None = None,
+    ahead: ReadAhead | None = None,
 ) -> Generator[Finished]:
     """Prefetch batches in threads.
 
@@ -130,6 +135,7 @@ def run_threads(
         fetchers: Number of threads that read: 1 for a source that can only be read in turn. By default 2, so that one
             batch is waited for while the bytes of another are copied, and 8 for a remote dataset, since an object
             store answers many requests as fast as one. At most `window.batches` batches are read at a time.
+        ahead: Draws the plans, and reads ahead of them; None to read each batch by itself.
 
     Raises:
         RuntimeError: The process was forked during the iteration: the threads are in the parent process.
@@ -137,19 +143,21 @@ def run_threads(
     if fetchers is None:
         fetchers = _REMOTE_FETCHERS if getattr(pipeline.dataset, "remote", False) else _FETCHERS
     readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
-    planned: deque[BatchPlan] = deque()
+    planned: deque[tuple[BatchPlan, HeldBatch | None]] = deque()
     running: deque[_BatchTask] = deque()
     upload = Upload(output)
     converts = output.to != "numpy"
     try:
         while True:
             while len(running) < window.batches:
-                while len(planned) <= window.batches and (plan := next(plans, None)) is not None:
+                while ahead is None and len(planned) <= window.batches and (plan := next(plans, None)) is not None:
                     pipeline.prefetch(plan)
-                    planned.append(plan)
+                    planned.append((plan, None))
+                if ahead is not None and (drawn := next(ahead, None)) is not None:
+                    planned.append(drawn)
                 if not planned:
                     break
-                task = _BatchTask(pipeline, planned.popleft(), factory, report, clock, output, decoders, workers)
+                task = _BatchTask(pipeline, *planned.popleft(), factory, report, clock, output, decoders, workers)
                 readers.submit(task.fetch)
                 running.append(task)
             if not running:
@@ -170,11 +178,17 @@ def run_threads(
             readers.check_process()
     finally:
         # the garbage collector may run this in one of the threads, which must not wait for itself or another
-        wait = not (readers.has_current() or decoders.has_current())
-        try:  # in this order: readers hand work to decoders
+        wait = not (readers.has_current() or decoders.has_current() or (ahead is not None and ahead.has_current()))
+        if ahead is not None:
+            ahead.stop()
+        try:  # in this order: readers wait for what is read ahead, and hand work to decoders
             readers.close(wait=wait)
         finally:
-            decoders.close(wait=wait)
+            try:
+                decoders.close(wait=wait)
+            finally:
+                if ahead is not None:
+                    ahead.close(wait=wait)
 
 
 class _BatchTask:
@@ -184,6 +198,7 @@ class _BatchTask:
         self,
         pipeline: Pipeline,
         plan: BatchPlan,
+        held: HeldBatch | None,
         factory: ArrayFactory,
         report: ErrorReport,
         clock: Clock,
@@ -195,6 +210,7 @@ class _BatchTask:
         self.size, self.fetched = 0, False
         self.result: Result[Finished] = Result()
         self._pipeline, self._report, self._clock, self._output = pipeline, report, clock, output
+        self._held = held
         self._decoders, self._parts = decoders, parts
         self._arrays: BatchArrays | None = pipeline.arrays(plan, factory)
         self._uploaded: Finished | None = None
@@ -202,7 +218,7 @@ class _BatchTask:
 
     def fetch(self) -> None:
         try:
-            self._fetched = self._pipeline.fetch(self.plan, self._clock, self._arrays)
+            self._fetched = self._pipeline.fetch(self.plan, self._clock, self._arrays, self._held)
             stored, self.fetched = self._fetched.samples, True
             if self._pipeline.is_stored or not stored:
                 self._assemble(stored)

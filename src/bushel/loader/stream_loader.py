@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from bushel.loader.micro_batch import SampleTransforms, generator
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import BatchPlan
 from bushel.loader.run import run_threads
+
+if TYPE_CHECKING:
+    from bushel.loader.read_ahead import HeldBatch
 
 __all__ = ["StreamLoader"]
 
@@ -187,7 +190,7 @@ def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:
 class _StreamPipeline(Pipeline):
     """A pipeline that does not try a failed read again."""
 
-    def _fetch(self, plan: BatchPlan, fields: Any) -> list[Sample | Failure]:
+    def _fetch(self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None) -> list[Sample | Failure]:
         return [*self.dataset.read(plan.samples)]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +16,26 @@ from bushel.storage.base import Extents, File, extent_error
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["gather", "prefetch", "read_many"]
+__all__ = ["Held", "gather", "prefetch", "read_many"]
 
 
-def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
+class Held(Protocol):
+    """Bytes of remote files that were read before they were asked for, or that are on their way."""
+
+    def covers(self, files: Sequence[File], extents: Extents) -> npt.NDArray[np.bool_] | None:
+        """Return bool[n], which of these extents it has, or None if it has none."""
+
+    def take(self, files: Sequence[File], extents: Extents) -> list[bytes | None]:
+        """Wait for the extents that it has, and hand them over: bytes or None for each of the n extents."""
+
+
+def read_many(files: Sequence[File], extents: Extents, held: Held | None = None) -> list[bytes | None]:
     """Read a batch of extents: local ones in one call, others in few coalesced requests.
 
     Args:
         files: The files to which the numbers in `extents.file` refer.
         extents: What to read. Values with a `crc32` are compared with it.
+        held: What need not be requested.
 
     Returns:
         The bytes of each extent in order, None for one of length -1.
@@ -37,6 +49,9 @@ def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
     numbers = _numbers(extents)
     for number, file in enumerate(files):
         _check_inside(file, extents, np.flatnonzero(numbers == number))
+    asked = extents
+    if held is not None and (covered := held.covers(files, extents)) is not None:
+        asked = replace(extents, length=np.where(covered, 0, extents.length))
     out: list[bytes | None] = [None if size < 0 else b"" for size in extents.length.tolist()]
     long: dict[int, bytearray] = {}
 
@@ -48,9 +63,12 @@ def read_many(files: Sequence[File], extents: Extents) -> list[bytes | None]:
             whole = long[row] if row in long else long.setdefault(row, bytearray(size))
             whole[at : at + len(data)] = data
 
-    _read(files, numbers, extents, put)
+    _read(files, numbers, asked, put)
     for row, data in long.items():
         out[row] = bytes(data)
+    if held is not None and asked is not extents:
+        taken = held.take(files, extents)
+        out = [ours if theirs is None else theirs for ours, theirs in zip(out, taken, strict=True)]
     if extents.crc32 is not None:
         for row, (value, expected) in enumerate(zip(out, extents.crc32.tolist(), strict=True)):
             if value is not None:
@@ -96,7 +114,10 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
 
 
 def _read(
-    files: Sequence[File], numbers: npt.NDArray[np.int32], extents: Extents, put: Callable[[int, int, memoryview], None]
+    files: Sequence[File],
+    numbers: npt.NDArray[np.int32],
+    extents: Extents,
+    put: Callable[[int, int, memoryview], None],
 ) -> None:
     """Read extents of a mixture of files: of all objects together, of the others file by file."""
     from bushel.storage.coalesce import coalesce

@@ -33,6 +33,7 @@ from bushel.storage.base import extent_error
 
 if TYPE_CHECKING:
     from bushel.core.dataset.known_values import KnownFields
+    from bushel.storage.reading import Held
 
 __all__ = ["Reader", "Sample"]
 
@@ -179,24 +180,30 @@ class Reader:
         return sample
 
     def read(
-        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool | None = None
+        self,
+        positions: I64,
+        wanted: Mapping[str, Elements],
+        *,
+        decode: bool,
+        parts: bool | None = None,
+        held: Held | None = None,
     ) -> list[Sample]:
         """Read samples with one call to the storage for the whole batch.
 
         With `parts` (by default, if `decode` is set), only the packets that the wanted frames of clips need are read,
         and no field whose values the index has. Without `decode`, the value of such a clip is a `ClipPart`, and a value
-        from the index is decoded, for `Reader.decode`.
+        from the index is decoded, for `Reader.decode`. What is `held` of the bytes of remote files is not read again.
         """
-        groups = readable(self.shards, self.starts, self.groups(positions))
-        if not (decode if parts is None else parts) or len(rest := self._known.unknown(groups, wanted)) == len(wanted):
-            return self._read(groups, positions, wanted, decode=decode, parts=decode if parts is None else parts)
+        groups, parts = readable(self.shards, self.starts, self.groups(positions)), decode if parts is None else parts
+        if not parts or len(rest := self._known.unknown(groups, wanted)) == len(wanted):
+            return self._read(groups, positions, wanted, decode=decode, parts=parts, held=held)
         from bushel.core.dataset.known_values import known_values, merged
 
         known = known_values(groups, len(positions), [name for name in wanted if name not in rest])
         rest = {name: elements for name, elements in wanted.items() if name not in known}
         if not rest:
             return merged([{KEY: key} for key in self.keys(positions, groups)], known, wanted)
-        samples = self._read(groups, positions, rest, decode=decode, parts=True)
+        samples = self._read(groups, positions, rest, decode=decode, parts=True, held=held)
         return merged(samples, known, wanted) if known else samples
 
     @property
@@ -208,7 +215,14 @@ class Reader:
         return self._known_fields
 
     def _read(
-        self, groups: Sequence[Group], positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool
+        self,
+        groups: Sequence[Group],
+        positions: I64,
+        wanted: Mapping[str, Elements],
+        *,
+        decode: bool,
+        parts: bool,
+        held: Held | None = None,
     ) -> list[Sample]:
         if (verify := self._verifies(groups, wanted)) is None:
             return self._read_by_group(groups, positions, wanted, decode=decode, parts=parts)
@@ -220,7 +234,7 @@ class Reader:
         plan = plan_read(groups, len(positions), wanted, checksums=verify, parts=parts and not self.verify)
         stored: list[bytes | None] | None = None
         try:
-            stored = self._execute(plan, positions)
+            stored = self._execute(plan, positions, held)
         except OSError as error:
             if error.errno != errno.EMFILE or len(groups) == 1:
                 raise
@@ -409,12 +423,12 @@ class Reader:
         """Return an open file of a shard, given the numbers of both."""
         return self._pool.get((shard, number), lambda: self.shards[shard].open(number))
 
-    def _execute(self, plan: ReadPlan, positions: I64) -> list[bytes | None]:
+    def _execute(self, plan: ReadPlan, positions: I64, held: Held | None) -> list[bytes | None]:
         files = self._files(plan)
         values: list[bytes | None] = []
         for extents in plan.extents:
             try:
-                values += read_many(files, extents)
+                values += read_many(files, extents, held)
             except ExtentError as error:
                 self._fail(plan, extents, error, len(values), positions)
         for piece in plan.pieces:

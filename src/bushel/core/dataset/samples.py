@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ from bushel.core.index.class_names import Labels
 from bushel.core.index.key_lookup import KeyLookup, KeyView
 from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
 from bushel.spec import format_spec
+from bushel.storage import Extents, File
+
+if TYPE_CHECKING:
+    from bushel.storage.reading import Held
 
 __all__ = ["CHUNK", "Positions", "Sample", "Samples", "ShownSample"]
 
@@ -230,13 +234,35 @@ class Samples:
         """
         return self._reader.read(self._absolute(self._numbers(positions)), self._wanted(fields), decode=decode)
 
-    def read_encoded(self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None) -> list[Sample]:
+    def read_encoded(
+        self,
+        positions: Iterable[int] | npt.NDArray[Any],
+        fields: Mask = None,
+        *,
+        decode: bool = True,
+        held: Held | None = None,
+    ) -> list[Sample]:
         """Read samples for `decode_samples`: as `read(..., decode=False)`, but only what decoding needs.
 
         These are the packets of a clip that a mask needs, and no field whose values the index has.
+
+        Args:
+            positions: int[n].
+            fields: The mask.
+            decode: Whether they will be decoded. If not, all stored bytes are read.
+            held: Bytes of remote files that need not be requested.
         """
+        absolute = self._absolute(self._numbers(positions))
+        return self._reader.read(absolute, self._wanted(fields), decode=False, parts=decode, held=held)
+
+    def extents(
+        self, positions: Iterable[int] | npt.NDArray[Any], fields: Mask = None, *, decode: bool = True
+    ) -> list[tuple[list[File], Extents]]:
+        """Return the extents that `read_encoded` will read together, with the files that they count."""
+        from bushel.core.dataset.stored_extents import stored_extents
+
         wanted = self._wanted(fields)
-        return self._reader.read(self._absolute(self._numbers(positions)), wanted, decode=False, parts=True)
+        return stored_extents(self._reader, self._absolute(self._numbers(positions)), wanted, parts=decode)
 
     def drain_whole_clips(self) -> int:
         """Return how many clips were read whole since the last call because their packets did not give the frames."""

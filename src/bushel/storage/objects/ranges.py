@@ -19,7 +19,7 @@ from bushel.core.parallel import for_each
 from bushel.storage.coalesce import coalesce
 from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
 
-__all__ = ["RangeFile", "Request", "plan_blocks", "plan_requests", "read_long", "read_rows"]
+__all__ = ["RangeFile", "Request", "plan_blocks", "plan_requests", "read_rows", "read_span"]
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -134,17 +134,28 @@ def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, p
     _fetch(files, plan_requests(file, offset, length), share)
 
 
-def read_long(file: RangeFile, offset: int, length: int) -> bytes:
-    """Return the bytes of one extent within an object, which several requests may fetch."""
-    if length <= _LONGEST and cache_of_environment() is None:
-        return bytes(file.fetch(offset, offset + length))
-    whole = bytearray(length)
+def read_span(file: RangeFile, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
+    """Return the bytes of one range of an object, which several requests may fetch.
+
+    Args:
+        file: The object.
+        start: First byte.
+        stop: End of the range; more than `start`.
+        give_up: When another thread sets it, a failed request is not made again.
+
+    Raises:
+        FormatError: The object was replaced.
+        OSError: The store refuses, or cannot be reached.
+    """
+    if stop - start <= _LONGEST and cache_of_environment() is None:
+        return file.fetch(start, stop, give_up)
+    whole = bytearray(stop - start)
 
     def put(row: int, at: int, data: memoryview) -> None:
         whole[at : at + len(data)] = data
 
-    read_rows([file], np.zeros(1, np.int32), np.array([offset]), np.array([length]), put)
-    return bytes(whole)
+    read_rows([file], np.zeros(1, np.int32), np.array([start]), np.array([stop - start]), put)
+    return whole
 
 
 def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:

@@ -15,7 +15,7 @@ from typing_extensions import Buffer
 from bushel.errors import FormatError
 from bushel.storage.base import FROM_TAG, extent_error
 from bushel.storage.objects.client import library, store_of
-from bushel.storage.objects.ranges import read_long
+from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.retries import TruncatedError, persistently
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class RemoteFile:
         """
         if offset < 0 or length < 0 or offset + length > self.size:
             raise extent_error(0, "beyond", offset + length, self.size, self.path)
-        return read_long(self, offset, length) if length else b""
+        return bytes(read_span(self, offset, offset + length)) if length else b""
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
         """Return the bytes from `start` to `stop`, from one request, which is retried if it fails.

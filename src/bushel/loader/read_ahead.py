@@ -1,0 +1,380 @@
+"""Reading ahead from object stores: the bytes of later batches, in long requests, bounded by memory.
+
+A `ReadAhead` belongs to one iteration. It draws the batch plans, group by group (`bushel.loader.ahead_plan`), requests
+what the batches of a group have in common, and holds each value until its batch takes it. What it does not hold, a
+batch reads itself, and so does each sample of a batch whose reading failed: errors are those of samples, as without it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.core.parallel import Result, Threads
+from bushel.loader.ahead_plan import AheadRequest, Grouping, plan_ahead
+from bushel.loader.plan import BatchPlan
+from bushel.storage import Extents, File
+from bushel.storage.objects.ranges import read_span
+from bushel.storage.objects.remotefile import RemoteFile
+
+__all__ = ["HeldBatch", "ReadAhead"]
+
+I64 = npt.NDArray[np.int64]
+
+_REQUESTS = 24
+"""Requests that run at a time, of 8 MiB at most."""
+
+_FIRST_BATCHES, _FIRST_REQUESTS = 2, 4
+"""Requests that run while the first batches are read, which would come later with more at a time."""
+
+_GROUPS = 2
+"""Groups that are planned at a time: the one whose batches are taken, and the next one."""
+
+Planned = list[tuple[list[File], Extents]]
+"""The extents of a batch, as `Reader.extents` returns them."""
+
+
+class _Ended(BaseException):
+    """Ends the threads of an iteration that wait for bytes. Not an Exception, after which they would read on."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """A request, and where its values go.
+
+    Attributes:
+        file: The file.
+        plan: The range.
+        starts: Where each extent starts in the range.
+        ends: Where each ends.
+        parts: The part of a batch that each is for.
+        rows: The row of each in its part.
+        done: Set when the values are where they belong.
+        give_up: Set when a failure is not to be tried again.
+    """
+
+    file: RemoteFile
+    plan: AheadRequest
+    starts: list[int]
+    ends: list[int]
+    parts: list[_Part]
+    rows: list[int]
+    done: Result[None] = field(default_factory=Result)
+    give_up: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are requested."""
+        return self.plan.stop - self.plan.start
+
+    def fetch(self) -> list[bytes]:
+        """Return the bytes of each extent."""
+        with memoryview(read_span(self.file, self.plan.start, self.plan.stop, self.give_up)) as view:
+            return [bytes(view[start:end]) for start, end in zip(self.starts, self.ends, strict=True)]
+
+
+@dataclass(slots=True)
+class _Part:
+    """Extents of a batch that are read with one call.
+
+    Attributes:
+        files: The files that `extents` counts.
+        extents: The extents.
+        covered: bool[n], which of them are read ahead.
+        requests: The requests that bring them.
+        values: The bytes of each that have come; None after the batch was read.
+    """
+
+    files: list[File]
+    extents: Extents
+    covered: npt.NDArray[np.bool_]
+    requests: list[_Request]
+    values: list[bytes | None] | None
+
+    def is_of(self, files: Sequence[File], extents: Extents) -> bool:
+        """Return whether these are its extents."""
+        own = self.extents
+        return (
+            np.array_equal(own.offset, extents.offset)
+            and np.array_equal(own.length, extents.length)
+            and np.array_equal(own.file, extents.file)
+            and len(self.files) == len(files)
+            and all(one is other or one.path == other.path for one, other in zip(self.files, files, strict=True))
+        )
+
+
+class HeldBatch:
+    """What is held for one batch (`bushel.storage.reading.Held`). At the end of a `with` block it is let go."""
+
+    def __init__(self, ahead: ReadAhead, parts: Sequence[_Part]) -> None:
+        self._ahead, self._parts = ahead, parts
+
+    def __enter__(self) -> HeldBatch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ahead.release(self._parts)
+
+    def covers(self, files: Sequence[File], extents: Extents) -> npt.NDArray[np.bool_] | None:
+        """Return bool[n], which of these extents it has, or None if it has none."""
+        part = self._part(files, extents)
+        return None if part is None or not part.requests else part.covered
+
+    def take(self, files: Sequence[File], extents: Extents) -> list[bytes | None]:
+        """Wait for the extents that it has, and hand them over: bytes or None for each of the n extents.
+
+        Raises:
+            Exception: A request failed, or an object was replaced.
+        """
+        if (part := self._part(files, extents)) is not None:
+            for request in part.requests:
+                self._ahead.wait_for(request)
+        return [None] * len(extents) if part is None or part.values is None else part.values
+
+    def _part(self, files: Sequence[File], extents: Extents) -> _Part | None:
+        return next((part for part in self._parts if part.is_of(files, extents)), None)
+
+
+class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
+    """Draws the plans of batches, reads ahead of them, and yields each with what is held for it.
+
+    Its threads are ended by `stop` and `close`. The bytes that it holds, with those of running requests, are at most
+    `limit`, or what one batch needs if that is more.
+
+    Args:
+        plans: The batches.
+        extents_of: Return the extents that a batch will read; called in a thread. It does not raise.
+        grouping: How they are grouped.
+        limit: Bytes to hold.
+    """
+
+    def __init__(
+        self, plans: Iterator[BatchPlan], extents_of: Callable[[BatchPlan], Planned], grouping: Grouping, limit: int
+    ) -> None:
+        self._plans, self._extents_of, self._grouping, self._limit = plans, extents_of, grouping, limit
+        self._process = os.getpid()
+        self._threads = Threads(_REQUESTS + 1, "bushel-loader-ahead")  # one of them plans
+        self._changed = threading.Condition()
+        self._groups: deque[deque[tuple[BatchPlan, HeldBatch]]] = deque()
+        self._left: tuple[BatchPlan, Planned, int] | None = None  # the batch that ended the last group
+        self._waiting: deque[_Request] = deque()
+        self._running: dict[int, _Request] = {}
+        self._held = self._takers = 0
+        self._planning = self._drawn = self._stopped = False
+        self._is_first = True
+        self._early = 0  # of the first batches, those that are not read yet
+        self._error: BaseException | None = None
+
+    def __next__(self) -> tuple[BatchPlan, HeldBatch]:
+        with self._changed:
+            self._proceed()
+            while not self._groups:
+                if self._error is not None:
+                    raise self._error
+                if self._drawn:
+                    raise StopIteration
+                self._changed.wait()
+            group = self._groups[0]
+            planned = group.popleft()
+            if not group:
+                self._groups.popleft()
+                self._proceed()
+            return planned
+
+    def stop(self) -> None:
+        """Make no more requests, and end the threads that wait for one. In a fork this does nothing."""
+        if os.getpid() != self._process:
+            return
+        with self._changed:
+            self._stopped = True
+            waiting, self._waiting = self._waiting, deque()
+            for request in self._running.values():
+                request.give_up.set()
+        for request in waiting:
+            request.done.fail(_Ended())
+
+    def close(self, *, wait: bool) -> None:
+        """End the threads, and forget what is held."""
+        self._threads.close(wait=wait)
+        self._groups.clear()
+
+    def has_current(self) -> bool:
+        """Return whether the current thread is one of its own."""
+        return self._threads.has_current()
+
+    def wait_for(self, request: _Request) -> None:
+        """Wait until the values of a request are where they belong."""
+        if not request.done.done:
+            with self._changed:
+                self._takers += 1
+                self._proceed()
+            try:
+                request.done.get()
+            except Exception:
+                if self._stopped:
+                    raise _Ended from None  # it was given up
+                raise
+            finally:
+                with self._changed:
+                    self._takers -= 1
+        request.done.get()
+
+    def release(self, parts: Sequence[_Part]) -> None:
+        """Forget the values of a batch."""
+        with self._changed:
+            for part in parts:
+                self._held -= sum(map(len, filter(None, part.values or ())))
+                part.values, part.requests = None, []
+            self._early = max(0, self._early - 1)
+            self._proceed()
+
+    def _proceed(self) -> None:
+        """Start what there is room for. The caller holds the lock."""
+        if self._stopped:
+            return
+        while self._waiting and len(self._running) < (_FIRST_REQUESTS if self._early else _REQUESTS):
+            request = self._waiting[0]
+            if self._held + request.size > self._limit and (self._running or not self._takers):
+                break
+            self._waiting.popleft()
+            self._running[id(request)] = request
+            self._held += request.size
+            self._threads.submit(partial(self._fetch, request))
+        if not (self._waiting or self._planning or self._drawn) and len(self._groups) < _GROUPS:
+            self._planning = True
+            self._threads.submit(self._plan)
+
+    def _fetch(self, request: _Request) -> None:
+        try:
+            values = request.fetch()
+        except BaseException as error:  # raised where the values are taken
+            self._finish(request, [])
+            request.done.fail(error)
+        else:
+            self._finish(request, values)
+            del values
+            request.done.set(None)
+
+    def _finish(self, request: _Request, values: Sequence[bytes]) -> None:
+        with self._changed:
+            del self._running[id(request)]
+            self._held += sum(map(len, values)) - request.size
+            for value, part, row in zip(values, request.parts, request.rows, strict=False):  # none if it failed
+                if part.values is None:  # its batch has failed
+                    self._held -= len(value)
+                else:
+                    part.values[row] = value
+            self._proceed()
+
+    def _plan(self) -> None:
+        try:
+            batches = self._draw()
+            first = self._grouping.first_batches(sum(size for *_, size in batches)) if self._is_first else None
+            planned = [
+                _requests(each) for each in ((batches,) if first is None else (batches[:first], batches[first:]))
+            ]
+        except BaseException as error:
+            with self._changed:
+                self._planning, self._drawn, self._error = False, True, error
+                self._changed.notify_all()
+            return
+        with self._changed:
+            self._early += min(_FIRST_BATCHES, len(batches)) if self._is_first else 0
+            self._planning, self._is_first = False, False
+            for parts, requests in planned:
+                group = deque((plan, HeldBatch(self, own)) for (plan, *_), own in parts)
+                if group:
+                    self._groups.append(group)
+                if not self._stopped:
+                    self._waiting += requests
+            self._drawn = not batches
+            self._changed.notify_all()
+            self._proceed()
+
+    def _draw(self) -> list[tuple[BatchPlan, Planned, int]]:
+        """Draw the batches of a group, with the extents and the number of bytes of each."""
+        batches = [] if self._left is None else [self._left]
+        samples, nbytes = sum(len(plan.samples) for plan, *_ in batches), sum(size for *_, size in batches)
+        self._left = None
+        for plan in self._plans:
+            planned = self._extents_of(plan)
+            size = sum(int(np.maximum(extents.length, 0).sum()) for _, extents in planned)
+            samples, nbytes = samples + len(plan.samples), nbytes + size
+            if batches and self._grouping.ends(
+                int(batches[0][0].positions[0]), int(plan.positions[0]), samples, nbytes
+            ):
+                self._left = plan, planned, size
+                break
+            batches.append((plan, planned, size))
+        return batches
+
+
+def _requests(
+    batches: Sequence[tuple[BatchPlan, Planned, int]],
+) -> tuple[list[tuple[tuple[BatchPlan, Planned, int], list[_Part]]], list[_Request]]:
+    """Return the parts of each batch of a group, and the requests of the group."""
+    numbers: dict[str, int] = {}
+    files: list[RemoteFile] = []
+    parts: list[_Part] = []
+    of_batches = []
+    columns: list[tuple[I64, ...]] = []
+    for turn, batch in enumerate(batches):
+        own = []
+        for known, extents in batch[1]:
+            part = _Part(known, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents))
+            own.append(part)
+            number, rows = _remote_rows(known, extents, numbers, files)
+            places = np.array([[turn], [len(parts)]]).repeat(len(rows), 1)
+            columns.append((number, extents.offset[rows], extents.length[rows], rows, *places))
+            parts.append(part)
+        of_batches.append((batch, own))
+    if not columns:
+        return of_batches, []
+    number, offset, length, row, turn_of, part_of = map(np.concatenate, zip(*columns, strict=True))
+    requests: list[_Request] = []
+    request_of = np.full(len(row), -1, np.int64)
+    for plan in plan_ahead(number, offset, length, turn_of):
+        request_of[plan.rows] = len(requests)
+        starts = offset[plan.rows] - plan.start
+        ends = starts + length[plan.rows]
+        goals = [parts[place] for place in part_of[plan.rows].tolist()]
+        rows = row[plan.rows].tolist()
+        requests.append(_Request(files[plan.file], plan, starts.tolist(), ends.tolist(), goals, rows))
+    last = 0
+    for part, (own_numbers, *_) in zip(parts, columns, strict=True):
+        first, last = last, last + len(own_numbers)
+        part.covered[row[first:last]] = request_of[first:last] >= 0
+        part.requests += [requests[one] for one in np.unique(request_of[first:last]).tolist() if one >= 0]
+    return of_batches, requests
+
+
+def _remote_rows(
+    known: Sequence[File], extents: Extents, numbers: dict[str, int], files: list[RemoteFile]
+) -> tuple[I64, I64]:
+    """Return the extents that lie within remote files: the number of the file in the group, and the row of each."""
+    places = np.array([_number(file, numbers, files) for file in known], np.int64)
+    at = np.full(len(extents), extents.file, np.int64) if isinstance(extents.file, int) else extents.file
+    number = places[at] if len(places) else np.full(len(extents), -1, np.int64)
+    sizes = np.array([file.size for file in files], np.int64)
+    offset, length = extents.offset, extents.length
+    fits = (number >= 0) & (offset >= 0) & (length > 0)
+    fits[fits] = length[fits] <= sizes[number[fits]] - offset[fits]
+    rows = np.flatnonzero(fits)
+    return number[rows], rows
+
+
+def _number(file: File, numbers: dict[str, int], files: list[RemoteFile]) -> int:
+    """Return the number of a remote file in the group, -1 for any other file."""
+    if not isinstance(file, RemoteFile):
+        return -1
+    if (number := numbers.get(file.path)) is None:
+        number = numbers[file.path] = len(files)
+        files.append(file)
+    return number
