@@ -23,7 +23,7 @@ _LONGEST = 1 << 23
 """Bytes of a request: enough that its start does not count, and few enough that many fit into the memory."""
 
 _LONG = 1 << 22
-"""Bytes of an extent from which on it is left to its batch, since joining it with others would save little."""
+"""Bytes of an extent that is left to its batch, since joining it with others would save little."""
 
 _PRICE = 1 << 14
 """Bytes that cost as much as a request does. A gap of this length is read in any case."""
