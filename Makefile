@@ -80,7 +80,7 @@ cloud: $(READY) object-store  ## tests against S3, Azure Blob Storage (Azurite) 
 cluster: $(READY) object-store  ## tests on Ray, Dask, Slurm and S3 on loopback, installed if missing; KILLS=50: kill each that often
 	scripts/cluster.sh install
 	scripts/cluster.sh start
-	PYTHONPATH=$(abspath .cluster/packages) $(PYTHON_OF_VENV) -m pytest -m cluster tests/engines tests/cluster tests/integrations; status=$$?; \
+	PYTHONPATH=$(abspath .cluster/packages) $(PYTHON_OF_VENV) -m pytest -m cluster tests/engines tests/cluster tests/integrations tests/docs; status=$$?; \
 	scripts/cluster.sh stop; scripts/object_store.sh stop; exit $$status
 
 browser: $(READY)  ## tests of the viewer in Chromium, which is installed if missing; SCREENSHOTS=docs: take those, too

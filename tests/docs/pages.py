@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from click.testing import CliRunner
@@ -17,6 +18,7 @@ RESULT = re.compile(r"  # → (.*)$")
 _BLOCK = re.compile(
     r"^(?P<skip><!-- not run: [^\n]+ -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
+_NUMBER = re.compile(r"\b[0-9a-f]{64}\b|\d[\d,.]*\d|\d")
 _MEASURED = re.compile(r"[\d,.]+(?= ([kMG]?B|s|ms)\b)|[\d,.]+(?=/s)|(?<= )[\d,]{3,}")
 """Sizes of encoded images and times, which differ from machine to machine."""
 
@@ -50,15 +52,43 @@ def run(page: str, source: str, names: dict[str, Any]) -> int:
 
 
 def run_commands(source: str) -> str:
-    """Run lines of `bushel`, and return what they print."""
+    """Run lines of `bushel`, and of scripts that these wrote, and return what they print."""
     printed = ""
-    for line in source.splitlines():
+    for line in source.replace(" && ", "\n").splitlines():
         words = shlex.split(line, comments=True)
+        if words[0].startswith("./"):
+            printed += subprocess.run(words, check=True, capture_output=True, text=True).stdout
+            continue
         assert words[0] == "bushel", line
         done = CliRunner().invoke(app, words[1:])
         assert done.exit_code == 0, (line, done.output)
         printed += done.output
     return printed
+
+
+def run_session(text: str, codes: Collection[int] = (0,)) -> int:
+    """Run the commands of a block `console`, and compare what they print, up to numbers. Returns how many were run.
+
+    Numbers are left out because sizes of encoded images, and so offsets and checksums, differ between machines.
+
+    Args:
+        text: Lines of `$ COMMAND`, each followed by what it prints.
+        codes: The exit codes that are expected.
+    """
+    commands = 0
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        line, _, expected = part.partition("\n")
+        words = shlex.split(line)
+        assert words[0] == "bushel", line
+        done = CliRunner().invoke(app, words[1:])
+        assert done.exit_code in codes, (line, done.output)
+        assert _masked(done.output) == _masked(expected), done.output
+        commands += 1
+    return commands
+
+
+def _masked(text: str) -> list[str]:
+    return _NUMBER.sub("#", text).split()
 
 
 def without_measures(text: str) -> list[str]:

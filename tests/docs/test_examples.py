@@ -74,9 +74,9 @@ PACKAGES = {
 """What examples need that a checkout may lack, by the text that shows it."""
 
 MARKED = {
-    "check_container": pytest.mark.nightly,  # 15 seconds
-    "check_engine": pytest.mark.nightly,  # 10 seconds
-    "BushelDatasource": pytest.mark.cluster,
+    "check_container": [pytest.mark.nightly],  # 15 seconds
+    "check_engine": [pytest.mark.nightly],  # 10 seconds
+    "BushelDatasource": [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")],
 }
 
 
@@ -95,8 +95,7 @@ def examples() -> list[Any]:
         for name, text in documented(ast.parse(path.read_text("utf-8"))):
             if ">>>" in text:
                 place = path.relative_to(SOURCE).as_posix()
-                marks = [MARKED[name]] if name in MARKED else []
-                found.append(pytest.param(place, text, id=f"{place}:{name}", marks=marks))
+                found.append(pytest.param(place, text, id=f"{place}:{name}", marks=MARKED.get(name, ())))
     return found
 
 
@@ -111,13 +110,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def names(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The names that examples use, in a folder of its own with their data."""
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     shutil.copytree(data, tmp_path / "data")
     monkeypatch.chdir(tmp_path / "data")
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     return {"bushel": bushel, "np": np, "Path": Path, "ds": bushel.open("train/")}
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the packages of others
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")  # of the packages of others
 @pytest.mark.parametrize(("place", "text"), examples())
 def test_an_example_gives_what_it_shows(place: str, text: str, names: dict[str, Any]) -> None:
     shown = text.partition(TITLE)[2]
