@@ -5,7 +5,8 @@ how its samples are stored (`prepared_source`), and writes one dataset or severa
 of them, `sample_encoder` fetches, transforms and encodes samples in threads or worker `processes`, and `side_files` are
 the files beside the dataset.
 
-`converting` writes an existing dataset in another form, with `conversion`, which reads it through `batches`.
+`converting` writes an existing dataset in another form, with `convert_job`, which plans its fields (`field_plan`) and
+reads it through `batches`.
 
 Both can work in parts: `run_plan` says what each part contains, `run_folder` keeps the plan and the records of parts,
 `commit` writes one part exactly once, `finish` joins them, and `scale_out` does that for all parts.
@@ -14,7 +15,7 @@ Both can work in parts: `run_plan` says what each part contains, `run_folder` ke
 MXNet's im2rec.
 """
 
-from bushel.ingest.conversion import ConvertResult
+from bushel.ingest.convert_job import ConvertResult
 from bushel.ingest.converting import convert
 from bushel.ingest.mxnet_im2rec import (
     IM2REC_SUFFIXES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from bushel.containers import container_for, get_container
@@ -17,19 +17,18 @@ from bushel.core.progress import ShowProgress, callback_of, shows_progress
 from bushel.core.tasks.drive import TaskOptions
 from bushel.core.writer.options import Mode, WriterOptions
 from bushel.errors import UnsupportedError
-from bushel.ingest.commit import OnPart, Written
-from bushel.ingest.conversion import ConvertOptions, ConvertResult, convert_one, target_fields
+from bushel.ingest.convert_job import ConvertJob, ConvertOptions, ConvertResult, convert_one, plan_conversion
+from bushel.ingest.field_plan import target_fields
 from bushel.ingest.images import Jpeg
 from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import RunFolder
-from bushel.ingest.run_plan import RunPlan, check_part, describe, part_starts
+from bushel.ingest.run_plan import check_part
 from bushel.ingest.scale_out import RunOptions, join_run, run_parts
-from bushel.ingest.side_files import ErrorList
 from bushel.sources.stored import empty_folders_in
 from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, as_path, parse_bytes
 
-__all__ = ["ConvertJob", "convert"]
+__all__ = ["convert"]
 
 
 @shows_progress("converting")
@@ -159,7 +158,7 @@ def convert(
     targets = target_fields(
         parse_spec(opened.spec), kind.name, fields=options.fields, rename=options.rename, spec=options.spec
     )
-    plan = _plan(opened, parts, options)
+    plan = plan_conversion(opened, parts, options)
     join_run(run, plan, mode, part)
     folders = empty_folders_in(opened) if kind.keeps_folders else None
     job = ConvertJob(
@@ -180,63 +179,3 @@ def convert(
         spec=format_spec({each.name: each for each in targets.values()}),
         limits=totals.limits,
     )
-
-
-def _plan(dataset: Dataset, parts: int, options: ConvertOptions) -> RunPlan:
-    """Return the plan of a run. Its arguments are those that decide which bytes are written."""
-    writing = options.writer
-    arguments = {
-        "source": dataset.fingerprint,
-        "fields": options.fields,
-        "rename": options.rename,
-        "spec": options.spec,
-        "jpeg": options.jpeg,
-        "keys": options.keys,
-        "shard_samples": writing.shard_samples,
-        "shard_bytes": writing.shard_bytes,
-        "generation": writing.generation,
-        "seek": options.seek,
-        "columns": options.columns,
-    }
-    starts = part_starts(len(dataset), parts)
-    return RunPlan("convert", str(writing.container), len(dataset), starts, describe(arguments))
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertJob:
-    """What every part of a conversion has in common.
-
-    Attributes:
-        dataset: The source.
-        starts: Position of the first sample of each part, followed by the number of samples.
-        options: How to write it.
-        folders: Empty folders of the source, which the first part gets; None if it has none.
-        workers: Number of threads; None for the number of CPUs.
-    """
-
-    dataset: Dataset
-    starts: tuple[int, ...]
-    options: ConvertOptions
-    folders: tuple[str, ...] | None
-    workers: int | None
-
-    def write(
-        self,
-        number: int,
-        target: AnyPath,
-        limit: ErrorLimit,
-        log: ErrorList,
-        progress: OnPart | None,
-        taken: frozenset[str],
-    ) -> Written:
-        """Convert a part: see `PartWriter`. Keys that are taken end a conversion, so there are none."""
-        folders = None if self.folders is None else (self.folders if number == 0 else ())
-        result = convert_one(
-            self.dataset[self.starts[number] : self.starts[number + 1]],
-            target,
-            self.options,
-            workers=self.workers,
-            folders=folders,
-            progress=None if progress is None else lambda at: progress(at.done, at.samples, 0, at.bytes),
-        )
-        return Written(result.bytes, result.limits)

@@ -17,7 +17,7 @@ from bushel.core.dataset.stream import StreamDataset
 from bushel.core.order import Shuffle, make_order
 from bushel.core.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel.errors import UnsupportedError
-from bushel.ingest.conversion import ConvertResult
+from bushel.ingest.convert_job import ConvertResult
 from bushel.ingest.converting import convert
 from bushel.ingest.stratify import classes_of, stratified
 from bushel.storage import AnyPath, as_path

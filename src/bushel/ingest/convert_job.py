@@ -1,16 +1,16 @@
-"""Convert one dataset from one container to another."""
+"""Write a dataset in another container: as one dataset, or a part of a run."""
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bushel.codecs import get_codec
 from bushel.containers import Container, container_for, containers, get_container
-from bushel.containers.base import Layout, LayoutColumn, WriteOptions
+from bushel.containers.base import Layout, WriteOptions
 from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.stream import StreamDataset
 from bushel.core.index.column_names import AUTO, known_column_of
@@ -22,19 +22,16 @@ from bushel.core.writer.options import WriterOptions
 from bushel.errors import CodecError, SpecError, StateError
 from bushel.ingest.batches import Batch, Batches, DatasetBatches, StreamBatches
 from bushel.ingest.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers, renumber
+from bushel.ingest.commit import OnPart, Written
+from bushel.ingest.field_plan import FieldPlan, encode_value, plan_fields, target_fields
 from bushel.ingest.images import Jpeg, fields_to_tile, tile_values
-from bushel.spec import KEY, Field, Spec, format_spec, parse_spec
+from bushel.ingest.part import ErrorLimit
+from bushel.ingest.run_plan import RunPlan, describe, part_starts
+from bushel.ingest.side_files import ErrorList
+from bushel.spec import KEY, Field, Spec, format_spec
 from bushel.storage import AnyPath
 
-__all__ = [
-    "ConvertOptions",
-    "ConvertResult",
-    "FieldPlan",
-    "convert_one",
-    "encode_value",
-    "plan_fields",
-    "target_fields",
-]
+__all__ = ["ConvertJob", "ConvertOptions", "ConvertResult", "convert_one", "plan_conversion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,117 +240,6 @@ def _size(values: Mapping[str, Any]) -> int:
     return sum(sum(map(len, value)) if isinstance(value, list) else len(value) for value in values.values())
 
 
-# Planning the fields, without I/O
-
-_GRANULAR_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
-"""Types that Granular does not know, and the types of the same values that it knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class FieldPlan:
-    """How one field is converted.
-
-    Attributes:
-        source: The field in the source.
-        target: The field in the target.
-        codec: Codec of the bytes that the target stores.
-        copied: Whether the stored bytes are the same in both.
-        known_as: Codec of the source's bytes if the user names it and the source does not, else None.
-    """
-
-    source: Field
-    target: Field
-    codec: str
-    copied: bool
-    known_as: str | None
-
-
-def target_fields(
-    source: Spec, container: str, *, fields: Iterable[str] | None, rename: Mapping[str, str], spec: Mapping[str, str]
-) -> dict[str, Field]:
-    """Return the fields of the target, by their names in the source.
-
-    Args:
-        source: The source's fields.
-        container: Name of the target's container.
-        fields: Names of the fields to keep; None for all.
-        rename: Old to new names.
-        spec: New types, by names in the source.
-
-    Raises:
-        KeyError: The source has no such field.
-        SpecError: Two fields get the same name, or a type is malformed.
-    """
-    wanted = list(source) if fields is None else list(dict.fromkeys(fields))
-    for name in (*wanted, *rename, *spec):
-        if name not in source:
-            raise KeyError(f"there is no field {name!r}: the fields are {', '.join(source) or 'none'}")
-    types = {}
-    taken: dict[str, str] = {}
-    for name in wanted:
-        field = source[name]
-        codec = _GRANULAR_TYPES.get(field.codec, field.codec) if container == "bag" else field.codec
-        types[name] = spec.get(name, Field(name, codec, field.sequence).type)
-        new = rename.get(name, name)
-        if taken.setdefault(new, name) != name:
-            raise SpecError(f"fields {taken[new]!r} and {name!r} would both be called {new!r}: rename one of them")
-    parsed = parse_spec({rename.get(name, name): kind for name, kind in types.items()})
-    return {name: parsed[rename.get(name, name)] for name in wanted}
-
-
-def plan_fields(
-    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], columns: Iterable[LayoutColumn]
-) -> list[FieldPlan]:
-    """Plan the conversion of each field.
-
-    Args:
-        source: The source's fields.
-        codecs: Field to the codecs of its stored bytes; a field may have different codecs in different shards.
-        targets: The result of `target_fields`.
-        columns: How the target stores its fields.
-    """
-    stored = {column.field.name: column.codec for column in columns}
-    plans = []
-    for name, target in targets.items():
-        here = codecs[name]
-        known_as = None
-        if here == {"bytes"} and target.codec != "bytes":
-            known_as, here = target.codec, frozenset({target.codec})
-        codec = stored[target.name]
-        plans.append(FieldPlan(source[name], target, codec, here == {codec}, known_as))
-    return plans
-
-
-def encode_value(plan: FieldPlan, key: str, stored: Any, decoded: Any) -> Any:
-    """Return the bytes, or list of bytes, that the target stores for one sample's value of a field.
-
-    Args:
-        plan: The plan of the field.
-        key: The sample's key, for messages.
-        stored: The bytes, or list of bytes, from the source.
-        decoded: Their value, or list of values; not used if bytes are copied.
-
-    Raises:
-        SpecError: A sequence that becomes a plain field does not have exactly one element.
-        CodecError: The target's codec cannot hold a value.
-    """
-    elements = stored if plan.copied else decoded
-    if not plan.source.sequence:
-        elements = [elements]
-    elif not plan.target.sequence and len(elements) != 1:
-        raise SpecError(
-            f"sample {key!r} has {len(elements)} elements in field {plan.source.name!r}, but a plain "
-            f"{plan.target.codec} needs exactly one: keep the sequence, {plan.target.codec}[]"
-        )
-    if not plan.copied:
-        encode = get_codec(plan.codec).encode
-        try:
-            elements = [encode(element) for element in elements]
-        except CodecError as error:
-            raise CodecError(f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details) from error
-    return elements if plan.target.sequence else elements[0]
-
-
 def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:
     """Yield the containers that can hold this spec with samples that lack fields."""
     for candidate in containers():
@@ -363,3 +249,63 @@ def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:
             continue
         if layout.sparse:
             yield candidate.name
+
+
+def plan_conversion(dataset: Dataset, parts: int, options: ConvertOptions) -> RunPlan:
+    """Return the plan of a run. Its arguments are those that decide which bytes are written."""
+    writing = options.writer
+    arguments = {
+        "source": dataset.fingerprint,
+        "fields": options.fields,
+        "rename": options.rename,
+        "spec": options.spec,
+        "jpeg": options.jpeg,
+        "keys": options.keys,
+        "shard_samples": writing.shard_samples,
+        "shard_bytes": writing.shard_bytes,
+        "generation": writing.generation,
+        "seek": options.seek,
+        "columns": options.columns,
+    }
+    starts = part_starts(len(dataset), parts)
+    return RunPlan("convert", str(writing.container), len(dataset), starts, describe(arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertJob:
+    """What every part of a conversion has in common.
+
+    Attributes:
+        dataset: The source.
+        starts: Position of the first sample of each part, followed by the number of samples.
+        options: How to write it.
+        folders: Empty folders of the source, which the first part gets; None if it has none.
+        workers: Number of threads; None for the number of CPUs.
+    """
+
+    dataset: Dataset
+    starts: tuple[int, ...]
+    options: ConvertOptions
+    folders: tuple[str, ...] | None
+    workers: int | None
+
+    def write(
+        self,
+        number: int,
+        target: AnyPath,
+        limit: ErrorLimit,
+        log: ErrorList,
+        progress: OnPart | None,
+        taken: frozenset[str],
+    ) -> Written:
+        """Convert a part: see `PartWriter`. Keys that are taken end a conversion, so there are none."""
+        folders = None if self.folders is None else (self.folders if number == 0 else ())
+        result = convert_one(
+            self.dataset[self.starts[number] : self.starts[number + 1]],
+            target,
+            self.options,
+            workers=self.workers,
+            folders=folders,
+            progress=None if progress is None else lambda at: progress(at.done, at.samples, 0, at.bytes),
+        )
+        return Written(result.bytes, result.limits)

@@ -1,0 +1,122 @@
+"""Plan how each field is converted: its name, type and codec in the target. Nothing here does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bushel.codecs import get_codec
+from bushel.containers.base import LayoutColumn
+from bushel.errors import CodecError, SpecError
+from bushel.spec import Field, Spec, parse_spec
+
+__all__ = ["FieldPlan", "encode_value", "plan_fields", "target_fields"]
+
+_GRANULAR_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
+"""Types that Granular does not know, and the types of the same values that it knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """How one field is converted.
+
+    Attributes:
+        source: The field in the source.
+        target: The field in the target.
+        codec: Codec of the bytes that the target stores.
+        copied: Whether the stored bytes are the same in both.
+        known_as: Codec of the source's bytes if the user names it and the source does not, else None.
+    """
+
+    source: Field
+    target: Field
+    codec: str
+    copied: bool
+    known_as: str | None
+
+
+def target_fields(
+    source: Spec, container: str, *, fields: Iterable[str] | None, rename: Mapping[str, str], spec: Mapping[str, str]
+) -> dict[str, Field]:
+    """Return the fields of the target, by their names in the source.
+
+    Args:
+        source: The source's fields.
+        container: Name of the target's container.
+        fields: Names of the fields to keep; None for all.
+        rename: Old to new names.
+        spec: New types, by names in the source.
+
+    Raises:
+        KeyError: The source has no such field.
+        SpecError: Two fields get the same name, or a type is malformed.
+    """
+    wanted = list(source) if fields is None else list(dict.fromkeys(fields))
+    for name in (*wanted, *rename, *spec):
+        if name not in source:
+            raise KeyError(f"there is no field {name!r}: the fields are {', '.join(source) or 'none'}")
+    types = {}
+    taken: dict[str, str] = {}
+    for name in wanted:
+        field = source[name]
+        codec = _GRANULAR_TYPES.get(field.codec, field.codec) if container == "bag" else field.codec
+        types[name] = spec.get(name, Field(name, codec, field.sequence).type)
+        new = rename.get(name, name)
+        if taken.setdefault(new, name) != name:
+            raise SpecError(f"fields {taken[new]!r} and {name!r} would both be called {new!r}: rename one of them")
+    parsed = parse_spec({rename.get(name, name): kind for name, kind in types.items()})
+    return {name: parsed[rename.get(name, name)] for name in wanted}
+
+
+def plan_fields(
+    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], columns: Iterable[LayoutColumn]
+) -> list[FieldPlan]:
+    """Plan the conversion of each field.
+
+    Args:
+        source: The source's fields.
+        codecs: Field to the codecs of its stored bytes; a field may have different codecs in different shards.
+        targets: The result of `target_fields`.
+        columns: How the target stores its fields.
+    """
+    stored = {column.field.name: column.codec for column in columns}
+    plans = []
+    for name, target in targets.items():
+        here = codecs[name]
+        known_as = None
+        if here == {"bytes"} and target.codec != "bytes":
+            known_as, here = target.codec, frozenset({target.codec})
+        codec = stored[target.name]
+        plans.append(FieldPlan(source[name], target, codec, here == {codec}, known_as))
+    return plans
+
+
+def encode_value(plan: FieldPlan, key: str, stored: Any, decoded: Any) -> Any:
+    """Return the bytes, or list of bytes, that the target stores for one sample's value of a field.
+
+    Args:
+        plan: The plan of the field.
+        key: The sample's key, for messages.
+        stored: The bytes, or list of bytes, from the source.
+        decoded: Their value, or list of values; not used if bytes are copied.
+
+    Raises:
+        SpecError: A sequence that becomes a plain field does not have exactly one element.
+        CodecError: The target's codec cannot hold a value.
+    """
+    elements = stored if plan.copied else decoded
+    if not plan.source.sequence:
+        elements = [elements]
+    elif not plan.target.sequence and len(elements) != 1:
+        raise SpecError(
+            f"sample {key!r} has {len(elements)} elements in field {plan.source.name!r}, but a plain "
+            f"{plan.target.codec} needs exactly one: keep the sequence, {plan.target.codec}[]"
+        )
+    if not plan.copied:
+        encode = get_codec(plan.codec).encode
+        try:
+            elements = [encode(element) for element in elements]
+        except CodecError as error:
+            raise CodecError(f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details) from error
+    return elements if plan.target.sequence else elements[0]

@@ -1,0 +1,78 @@
+"""Commands made from functions: single options, and groups of options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from click.testing import CliRunner
+
+from bushel.cli.command import Argument, Option, command_from
+from bushel.cli.packoptions import ImageOptions, SourceOptions, VideoOptions, given_options
+from bushel.cli.runs import PartOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Two options."""
+
+    width: Annotated[int, Option("--width", min=1, help="Pixels.")] = 3
+    names: Annotated[list[str] | None, Option("--name", help="A name; may be repeated.")] = None
+
+
+def _ran(*words: str) -> tuple[int, str, dict[str, Any]]:
+    called: dict[str, Any] = {}
+
+    def command(
+        path: Annotated[str, Argument(help="A path.")],
+        *,
+        loud: Annotated[bool, Option("--loud", help="Shout.")] = False,
+        size: Size,
+        depth: Annotated[int, Option("--depth", help="Levels.")] = 1,
+    ) -> None:
+        """Do something."""
+        called.update(path=path, loud=loud, size=size, depth=depth)
+
+    done = CliRunner().invoke(command_from(command, "test"), words)
+    return done.exit_code, done.output, called
+
+
+def test_a_group_gets_its_options() -> None:
+    code, _, called = _ran("a", "--width", "5", "--name", "x", "--name", "y", "--depth", "2")
+    assert code == 0
+    assert called == {"path": "a", "loud": False, "size": Size(5, ["x", "y"]), "depth": 2}
+    assert _ran("a")[2]["size"] == Size()
+
+
+def test_the_options_of_a_group_stand_in_its_place_in_the_help() -> None:
+    text = _ran("--help")[1]
+    places = [text.index(option) for option in ("--loud", "--width", "--name", "--depth")]
+    assert places == sorted(places)
+    assert "[default: 3; x>=1]" in text
+
+
+def test_a_wrong_value_of_a_group_is_refused() -> None:
+    code, output, called = _ran("a", "--width", "0")
+    assert (code, called) == (2, {})
+    assert "--width" in output
+
+
+@pytest.mark.parametrize(
+    ("groups", "options"),
+    [
+        ({"images": ImageOptions(), "videos": VideoOptions(), "reading": SourceOptions()}, []),
+        ({"images": ImageOptions(center_crop=True, inter_method=0)}, ["--center-crop", "--inter-method"]),
+        ({"videos": VideoOptions(stride=2), "orient": True, "jpeg": None, "check": False}, ["--stride", "--orient"]),
+    ],
+)
+def test_given_options(groups: dict[str, Any], options: list[str]) -> None:
+    assert given_options(**groups) == options
+
+
+def test_slurm_gets_a_plan() -> None:
+    options = PartOptions(parts=3, engine="slurm")
+    options.check()
+    assert options.only_planned
+    assert (options.arguments()["plan_only"], options.arguments()["engine"]) == (True, None)
+    assert not PartOptions(parts=3, engine="ray").only_planned
