@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from bushel.core.lazy_names import lazy_names
 from bushel.storage.base import AnyPath, ExtentError, Extents, File
-from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known, path_of_stream
-from bushel.storage.reading import gather, prefetch, read_many
+from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known, path_of_stream, prefetch
+from bushel.storage.reading import gather, read_many
 from bushel.storage.whole import (
     copy_whole,
     create_whole,

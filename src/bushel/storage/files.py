@@ -1,4 +1,4 @@
-"""Opening: from what a user names to a path, from a path to an open file, and a pool of open files."""
+"""Files: from what a user names to a path, from a path to an open file, a pool of open files, and prefetching."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import errno
 import io
 import os
 import resource
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from bushel import kernels
 from bushel.errors import UnsupportedError
 from bushel.kernels import MappedFile
-from bushel.storage.base import AnyPath, File, StorePath
+from bushel.storage.base import AnyPath, Extents, File, StorePath
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["FilePool", "as_path", "is_local", "is_object", "open_file", "open_known", "path_of_stream"]
+__all__ = ["FilePool", "as_path", "is_local", "is_object", "open_file", "open_known", "path_of_stream", "prefetch"]
 
 
 def as_path(path: object) -> AnyPath:
@@ -121,6 +122,12 @@ def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
 
         return RemoteFile(path, size, mtime_ns)
     return open_file(path)
+
+
+def prefetch(files: Sequence[File], extents: Extents) -> None:
+    """Tell the operating system that these extents will be read soon. Does nothing for files that are not local."""
+    if all(isinstance(file, MappedFile) for file in files):
+        kernels.prefetch(cast("list[MappedFile]", list(files)), extents.file, extents.offset, extents.length)
 
 
 class FilePool:

@@ -16,7 +16,7 @@ from bushel.storage.base import Extents, File, extent_error
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Held", "gather", "prefetch", "read_many"]
+__all__ = ["Held", "gather", "read_many"]
 
 
 class Held(Protocol):
@@ -105,12 +105,6 @@ def gather(files: Sequence[File], extents: Extents) -> tuple[npt.NDArray[np.uint
         for row in np.flatnonzero(extents.length >= 0).tolist():
             _check_crc(files, extents, row, int(extents.crc32[row]), buffer[offsets[row] : offsets[row + 1]].data)
     return buffer, offsets
-
-
-def prefetch(files: Sequence[File], extents: Extents) -> None:
-    """Tell the operating system that these extents will be read soon. Does nothing for files that are not local."""
-    if all(isinstance(file, MappedFile) for file in files):
-        kernels.prefetch(cast("list[MappedFile]", list(files)), _numbers(extents), extents.offset, extents.length)
 
 
 def _read(
