@@ -21,6 +21,13 @@ def test_it_is_the_same_in_every_release() -> None:
     assert generator(5, 2, 7).random(2).tolist() == [0.2676246149690499, 0.3611711490348539]
 
 
+def test_spawned_ones_are_the_same_in_every_release() -> None:
+    rng = generator(1, 2, 3)
+    first, second = rng.spawn(2)
+    drawn = [each.random() for each in (first, second, *rng.spawn(1), *first.spawn(1))]
+    assert drawn == [0.9848402480199273, 0.30160709357830384, 0.12990769579250971, 0.21593947059787344]
+
+
 def test_samples_epochs_and_seeds_differ() -> None:
     drawn = [generator(*words).random() for words in ((1, 1, 1), (1, 1, 2), (1, 2, 1), (2, 1, 1))]
     assert len(set(drawn)) == 4

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from functools import cached_property
 from itertools import groupby
 from time import perf_counter
 from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from bushel.codecs import holds_image
 from bushel.codecs.clip_parts import ClipPart
@@ -44,17 +46,25 @@ _MICRO_BATCH_BYTES = 1 << 16  # stored bytes that are decoded before they are tr
 _AS_STORED = ImageReading()
 
 
-class _SampleSeed(np.random.SeedSequence):
+class _SampleSeed(ISpawnableSeedSequence):
     """The words (seed, epoch, sample), of which Philox takes the first two as its key.
 
     `Philox(key=...)` would cost three times as much, since NumPy then also asks the system for entropy, and spawned
-    generators would differ from run to run.
+    generators would differ from run to run. A `SeedSequence` mixes the words, and is made only for those.
     """
 
+    def __init__(self, *words: int) -> None:
+        self._words = words
+
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
-        if self.spawn_key:
-            return super().generate_state(n_words, dtype)
-        return np.array(cast("tuple[int, ...]", self.entropy)[:n_words], dtype)
+        return np.array(self._words[:n_words], dtype)
+
+    def spawn(self, n_children: int) -> list[Any]:
+        return self._sequence.spawn(n_children)
+
+    @cached_property
+    def _sequence(self) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self._words)
 
 
 def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
@@ -64,7 +74,9 @@ def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
     counter. So the numbers do not depend on the thread, process, batch or rank that transforms the sample.
     """
     counter = np.array([0, 0, sample, 0], np.uint64)
-    return np.random.Generator(np.random.Philox(_SampleSeed((seed, epoch, sample)), counter=counter))
+    # NumPy takes any ISeedSequence, but its annotations name only this one
+    words = cast("np.random.SeedSequence", _SampleSeed(seed, epoch, sample))
+    return np.random.Generator(np.random.Philox(words, counter=counter))
 
 
 @dataclass(frozen=True, slots=True)
