@@ -14,7 +14,7 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check wheels sdist types coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel wheel-aarch64 clean
+.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check publish-docs wheels sdist types coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel wheel-aarch64 clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +135,9 @@ bench-check: $(READY)  ## CPU time compared with that of the commit BASE (HEAD~1
 
 docs: $(READY)  ## the site in build/site, by Zensical, which is installed if missing; fails for a dead link
 	scripts/docs.sh
+
+publish-docs: docs  ## put the site into the branch gh-pages, beside those of other versions; VERSION=v0.2.0, or dev (the default)
+	$(PYTHON_OF_VENV) scripts/publish_site.py build/site $(or $(VERSION),dev)
 
 types: $(READY) installed  ## mypy and pyright on examples/, against the installed package
 	scripts/types.sh

@@ -352,6 +352,10 @@ use_directory_urls = true
 extra_css = ["assets/copy.css"]
 nav = {navigation}
 
+[project.extra.version]
+provider = "mike"
+default = "latest"
+
 [project.theme]
 language = "en"
 features = ["content.code.copy", "content.tooltips", "navigation.footer", "navigation.indexes", "navigation.instant",

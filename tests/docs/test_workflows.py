@@ -52,5 +52,5 @@ def test_actions_are_pinned_and_may_do_little(path: Path) -> None:
     for job in workflow["jobs"].values():
         assert job.get("timeout-minutes")
         granted = {name for name, right in job.get("permissions", {}).items() if right == "write"}
-        assert granted <= ({"id-token"} if path.stem == "release" else {"pages", "id-token"})
+        assert granted <= ({"id-token"} if path.stem == "release" else {"pages", "id-token", "contents"})
         assert not granted or path.stem in ("release", "docs")
