@@ -12,11 +12,10 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import ROOT, SCRATCH, Rate, Timing, console, in_turns, save, show
+from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, save, show
 
 SCRIPT = Path(__file__).resolve().parent / "peers" / "append_records.py"
 ENVIRONMENTS = {
@@ -67,11 +66,10 @@ def main() -> None:
     for form, count, length in (("records", 200_000, 200), ("photos", 2_000, 110_000)):
         contestants = {}
         for package in PACKAGES:
-            python = Path(sys.executable)
-            if ":" not in package:
-                python = ROOT / ".interop" / ENVIRONMENTS[package] / "bin" / "python"
+            environment = None if ":" in package else ENVIRONMENTS[package]
+            python = interpreter(environment)
             if not python.exists():
-                skipped[package] = f"no environment {ENVIRONMENTS[package]}: run `make interop-env`"
+                skipped[package] = how_to_make(environment)
             elif form == "records" or not package.startswith("extend:"):
                 less = 10 if package == "webdataset" and form == "records" else 1
                 contestants[package] = writing(package, python, form, count // part // less, length)

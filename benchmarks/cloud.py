@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from measure import ROOT, Rate, Timing, console, in_turns, save, show
+from measure import Rate, Timing, console, how_to_make, in_turns, interpreter, save, show
 from object_server import BUCKET, LENGTH, SHARDS, Record, delayed, empty, fill, running_server
 
 BATCH = 128
@@ -62,11 +61,11 @@ def race(records: list[Record], rounds: int, batches: int) -> tuple[dict[str, Ra
     with ExitStack() as stack:
         servers, skipped = {}, {}
         for name, (peer, environment) in PEERS.items():
-            python = Path(sys.executable) if environment is None else ROOT / ".interop" / environment / "bin/python"
+            python = interpreter(environment)
             if python.exists():
                 servers[name] = stack.enter_context(serving(python, peer))
             else:
-                skipped[name] = f"python interop/environments.py {environment} makes its environment"
+                skipped[name] = how_to_make(environment)
         crcs: dict[int, set[int]] = {}
 
         def measure(name: str, number: int) -> Timing:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from pathlib import Path
 import bushel
 from bushel.storage.objects.client import library
 from bushel.storage.objects.location import ObjectPath
-from measure import ROOT, Rate, Timing, in_turns, save, show
+from measure import Rate, Timing, how_to_make, in_turns, interpreter, save, show
 from object_server import BUCKET, LENGTH, SHARDS, delayed, empty, fill, running_server
 from served import PEERS
 
@@ -52,12 +51,8 @@ def main() -> None:
     count, rounds = options.count or count, options.rounds or rounds
     length = options.length
     chosen = {name: CONTESTANTS[name] for name in options.only or CONTESTANTS}
-    there = {name: peer for name, (peer, environment) in chosen.items() if _python(environment).exists()}
-    skipped = {
-        name: f"python interop/environments.py {environment} makes its environment"
-        for name, (_, environment) in chosen.items()
-        if name not in there
-    }
+    there = {name: peer for name, (peer, environment) in chosen.items() if interpreter(environment).exists()}
+    skipped = {name: how_to_make(environment) for name, (_, environment) in chosen.items() if name not in there}
     results: dict[str, dict[str, Rate]] = {}
     with running_server():
         fill(count, length)
@@ -74,13 +69,9 @@ def main() -> None:
     save(options.out, results, skipped)
 
 
-def _python(environment: str | None) -> Path:
-    return Path(sys.executable) if environment is None else ROOT / ".interop" / environment / "bin/python"
-
-
 def _run(peer: str, *words: str) -> dict[str, float]:
     environment = next(each for name, each in CONTESTANTS.values() if name == peer)
-    command = [str(_python(environment)), str(PEERS / "cloud_epoch.py"), peer, BUCKET, *words]
+    command = [str(interpreter(environment)), str(PEERS / "cloud_epoch.py"), peer, BUCKET, *words]
     lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     answer: dict[str, float] = json.loads(lines[-1])
     return answer

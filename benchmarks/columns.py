@@ -15,7 +15,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import ROOT, SCRATCH, Timing, console, in_turns, save, show
+from measure import ROOT, SCRATCH, Timing, console, how_to_make, in_turns, interpreter, save, show
 from served import PEERS, remember
 
 CLOCK = os.sysconf("SC_CLK_TCK")
@@ -92,7 +91,7 @@ class Contestant:
     @property
     def python(self) -> Path:
         """Path of the interpreter."""
-        return Path(sys.executable) if self.environment is None else ROOT / ".interop" / self.environment / "bin/python"
+        return interpreter(self.environment)
 
 
 CONTESTANTS = [
@@ -167,7 +166,7 @@ def measure(kind: Kind, pythons: dict[str, Path], rounds: int, skipped: dict[str
                 skipped[f"{one.name}, {kind.name}"] = "it has no loader of them"
                 continue
             if not python.exists():
-                skipped[one.name] = f"python interop/environments.py {one.environment} makes its environment"
+                skipped[one.name] = how_to_make(one.environment)
                 continue
             try:
                 loading = Loading(one, kind, python)

@@ -21,14 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import ROOT, SCRATCH, Rate, Timing, in_turns, save, show
+from measure import SCRATCH, Rate, Timing, how_to_make, in_turns, interpreter, save, show
 
 PEERS = Path(__file__).resolve().parent / "peers"
-
-
-def python_of(environment: str) -> Path:
-    """Return the path of an environment's interpreter, even if it does not exist."""
-    return ROOT / ".interop" / environment / "bin" / "python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,7 @@ DROP_INS = (
 )
 
 
-def run(interpreter: Path, package: str, name: str, small: bool) -> dict[str, Timing]:
+def run(python: Path, package: str, name: str, small: bool) -> dict[str, Timing]:
     """Run a script once.
 
     Raises:
@@ -62,7 +57,7 @@ def run(interpreter: Path, package: str, name: str, small: bool) -> dict[str, Ti
     """
     folder = SCRATCH / f"dropin-{name}{'-small' if small else ''}"
     command = [
-        str(interpreter),
+        str(python),
         str(PEERS / f"dropin_{name}.py"),
         package,
         str(folder),
@@ -78,15 +73,15 @@ def run(interpreter: Path, package: str, name: str, small: bool) -> dict[str, Ti
 def compare(drop_in: DropIn, rounds: int, small: bool) -> dict[str, dict[str, Rate]]:
     """Run both in turns. Return the rates of the original and of Bushel for each case."""
     sides = {
-        drop_in.original: (python_of(drop_in.environment), drop_in.original),
+        drop_in.original: (interpreter(drop_in.environment), drop_in.original),
         "bushel": (Path(sys.executable), f"bushel.compat.{drop_in.name}"),
     }
-    for interpreter, package in sides.values():  # makes the data, and fills caches
-        run(interpreter, package, drop_in.name, small)
+    for python, package in sides.values():  # makes the data, and fills caches
+        run(python, package, drop_in.name, small)
     measured: dict[str, list[dict[str, Timing]]] = defaultdict(list)
     for _ in range(rounds):
-        for side, (interpreter, package) in sides.items():
-            measured[side].append(run(interpreter, package, drop_in.name, small))
+        for side, (python, package) in sides.items():
+            measured[side].append(run(python, package, drop_in.name, small))
     return {
         case: in_turns({side: _replay([one[case] for one in runs]) for side, runs in measured.items()}, rounds)
         for case in measured["bushel"][0]
@@ -99,8 +94,8 @@ def _replay(timings: Sequence[Timing]) -> Callable[[int], Timing]:
 
 def _results(chosen: Sequence[DropIn], rounds: int, small: bool, skipped: dict[str, str]) -> Iterator[tuple[str, Any]]:
     for drop_in in chosen:
-        if not python_of(drop_in.environment).exists():
-            skipped[drop_in.name] = f"no environment {drop_in.environment}: run `make interop-env`"
+        if not interpreter(drop_in.environment).exists():
+            skipped[drop_in.name] = how_to_make(drop_in.environment)
             continue
         for case, rates in compare(drop_in, rounds, small).items():
             show(f"{drop_in.name}: {case}", "items", rates, [drop_in.original])

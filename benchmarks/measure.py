@@ -56,6 +56,16 @@ class Rate:
     rounds: int
 
 
+def interpreter(environment: str | None) -> Path:
+    """Return the path of the Python of an environment in `.interop`, which may not exist; of this one for None."""
+    return Path(sys.executable) if environment is None else ROOT / ".interop" / environment / "bin" / "python"
+
+
+def how_to_make(environment: str | None) -> str:
+    """Return what to run if an environment is missing, as the reason why its packages are not measured."""
+    return f"python interop/environments.py {environment} makes its environment"
+
+
 def in_turns(contestants: Mapping[str, Callable[[int], Timing]], rounds: int) -> dict[str, Rate]:
     """Measure A, B, C, A, B, C and so on, so that a disturbance affects all of them, and return medians.
 

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import ROOT, SCRATCH, Rate, Timing, console, in_turns, save, show
+from measure import ROOT, SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, save, show
 from served import CONTAINERS
 
 SAMPLE_PHOTOS = ROOT.parent / "shared" / "data" / "photos"
@@ -81,11 +81,11 @@ def main() -> None:
     packers["tar cf"] = ("tar", Path(sys.executable))
     skipped: dict[str, str] = {}
     for name, environment in ENVIRONMENTS.items():
-        python = ROOT / ".interop" / environment / "bin" / "python"
+        python = interpreter(environment)
         if python.exists():
             packers[name] = (name, python)
         else:
-            skipped[name] = f"make interop-env makes .interop/{environment}"
+            skipped[name] = how_to_make(environment)
     results: dict[str, dict[str, Rate]] = {}
     for title, sync in (("in memory", False), ("on disk", True)):
         contestants = {name: _packing(packer, python, folder, sync) for name, (packer, python) in packers.items()}

@@ -16,7 +16,6 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import asdict, dataclass
@@ -26,7 +25,7 @@ from typing import Any
 from rich.table import Table
 
 import plot
-from measure import ROOT, SCRATCH, console, machine, save
+from measure import ROOT, SCRATCH, console, how_to_make, interpreter, machine, save
 from served import PEERS
 
 CLOCK = os.sysconf("SC_CLK_TCK")
@@ -54,13 +53,12 @@ class Contestant:
     @property
     def python(self) -> Path:
         """Path of the interpreter."""
-        return Path(sys.executable) if self.environment is None else ROOT / ".interop" / self.environment / "bin/python"
+        return interpreter(self.environment)
 
     @property
     def missing(self) -> str | None:
         """Why it cannot be measured here; None if it can."""
-        how = f"python interop/environments.py {self.environment} makes .interop/{self.environment}"
-        return None if self.python.exists() else how
+        return None if self.python.exists() else how_to_make(self.environment)
 
 
 CONTESTANTS = (

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import ROOT, SCRATCH, Timing, in_turns, save, show
+from measure import SCRATCH, Timing, how_to_make, in_turns, interpreter, save, show
 from packing import SAMPLE_PHOTOS, copies, generated
 
 PEER = Path(__file__).resolve().parent / "peers" / "pack_resized.py"
@@ -64,11 +64,11 @@ def main() -> None:
     packers = {name: (f"bushel:{form}", Path(sys.executable)) for name, form in forms.items()}
     skipped: dict[str, str] = {}
     for name, environment in ENVIRONMENTS.items():
-        python = ROOT / ".interop" / environment / "bin" / "python"
+        python = interpreter(environment)
         if python.exists():
             packers[name] = (name, python)
         else:
-            skipped[name] = f"make interop-env makes .interop/{environment}"
+            skipped[name] = how_to_make(environment)
     written: dict[str, int] = {}
     contestants = {name: _packing(packer, python, folder, written) for name, (packer, python) in packers.items()}
     rates = in_turns(contestants, 3 if options.small else 5)

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import ROOT, SCRATCH, Timing, console
+from measure import ROOT, SCRATCH, Timing, console, how_to_make, interpreter
 
 PEERS = Path(__file__).resolve().parent / "peers"
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
@@ -38,12 +37,12 @@ class Reader:
     @property
     def python(self) -> Path:
         """Path of the interpreter."""
-        return Path(sys.executable) if self.environment is None else ROOT / ".interop" / self.environment / "bin/python"
+        return interpreter(self.environment)
 
     @property
     def missing(self) -> str | None:
         """Why it cannot be measured here; None if it can."""
-        return None if self.python.exists() else f"make interop-env makes .interop/{self.environment}"
+        return None if self.python.exists() else how_to_make(self.environment)
 
     def path(self, count: int, length: int) -> Path:
         """Return the path of its dataset of `count` records of `length` bytes."""

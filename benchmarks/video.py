@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from bushel.codecs import get_codec
-from measure import ROOT, SCRATCH, Timing, console, in_turns, save, show
+from measure import ROOT, SCRATCH, Timing, console, how_to_make, in_turns, interpreter, save, show
 
 SAMPLE_VIDEOS = ROOT.parent / "shared" / "data" / "videos"
 PACKER = Path(__file__).resolve().parent / "peers" / "pack_videos.py"
-GULPIO2 = ROOT / ".interop" / "gulpio2" / "bin" / "python"
+GULPIO2 = interpreter("gulpio2")
 
 
 def clips(source: Path | None, count: int) -> Path:
@@ -78,7 +78,7 @@ def main() -> None:
     contestants = {"bushel": packing("bushel", Path(sys.executable), folder, frames)}
     skipped: dict[str, str] = {}
     if not GULPIO2.exists():
-        skipped["gulpio2"] = "make interop-env makes .interop/gulpio2"
+        skipped["gulpio2"] = how_to_make("gulpio2")
     elif shutil.which("ffmpeg") is None:
         skipped["gulpio2"] = "there is no ffmpeg, which it runs"
     else:
