@@ -20,7 +20,7 @@ _FEW = 10
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """What is shown of a column.
+    """The summary of a column.
 
     Attributes:
         name: Name of the column.

@@ -121,7 +121,7 @@ Debug = Annotated[bool, Option("--debug", help="Show a traceback with an error."
 
 @dataclass(frozen=True, slots=True)
 class ShardOptions:
-    """How a dataset is divided into files."""
+    """Options for the files of a new dataset."""
 
     shard_samples: ShardSamples = None
     shard_bytes: ShardBytes = None
@@ -130,7 +130,7 @@ class ShardOptions:
 
 @dataclass(frozen=True, slots=True)
 class ModeOptions:
-    """What happens to a dataset that is there."""
+    """Options for a dataset that exists at the target."""
 
     append: Append = False
     resume: Resume = False
@@ -151,7 +151,7 @@ class ModeOptions:
 
 @dataclass(frozen=True, slots=True)
 class KeyOptions:
-    """Which keys samples get."""
+    """Options for the keys of samples."""
 
     keys: Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")] = True
     replace_dots: Annotated[

@@ -1,4 +1,4 @@
-"""What the commands that write parts have in common."""
+"""Options and messages of the commands that write parts."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Ranged:
 
 @dataclass(frozen=True, slots=True)
 class ArrayLayout:
-    """How the stored bytes of an array lie.
+    """The layout of an array in its stored bytes.
 
     Any bytes of the same length that begin with the same header decode to an array of this dtype and shape, whose
     elements are the rest of the bytes, in C order. So a loader copies the elements without calling the codec.
@@ -84,7 +84,7 @@ class ArrayLayout:
 
 @dataclass(frozen=True, slots=True)
 class NumberLayout:
-    """How the stored bytes of a Python number lie.
+    """The layout of a Python number in its stored bytes.
 
     Attributes:
         kind: `signed` and `unsigned` are little-endian integers, `real` a little-endian float32 or float64,

@@ -31,7 +31,7 @@ _MOST_PIXELS = 1 << 16
 
 
 class ClipConfig(msgspec.Struct, frozen=True):
-    """What a decoder must know of a clip beside its packets. Stored as JSON.
+    """The facts about a clip that a decoder needs beside its packets. Stored as JSON.
 
     Attributes:
         codec: FFmpeg's name of the codec: `h264`, `hevc`, `vp8`, `vp9` or `av1`.

@@ -1,4 +1,4 @@
-"""What the headers of stored images and clips tell, for columns of the index. Pixels are not decoded."""
+"""Facts in the headers of stored images and clips, for columns of the index. Pixels are not decoded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ImageHeader:
 
 @dataclass(frozen=True, slots=True)
 class ClipHeader:
-    """What a clip says of itself.
+    """The facts in the header of a clip.
 
     Attributes:
         frames: Number of frames; None if its packets do not tell.

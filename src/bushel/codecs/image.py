@@ -40,7 +40,7 @@ _MAX_IMAGE_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 
 @dataclass(frozen=True, slots=True)
 class ImageReading:
-    """How images are decoded.
+    """Options for decoding images.
 
     Attributes:
         orient: Turn and mirror an image as its Exif orientation says. TIFFs are always turned.
@@ -73,7 +73,7 @@ _WORDS = {"orient": ImageReading(orient=True), "tolerant": ImageReading(tolerant
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """How a codec writes an image.
+    """The way in which a codec writes an image.
 
     Attributes:
         pillow: Pillow's name of the file format.

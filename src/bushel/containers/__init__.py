@@ -53,7 +53,10 @@ FILE_NAMES = re.compile(
     r"|(?P<gulp>data.*\.gulp|meta.*\.gmeta)|(?P<recordio>.+\.rec(?:\.part[0-9]+)?)",
     re.DOTALL,
 )
-"""Which container may own a file or folder of that name. A container that owns none is not even imported."""
+"""Pattern of the names of files and folders, with a group for each container that may own one.
+
+A container that owns none of the files is not imported.
+"""
 
 
 @cache

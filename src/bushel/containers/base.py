@@ -46,7 +46,7 @@ Report = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a user declares about a dataset that its files do not say.
+    """Facts about a dataset that its files do not tell, as the user declares them.
 
     Attributes:
         spec: Types of fields, where the container cannot know them.
@@ -66,7 +66,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How to write a dataset.
+    """The choices that decide how a dataset is written.
 
     Attributes:
         keyed: Whether samples carry keys of their own.
@@ -86,7 +86,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class LayoutColumn:
-    """How one field is stored.
+    """The place and the codec of one field in a container.
 
     Attributes:
         field: The field as declared by the user.
@@ -101,7 +101,7 @@ class LayoutColumn:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a container stores samples of a spec. It is decided once, before the first byte is written.
+    """The way in which a container stores samples of a spec. It is decided once, before the first byte is written.
 
     Attributes:
         columns: One column per field.
@@ -144,7 +144,7 @@ class ShardWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ColumnLimits:
-    """What samples `WritesColumns.extend` takes in any case: those with all fields, and with these keys and values.
+    """The samples that `WritesColumns.extend` takes in any case: those with all fields, and with these keys and values.
 
     Attributes:
         longest_key: Bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`.
@@ -161,7 +161,7 @@ class WritesColumns(Protocol):
 
     @property
     def column_limits(self) -> ColumnLimits | None:
-        """What samples `extend` takes after the first one of a shard; None if it takes none of this spec."""
+        """The samples that `extend` takes after the first one of a shard; None if it takes none of this spec."""
         ...
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:

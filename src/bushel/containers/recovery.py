@@ -1,4 +1,4 @@
-"""What remains of a damaged shard, and which numbers of a damaged table can be trusted. Pure: no I/O.
+"""The remains of a damaged shard, and the numbers of a damaged table that can be trusted. Pure: no I/O.
 
 Each container's `recover` reads the tables that its `index` reads. `index` raises at the first contradiction; `recover`
 reports it and drops the samples that it touches.

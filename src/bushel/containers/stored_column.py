@@ -43,7 +43,7 @@ class StoredColumn:
 
     @property
     def ends(self) -> I64:
-        """Where each value ends, counted from the start of the first one: int64[n]."""
+        """The end of each value, counted from the start of the first one: int64[n]."""
         ends: I64 = self.offsets[1:] - self.offsets[0]
         return ends
 

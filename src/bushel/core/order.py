@@ -119,7 +119,7 @@ class Permutation:
 # part of the key, so that no two uses share one
 _EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
 BUCKETS, TOGETHER = 7, 8
-"""What the keys of batches of similar samples are for: their order, and the samples of a bucket."""
+"""Uses of the keys of batches of similar samples: their order, and the samples of a bucket."""
 
 
 def _check(samples: int, seed: int) -> None:

@@ -31,7 +31,7 @@ _INTERVAL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. `pack`, `convert`, `split`, `merge`, `index`, `verify` and `repair` all report it.
+    """The progress of a run. `pack`, `convert`, `split`, `merge`, `index`, `verify` and `repair` all report it.
 
     Attributes:
         done: Number of units that are finished.

@@ -1,4 +1,4 @@
-"""What Bushel asks of the operating system beyond POSIX, each with a way for systems without it.
+"""Requests to the operating system beyond POSIX, each with a way for systems without it.
 
 | asked for | Linux | macOS | elsewhere |
 |---|---|---|---|

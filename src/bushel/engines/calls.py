@@ -1,4 +1,4 @@
-"""How a worker calls a task: errors are returned, so that their types survive the way back."""
+"""Calls of tasks in a worker: errors are returned, so that their types survive the way back."""
 
 from __future__ import annotations
 

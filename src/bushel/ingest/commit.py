@@ -53,7 +53,7 @@ class Written:
 
 
 class PartWriter(Protocol):
-    """What is particular to packing or to converting. It can be pickled."""
+    """The writer of parts, which packing and converting implement. It can be pickled."""
 
     def write(
         self,

@@ -273,7 +273,7 @@ def plan_conversion(dataset: Dataset, parts: int, options: ConvertOptions) -> Ru
 
 @dataclass(frozen=True, slots=True)
 class ConvertJob:
-    """What every part of a conversion has in common.
+    """The common settings of all parts of a conversion.
 
     Attributes:
         dataset: The source.

@@ -19,7 +19,7 @@ _GRANULAR_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": 
 
 @dataclass(frozen=True, slots=True)
 class FieldPlan:
-    """How one field is converted.
+    """The conversion of one field.
 
     Attributes:
         source: The field in the source.

@@ -215,7 +215,7 @@ class _EncodePng:
 
 @dataclass(frozen=True, slots=True)
 class ListPlan:
-    """How images are divided into lists.
+    """The division of images into lists.
 
     Attributes:
         chunks: Number of chunks that the images are cut into, one after another.

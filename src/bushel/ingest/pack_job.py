@@ -162,7 +162,7 @@ def _config(
 
 @dataclass(frozen=True, slots=True)
 class PackJob:
-    """What every part of a packing run has in common. On an engine, it is pickled.
+    """The common settings of all parts of a packing run. On an engine, it is pickled.
 
     Attributes:
         run: The files of the run.

@@ -17,7 +17,7 @@ __all__ = ["ErrorOptions", "PackOptions", "SampleOptions", "Workers"]
 
 @dataclass(frozen=True, slots=True)
 class SampleOptions:
-    """What is stored of each sample: see `pack`."""
+    """The arguments that decide how a sample is stored: see `pack`."""
 
     spec: Mapping[str, str]
     transforms: Transforms | None
@@ -29,7 +29,7 @@ class SampleOptions:
 
 @dataclass(frozen=True, slots=True)
 class ErrorOptions:
-    """Which errors end a call: see `pack`."""
+    """The arguments that decide which errors end a call: see `pack`."""
 
     max_errors: float | None
     strict: bool
@@ -38,7 +38,7 @@ class ErrorOptions:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """What encodes samples.
+    """The threads or processes that encode samples.
 
     Attributes:
         threads: Number of threads; None for the number of CPUs.
@@ -66,12 +66,12 @@ class PackOptions:
     """The arguments of `pack` besides source, target and progress.
 
     Attributes:
-        samples: What is stored of each sample.
+        samples: How a sample is stored.
         shuffle: Order of the samples.
         seed: Seed of the order and of the randomness in transforms.
         writer: How each dataset is written.
         errors: Which errors end the call.
-        workers: What encodes samples.
+        workers: The threads or processes that encode samples.
         run: How the samples are divided into parts, and where the parts are written.
     """
 

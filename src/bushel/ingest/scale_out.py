@@ -32,12 +32,12 @@ __all__ = ["RunOptions", "RunTotals", "join_run", "run_parts"]
 
 
 _ROUNDS = 3
-"""How often parts are joined, if others are found to be written again. One time more suffices, unless drivers race."""
+"""Number of attempts to join the parts if some must be written again. Two suffice, unless drivers race."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run is executed. None of it changes the bytes that are written.
+    """The execution of a run. None of it changes the bytes that are written.
 
     Attributes:
         engine: Where parts run: see `bushel.engines`; None for this process, one part after another.
@@ -56,7 +56,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """What a call has done.
+    """The totals of a call.
 
     Attributes:
         paths: Paths of the parts.

@@ -38,7 +38,7 @@ _CHUNK = 64
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """What is left of a shard.
+    """The remains of a shard.
 
     Attributes:
         shards: The shard with its best available table; a second table has samples that lie elsewhere in its files.

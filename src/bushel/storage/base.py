@@ -24,7 +24,7 @@ class StorePath:
 
 
 class AnyPath(Protocol):
-    """What Bushel needs of a path: `pathlib.Path` has it, and so have UPath and other path-like objects."""
+    """The methods of paths that Bushel needs: `pathlib.Path` has it, and so have UPath and other path-like objects."""
 
     @property
     def name(self) -> str:

@@ -27,7 +27,7 @@ COUNT = 17
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """When one writer dies.
+    """The moment at which a writer dies.
 
     Attributes:
         name: Name of its dataset.

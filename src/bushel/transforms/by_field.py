@@ -12,8 +12,10 @@ from bushel.transforms.values import Transform
 __all__ = ["Transforms", "transforms_by_field"]
 
 Transforms = Transform | Sequence[Transform] | Mapping[str, Transform | Sequence[Transform]]
-"""What `Loader`, `StreamLoader`, `MapView` and `pack` take as `transforms=`: one transform or a list of transforms for
-the only image field, or a mapping of field names to either."""
+"""The argument `transforms=` of `Loader`, `StreamLoader`, `MapView` and `pack`.
+
+It is one transform or a list of transforms for the only image field, or a mapping of field names to either.
+"""
 
 _WRITE = 'write a transform, a list of transforms or {"image": [transform, ...]}'
 

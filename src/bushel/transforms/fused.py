@@ -30,7 +30,7 @@ _EXIF_ORIENTATION = 0x0112
 
 @dataclass(frozen=True, slots=True)
 class DecodePlan:
-    """How images are decoded and transformed in one step, and the transforms that remain.
+    """A plan to decode and transform images in one step, and the transforms that remain.
 
     Attributes:
         spatial: The transforms that become the geometry, in order; may be empty.

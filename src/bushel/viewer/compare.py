@@ -36,7 +36,7 @@ class Side:
 
     @property
     def value(self) -> str:
-        """How the form names it."""
+        """Its name in the form."""
         return f"{self.shown.number}:{self.field}"
 
     @property

@@ -1,4 +1,4 @@
-"""Where the bytes of a value are, and reading parts of them straight from the container."""
+"""The places of the bytes of a value, and reading parts of them straight from the container."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Extent", "Stored", "stored_values"]
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where the bytes of one value are.
+    """The place of the bytes of one value.
 
     Attributes:
         file: Path of the file; None if the bytes are in the index.

@@ -1,4 +1,4 @@
-"""Who may ask: a token, a check of the Host header, and headers that bind the browser.
+"""Access to the viewer: a token, a check of the Host header, and headers that bind the browser.
 
 A viewer is reachable by every program and every web page on the machine, so an address alone opens nothing. The token
 in the printed URL does; a cookie carries it from then on. The Host header must name this server, or another web site
@@ -50,7 +50,7 @@ def new_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What a request must bring.
+    """The requirements that a request must meet.
 
     Attributes:
         token: The token.

@@ -11,7 +11,7 @@ from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 __all__ = ["Kind", "ShownField", "kind_of", "shown_fields"]
 
 Kind = Literal["image", "clip", "audio", "array", "text", "tree", "number", "bytes", "other"]
-"""How a value is shown. `bytes` are shown by their content; `other` are values of codecs that a user registered."""
+"""The form in which a value is shown. `bytes` are shown by their content; `other` are values of codecs of users."""
 
 _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("array", "npy", "npz", "tenbin"), "array"),

@@ -39,7 +39,7 @@ _DECODED = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value is stored, and what became of its checksum.
+    """The place of a value, and the result of checking it.
 
     Attributes:
         file: Path of the file; None if the bytes are in the index.
@@ -105,7 +105,7 @@ class FieldView:
 
     @property
     def states(self) -> Sequence[str]:
-        """What became of the checksums of its places, worst first."""
+        """The results of checking its places, worst first."""
         found = {place.checked for place in self.places}
         return [state for state in ("differs", "unknown", "skipped", "matches") if state in found]
 

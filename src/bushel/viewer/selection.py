@@ -25,7 +25,7 @@ _PARAMETERS = ("q", "where", "sort")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is selected.
+    """A selection of samples.
 
     Attributes:
         key: Text that keys contain; with a leading `^`, they begin with the rest. Empty for all keys.

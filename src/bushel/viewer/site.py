@@ -1,4 +1,4 @@
-"""What all pages share: rendering, answers, and errors that become answers."""
+"""Shared parts of all pages: rendering, answers, and errors that become answers."""
 
 from __future__ import annotations
 

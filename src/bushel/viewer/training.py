@@ -1,4 +1,4 @@
-"""What training sees: the batches of a loader, with their augmentation, for any rank, epoch and step."""
+"""The training page: the batches of a loader, with their augmentation, for any rank, epoch and step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EPOCHS = 8
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the page shows.
+    """The settings of the page.
 
     Attributes:
         field: The image field.

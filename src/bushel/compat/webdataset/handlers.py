@@ -1,4 +1,4 @@
-"""What to do about an exception: a handler returns True to continue, False to stop, or raises it."""
+"""Handlers of exceptions: a handler returns True to continue, False to stop, or raises it."""
 
 from __future__ import annotations
 

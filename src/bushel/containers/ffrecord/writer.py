@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "pack_paths", "staged_names"]
 
 Form: TypeAlias = Literal["plain", "folder", "maps"]
-"""How samples are stored: as plain values, as the files of a packed folder, or as maps of several fields."""
+"""The ways to store samples: as plain values, as the files of a packed folder, or as maps of several fields."""
 
 TABLE_ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")])
 _ROOM = 1 << 26  # limit on the number of records that room is left for

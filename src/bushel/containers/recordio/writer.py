@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["INTEGERS", "Form", "RecordIOWriter", "form_of", "stored_codec"]
 
 Form: TypeAlias = Literal["image", "raw", "maps"]
-"""How samples are stored: as MXNet's image records, as plain values, or as maps of several fields."""
+"""The ways to store samples: as MXNet's image records, as plain values, or as maps of several fields."""
 
 INTEGERS = ("int", "uint", "i64", "u64", "cls")
 _NUMBERS = (*INTEGERS, "float", "f32", "array", "recordio-label", "recordio-label-int")

@@ -65,7 +65,7 @@ def end_of_archive(position: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """How the values of one field become members.
+    """The members that the values of one field become.
 
     Attributes:
         field: The field.

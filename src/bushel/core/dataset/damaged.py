@@ -27,7 +27,7 @@ _REMOTE = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is wrong with a shard.
+    """The damage of a shard.
 
     Attributes:
         error: The error at which indexing it ended.

@@ -50,7 +50,7 @@ class Info:
 
     @property
     def shortfall(self) -> str:
-        """What an incomplete dataset lacks, in words."""
+        """The missing samples or parts of an incomplete dataset, in words."""
         return "incomplete" if self.expected is None else f"incomplete: {self.expected:,} samples expected"
 
     def __repr__(self) -> str:

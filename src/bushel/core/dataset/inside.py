@@ -1,4 +1,4 @@
-"""What other rooms need of a dataset beyond its public names: its reader, and positions in the whole dataset."""
+"""Parts of a dataset that other rooms need beyond its public names: its reader, and positions in the whole dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a folder lists of its shards: the manifest, and the table of shards, by which very many of them open."""
+"""The lists of shards in a folder: the manifest, and the table of shards, by which very many of them open."""
 
 from __future__ import annotations
 

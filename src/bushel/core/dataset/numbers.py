@@ -148,7 +148,7 @@ class NumberField:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of the values of one codec: their kind, and their headers by stored length (None: any, none)."""
+    """The known facts about values of one codec: their kind, and their headers by stored length (None: any, none)."""
 
     kind: str
     headers: dict[int, bytes] | None

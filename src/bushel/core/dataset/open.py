@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["IndexPolicy", "checked_spec", "each_shard", "open", "open_any", "open_shards", "open_stream"]
 
 IndexPolicy = Literal["auto", "memory", "require"]
-"""What to do about a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
+"""Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
 keep it in memory only (`memory`); or refuse (`require`)."""
 
 _REMOTE_WORKERS = 8

@@ -1,4 +1,4 @@
-"""What is said of stored bytes that cannot be read."""
+"""Errors about stored bytes that cannot be read."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["Indexing", "RebuildIndex", "index_again"]
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """What the index of each shard should hold.
+    """The wanted contents of the index of each shard.
 
     Attributes:
         options: What the user declares about the data, and whether checksums are wanted.

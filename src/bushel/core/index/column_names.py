@@ -30,13 +30,13 @@ __all__ = [
 ]
 
 Reading = Literal["value", "image", "clip", "array", "member", "length", "elements", "bytes"]
-"""What has to be read: the value itself, a header, the layout of an array, a member of a JSON or msgpack value, the
+"""The source of a column: the value itself, a header, the layout of an array, a member of a JSON or msgpack value, the
 length of a text, the number of elements of a sequence, or nothing (`bytes`)."""
 
 AUTO = "auto"
-"""What a user writes for the columns that writers record."""
+"""The name that stands for the columns that writers record."""
 NONE = "none"
-"""What a user writes on the command line for no column."""
+"""The name that stands for no column, on the command line."""
 
 BYTES = "bytes"
 """The part of a field's name that stands for the number of its stored bytes."""
@@ -45,7 +45,7 @@ _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "r
 _ARRAYS = ("array", "npy")
 _MAPS = ("json", "msgpack", "tree")
 _Kind = Literal["value", "image", "clip", "array", "member", "length", "bytes", "other"]
-"""What a field holds: what can be read of it, or the values of a codec that a user has registered."""
+"""The content of a field: what can be read of it, or the values of a codec that a user has registered."""
 _PARTS: Mapping[Reading | _Kind, tuple[str, ...]] = {
     "image": ("width", "height", "channels", "format", "exif_orientation"),
     "clip": ("frames", "duration", "fps"),
@@ -56,7 +56,7 @@ _PARTS: Mapping[Reading | _Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnOf:
-    """What a column is of.
+    """The meaning of the name of a column.
 
     Attributes:
         name: Name of the column.

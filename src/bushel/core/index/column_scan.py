@@ -32,7 +32,7 @@ I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _CHUNK_ROWS = 4096
-"""What one thread reads and decodes at once."""
+"""Number of values that one thread reads and decodes at once."""
 
 _HEAD = 1 << 16
 """Bytes of a remote image that are read first."""
@@ -101,7 +101,7 @@ class RecordedValues:
 
 @dataclass(frozen=True, slots=True)
 class ValueFiles:
-    """Where the values of a shard are read.
+    """The files of a shard from which values are read.
 
     Attributes:
         path_of: Returns the path of a file of the shard, given its number.

@@ -1,4 +1,4 @@
-"""What the index of a shard should hold beside extents, found by reading values: scans, and columns."""
+"""The wanted contents of the index of a shard beside extents, found by reading values: scans, and columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Contents"]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an index should hold beside extents.
+    """The wanted contents of an index beside extents.
 
     Attributes:
         scans: Segments and seek tables of JPEGs, and packets of clips.

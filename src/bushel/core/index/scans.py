@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["FRAMES", "SEEK_TABLES", "SEGMENTS", "has_pyav"]
 
 _CHUNK_ROWS = 256
-"""What one thread reads and scans at once."""
+"""Number of rows that one thread reads and scans at once."""
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]

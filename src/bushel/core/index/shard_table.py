@@ -50,7 +50,7 @@ _ARRAYS = {
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """When the folder of a dataset and its manifest changed last, in nanoseconds, and the manifest's size in bytes."""
+    """The last changes of a dataset's folder and its manifest, in nanoseconds, and the manifest's size in bytes."""
 
     folder_ns: int
     manifest_ns: int

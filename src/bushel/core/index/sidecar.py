@@ -56,7 +56,7 @@ ALWAYS_CHECKED = 4 << 20
 """Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""
 
 _CRC32_IS = b'\\"crc32\\":\\"'
-"""What precedes the CRC-32 of the file in the header, which is JSON in a text in JSON."""
+"""The text before the CRC-32 of the file in the header, which is JSON in a text in JSON."""
 
 _ZEROS = "00000000"
 """The hexadecimal digits in the place of the CRC-32 while it is computed."""

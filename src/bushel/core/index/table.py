@@ -84,7 +84,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What a table records of a file that it describes. If size or stamp differ later, the table is not used to read.
+    """The facts that a table records of a file. If size or stamp differ later, the table is not used to read.
 
     Attributes:
         name: Path relative to the folder of the shard, with `/`.
@@ -208,7 +208,7 @@ class Column:
 
     @property
     def empty_and_absent(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which samples have an empty sequence, and which have none: two arrays bool[samples] of a sequence field."""
+        """The samples with an empty sequence, and those without one: two arrays bool[samples] of a sequence field."""
         starts = np.zeros(1, np.int64) if self.starts is None else self.starts
         absent = np.zeros(len(starts) - 1, np.bool_) if self.absent is None else self.absent
         return (np.diff(starts) == 0) & ~absent, absent

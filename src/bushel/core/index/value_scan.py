@@ -1,7 +1,7 @@
-"""What an index can hold about stored values beside their extents, and has to read them for.
+"""Scans of stored values, for facts that an index holds beside extents.
 
-There are three kinds: segments of tiled JPEGs, seek tables of plain ones, and packets of clips
-(`scans`). Each is an attribute of `Column`.
+There are three kinds, which `scans` defines: segments of tiled JPEGs, seek tables of plain ones, and packets of clips.
+Each is an attribute of `Column`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ LONGEST_TEXT = 256
 """The longest text in bytes that a column keeps. A longer one is missing."""
 
 Kind = Literal["bool", "int", "uint", "float", "text"]
-"""What the values are. `uint` has numbers beyond int64, and is rare."""
+"""The kind of values. `uint` has numbers beyond int64, and is rare."""
 
 NUMBERS: dict[str, type[np.generic]] = {
     "bool": np.bool_,

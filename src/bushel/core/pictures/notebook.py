@@ -35,7 +35,7 @@ _CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
 
 class Readable(Protocol):
-    """What a gallery reads: a dataset."""
+    """The methods of a dataset that a gallery needs."""
 
     def __len__(self) -> int:
         """Return the number of samples."""

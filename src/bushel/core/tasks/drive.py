@@ -16,12 +16,12 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _WAIT_SECONDS = 0.25
-"""How often the driver looks for slow tasks, and calls its callback, while nothing finishes."""
+"""Seconds between two looks for slow tasks, and two calls of the callback, while nothing finishes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """How tasks are tried again.
+    """Options for trying tasks again.
 
     Attributes:
         retries: How often a task whose worker died, or that the system failed, is tried again.
@@ -43,7 +43,7 @@ class TaskOptions:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a run has done besides its results.
+    """The numbers of attempts that a run has needed besides the first ones.
 
     Attributes:
         retries: Attempts that were tried again.

@@ -18,7 +18,7 @@ _UNLIMITED = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterOptions:
-    """How a dataset is written. `bushel.Writer` describes its arguments of these names.
+    """The arguments that decide how a dataset is written. `bushel.Writer` describes its arguments of these names.
 
     Attributes:
         container: Name of the container; None to derive it from the path or from the dataset there.

@@ -19,7 +19,7 @@ __all__ = ["ShardPlan", "labels_in", "spec_in"]
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """What a shard is made of.
+    """The parts of a shard.
 
     Attributes:
         shard: The final files.

@@ -20,7 +20,7 @@ __all__ = ["Target", "check_same_fields", "choose_container", "holds_dataset", "
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a writer writes: a folder, or one file.
+    """The target of a writer: a folder, or one file.
 
     Attributes:
         path: Path of the dataset.
