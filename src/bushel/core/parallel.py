@@ -106,14 +106,15 @@ def for_each(
     stop: threading.Event | None = None,
     name: str = "bushel-each",
 ) -> None:
-    """Call a function with every item in threads, until one call fails.
+    """Call a function with every item, in this thread and in others, until one call fails.
 
-    The threads end before this returns. After an error or Ctrl-C, items that are not begun are dropped.
+    The other threads end before this returns. After an error or Ctrl-C, items that are not begun are dropped. Ctrl-C is
+    noticed after the call that this thread is in.
 
     Args:
         work: Called with each item.
-        items: Drawn one by one in the worker threads.
-        workers: Number of threads.
+        items: Drawn one by one, by the thread that works on each.
+        workers: Number of threads, with this one.
         limit: Bound on the weight of the items that are worked on at a time. An item above it is worked on alone.
         weight: Return the weight of an item, such as the memory that its work needs.
         stop: Set before running work is waited for, so that long work can check it and end early.
@@ -122,18 +123,28 @@ def for_each(
     Raises:
         BaseException: What `work` raised first.
     """
-    for _ in parallel_map(
+    threads = Threads(max(1, workers - 1), name)
+    tasks = _Tasks(
         work,
-        items,
-        workers=workers,
+        iter(items),
+        threads,
         limit=limit,
         weight=weight or _zero,
+        size=_zero,
         ordered=False,
         draw_in_workers=True,
-        stop=stop,
-        name=name,
-    ):
-        pass
+    )
+    try:
+        for _ in range(workers - 1):
+            threads.submit(tasks.serve)
+        tasks.serve()
+        for _ in tasks.results():
+            pass
+    finally:
+        tasks.stop()
+        if stop is not None:
+            stop.set()
+        threads.close()
 
 
 def map_all(work: Callable[[T], U], items: Sequence[T], *, workers: int, name: str = "bushel-map") -> list[U]:

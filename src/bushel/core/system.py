@@ -4,6 +4,7 @@
 |---|---|---|---|
 | memory that processes share and no name leads to | `memfd_create` | a temporary file without a name | the same |
 | the exchange of two names in one step | `renameat2` | `renamex_np` | two renames (the caller's) |
+| freed memory that is kept for the next values | glibc's threshold | nothing | nothing |
 
 Read-ahead (`posix_fadvise`, `F_RDADVISE`, or nothing) is in the kernels (`files/mapped_file.cpp`). Windows is not
 supported.
@@ -18,19 +19,34 @@ import errno
 import os
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
-__all__ = ["anonymous_file", "exchange_names"]
+__all__ = ["anonymous_file", "exchange_names", "keep_freed_memory"]
 
 if sys.platform == "win32":
     raise ImportError("Bushel does not support Windows; it runs in WSL, the Windows Subsystem for Linux")
 
+_GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
 _AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
 _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 
 
 def _portable() -> bool:
     return os.environ.get("BUSHEL_PORTABLE") == "1"
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of freed values, of stored bytes and decoded frames, for the next ones.
+
+    glibc returns free memory to the system beyond twice the size of the largest block freed so far (mallopt(3),
+    M_MMAP_THRESHOLD). Values are smaller, so the pages of each batch were returned, and first writing to a page costs
+    about as much as copying it. Freeing one large block raises the threshold; none of its pages is touched.
+    """
+    import numpy as np
+
+    np.empty(_GLIBC_THRESHOLD, np.uint8)
 
 
 def anonymous_file() -> int:

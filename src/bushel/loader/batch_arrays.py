@@ -18,8 +18,8 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.decoding import keep_freed_memory
 from bushel.core.dataset.numbers import NumberField, NumberReader
+from bushel.core.system import keep_freed_memory
 from bushel.loader.collate import Collate, Padded
 
 __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "is_large"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,11 @@ __all__ = [
     "decoder_of",
     "drained",
     "joined_parts",
-    "keep_freed_memory",
     "warn_of_whole_clip",
     "with_field",
 ]
 
 _log = logging.getLogger("bushel")
-
-_GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
 
 
 def warn_of_whole_clip(which: str) -> None:
@@ -52,17 +48,6 @@ def drained(clips: deque[None]) -> int:
             break
         count += 1
     return count
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Let the C library keep the memory of freed values, of stored bytes and decoded frames, for the next ones.
-
-    glibc returns free memory to the system beyond twice the size of the largest block freed so far (mallopt(3),
-    M_MMAP_THRESHOLD). Values are smaller, so the pages of each batch were returned, and first writing to a page costs
-    about as much as copying it. Freeing one large block raises the threshold; none of its pages is touched.
-    """
-    np.empty(_GLIBC_THRESHOLD, np.uint8)
 
 
 def joined_parts(parts: Sequence[ClipPart | None], stored: Sequence[bytes | None]) -> list[Any]:
