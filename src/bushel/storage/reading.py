@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel.core.system import keep_freed_memory
 from bushel.kernels import MappedFile
 from bushel.storage.base import Extents, File, extent_error
 
@@ -47,6 +46,8 @@ def read_many(files: Sequence[File], extents: Extents, held: Held | None = None)
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
         return kernels.read_many(local, _numbers(extents), extents.offset, extents.length, extents.crc32)
+    from bushel.core.system import keep_freed_memory
+
     keep_freed_memory()
     numbers = _numbers(extents)
     for number, file in enumerate(files):

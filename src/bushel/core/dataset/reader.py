@@ -24,7 +24,6 @@ from bushel.core.index.seek_lookup import tables_by_field, with_table
 from bushel.core.index.table import INLINE, MISSING, Keys
 from bushel.core.index.values import KNOWN_TYPES
 from bushel.core.parallel import map_all
-from bushel.core.system import keep_freed_memory
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.jpeg import Box
 from bushel.kernels import JpegError, crc32
@@ -461,6 +460,8 @@ class Reader:
 
     def _decode(self, field: FieldPlan, values: list[Any], keys: Sequence[str], positions: I64) -> list[Any]:
         if field.counts is not None or field.elements is not None:  # many arrays at once, and the same again soon
+            from bushel.core.system import keep_freed_memory
+
             keep_freed_memory()
         if field.parts is not None:
             values = [
