@@ -85,3 +85,21 @@ def test_indexing_and_verification_stay_strict(tmp_path: Path) -> None:
     with pytest.raises(CorruptError):
         get_container("ffrecord").index(shard, ReadOptions())
     assert not bushel.verify(tmp_path / "x.ffr").ok
+
+
+@pytest.mark.parametrize("damaged_header", [False, True])
+def test_an_empty_record_at_the_end_is_believed_only_if_the_header_is_whole(
+    tmp_path: Path, damaged_header: bool
+) -> None:
+    path = tmp_path / "x.ffr"
+    with bushel.Writer(path, {"data": "bytes"}, container="ffrecord", sync=False) as writer:
+        for value in (b"first", b"second", b""):
+            writer.append({"data": value})
+    shutil.rmtree(tmp_path / ".bushel")
+    data = bytearray(path.read_bytes())
+    data[0 if damaged_header else -1] ^= 1  # -1: of the second record
+    path.write_bytes(data)
+    bushel.repair(path, tmp_path / "repaired")
+    with bushel.open(tmp_path / "repaired") as dataset:
+        found = [each["data"] for each in dataset.read(range(len(dataset)), decode=False)]
+    assert found == ([b"first", b"second"] if damaged_header else [b"first", b""])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.core.keyed_shards import SHARDS, TEXT, keys_of, opened
 
 from bushel.core.dataset.shards import OpenShard
-from bushel.core.index.key_lookup import KeyTable, KeyView
+from bushel.core.index.key_lookup import KeyTable, KeyView, StoredKeyTable
 from bushel.core.index.table import Keys, ShardIndex
 
 
@@ -65,3 +65,14 @@ def test_how_a_view_of_keys_shows_itself() -> None:
     assert repr(view) == "<2000 keys: 'k0', 'k1', 'k2', …>"
     assert view[1998:] == ["k1998", "k1999"]
     assert repr(KeyView(0, lambda positions: [])) == "<0 keys: >"
+
+
+def test_rows_outside_a_shard_are_passed_over() -> None:
+    listed = [opened(["a", "b", "c"])]
+    keys = listed[0].index.keys
+    assert keys is not None
+    keys.order[:] = [1 << 40, -7, 3]
+    table = KeyTable.of(listed)
+    stored = StoredKeyTable(listed, table.starts, keys.hashes, np.zeros(3, np.uint32))
+    for lookup in (table, stored):
+        assert [list(lookup.find(key)) for key in "abc"] == [[], [], []]

@@ -33,9 +33,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """
     file = open_file(shard.path(0))
     for tables in _possible_tables(file):
-        good = np.fromiter(
-            (_matches(file, *row) for row in zip(*(one.tolist() for one in tables), strict=True)), np.bool_
-        )
+        good = _matching(file, tables)
         if good.any():
             break
     else:
@@ -101,8 +99,24 @@ def _possible_tables(file: File) -> Iterator[_Tables]:
             )
 
 
-def _matches(file: File, crc32: int, offset: int, length: int) -> bool:
-    return length >= 0 and kernels.crc32(file.read(offset, length)) == crc32
+def _matching(file: File, tables: _Tables) -> npt.NDArray[np.bool_]:
+    """Return which records match their CRC-32.
+
+    The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, that of nothing, only a whole
+    header tells that it was empty before.
+    """
+    crc32, offset, length = tables
+    good = np.zeros(len(crc32), np.bool_)
+    for row in np.flatnonzero(length >= 0).tolist():
+        good[row] = kernels.crc32(file.read(int(offset[row]), int(length[row]))) == crc32[row]
+    if good[-1] and length[-1] == 0 and not _is_header_whole(file, len(crc32)):
+        good[-1] = False
+    return good
+
+
+def _is_header_whole(file: File, records: int) -> bool:
+    """Return whether the header of this many records has its own CRC-32, or 0 as in the first releases of FFRecord."""
+    return int.from_bytes(file.read(0, 4), "little") in (0, kernels.crc32(file.read(4, 8 + 12 * records)))
 
 
 def _records(file: File, offset: I64, length: I64) -> Iterator[Record]:

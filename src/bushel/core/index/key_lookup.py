@@ -132,7 +132,8 @@ class StoredKeyTable(KeyLookup):
             if keys is None:
                 continue  # a damaged table
             for at in _places(keys.hashes, wanted):
-                yield shard, int(keys.order[at])
+                if 0 <= (row := int(keys.order[at])) < len(keys):
+                    yield shard, row
 
 
 def _places(hashes: npt.NDArray[np.uint64], wanted: np.uint64) -> range:
