@@ -14,7 +14,7 @@ RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check publish-docs wheels sdist types coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel wheel-aarch64 clean
+.PHONY: help demo test test-lowest test-newest test-all-pythons docs workflows bench-check publish-docs wheels sdist sdist-layouts types coverage lint installed bench ceiling kernels interop-env interop suites object-store cloud cluster browser nightly fuzz campaign faults sanitize aarch64 wheel wheel-aarch64 clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ wheels: $(READY)  ## wheels for every Python on this system and machine, by cibu
 
 sdist: $(READY)  ## the source distribution in dist/, built and run as a stranger does
 	scripts/sdist.sh
+
+sdist-layouts: sdist  ## the sdist on Debian 12, Ubuntu 22.04 and 24.04 and an emulated Fedora (root; by debootstrap)
+	scripts/sdist_layouts.sh $(LAYOUTS)
 
 test-all-pythons: $(READY)  ## the tests with every Python from 3.11 on that is here
 	scripts/all_pythons.sh $(TESTS)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes .venv, or brings it up to date: Bushel itself (editable), and what its tests and linters need.
 # System packages that are missing are installed where that needs no password; elsewhere it says what to install.
-# PYTHON names the interpreter to use; otherwise the first of python3, python3.13, python3.12, python3.11 that is 3.11
-# or newer.
+# PYTHON names the interpreter to use; otherwise it is the first of python3, python3.14, python3.13, python3.12, python3.11 that
+# is 3.11 or newer.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ python=
 if new_enough .venv/bin/python; then
     python=.venv/bin/python
 else
-    for name in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+    for name in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
         if new_enough "$name"; then python=$name; break; fi
     done
 fi
