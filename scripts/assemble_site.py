@@ -74,6 +74,9 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """Sections of the site in the order in which readers need them: page to its title."""
 
+DROP_INS = "Drop-ins"
+"""The section that the navigation shows as a group of the reference."""
+
 OVERVIEW = "README.md"
 """The list of all pages, for readers of docs/ without the site."""
 
@@ -303,7 +306,10 @@ def navigation(reference: Mapping[str, str]) -> list[Any]:
         if section == "For contributors":
             entries += [{"Contributing": "contributing.md"}, {"Security": "security.md"}, {"Changes": "changes.md"}]
             entries.append({"All pages": "pages.md"})
-        shown.append({section: entries})
+        if section == DROP_INS:
+            next(each["Reference"] for each in shown if "Reference" in each).append({section: entries})
+        else:
+            shown.append({section: entries})
         if section == "Understand":
             shown.append({"Reference": [{title: page} for page, title in reference.items()]})
     return shown
@@ -319,11 +325,20 @@ def llms(shown: Sequence[Any], texts: Mapping[str, str]) -> str:
         if isinstance(entries, str):
             continue
         lines.append(f"## {title}\n")
-        for entry in entries:
-            [(name, page)] = entry.items()
+        for name, page in _listed(entries):
             lines.append(f"- [{name}]({page.removesuffix('.md')}/): {_first_sentence(texts[page])}")
         lines.append("")
     return "\n".join(lines)
+
+
+def _listed(entries: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """Yield titles and pages of a section and its groups."""
+    for entry in entries:
+        [(name, page)] = entry.items()
+        if isinstance(page, str):
+            yield name, page
+        else:
+            yield from ((f"{name}: {title}", each) for title, each in _listed(page))
 
 
 def _first_sentence(text: str) -> str:

@@ -54,8 +54,25 @@ def test_links_lead_to_files() -> None:
 
 def test_the_first_screen() -> None:
     head = "\n".join((ROOT / README).read_text("utf-8").splitlines()[:40])
-    for expected in ("make demo", "make test", "bushel.Loader(", "docs/speed.svg", "docs/get-started.md"):
+    for expected in (
+        "make demo",
+        "make test",
+        "bushel.Loader(",
+        "docs/speed.svg",
+        "docs/get-started.md",
+        "pip install bushel",
+    ):
         assert expected in head
+
+
+def test_the_figures_are_those_of_the_pages() -> None:
+    table = (ROOT / README).read_text("utf-8").partition("| | Bushel | others |")[2].partition("\n\n")[0]
+    for row in table.splitlines()[2:]:
+        linked = re.search(r"\]\((docs/[\w-]+\.md)", row)
+        assert linked, row
+        page = (ROOT / linked[1]).read_text("utf-8")
+        for figure in re.findall(r"([\d.]+) (?:ms|µs)", row):
+            assert re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", page), f"{figure} is not on {linked[1]}"
 
 
 def test_the_picture_shows_the_table() -> None:

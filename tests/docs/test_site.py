@@ -48,6 +48,15 @@ def test_every_page_is_in_one_section(site: Any) -> None:
     site.navigation({})  # raises for a page that is in no section
 
 
+def test_readers_meet_the_sections_in_this_order(site: Any) -> None:
+    shown = site.navigation({"reference/bushel.md": "bushel"})
+    assert [title for section in shown for title in section] == [
+        *("Bushel", "Get started", "How do I…", "Understand", "Reference", "Formats", "Benchmarks", "For contributors")
+    ]
+    [reference] = [section["Reference"] for section in shown if "Reference" in section]
+    assert [title for entry in reference for title in entry] == ["bushel", "Drop-ins"]
+
+
 def test_every_page_is_in_the_overview() -> None:
     overview = (ROOT / "docs/README.md").read_text("utf-8")
     missing = [page for page in PAGES if page.startswith("docs/") and f"({page.removeprefix('docs/')})" not in overview]
@@ -78,6 +87,7 @@ def test_what_programs_read_has_a_line_for_each_page(site: Any) -> None:
     text = site.llms(shown, texts)
     assert text.startswith("# Bushel\n\n> Bushel packs training data")
     assert "- [Video](video/)" in text or "](video/)" in text
+    assert "- [Drop-ins: GulpIO2](compat-gulpio2/)" in text
     assert "```" not in text
 
 
