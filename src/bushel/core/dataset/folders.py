@@ -65,8 +65,12 @@ def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
 
 def overwrite_folder(target: Path) -> Path:
     """Return the staging folder of a dataset that replaces `target`."""
-    real = Path(os.path.realpath(target))
-    return real.parent / FOLDER / "overwrite" / real.name
+    return Path(_overwrite_folder(os.path.realpath(target)))
+
+
+def _overwrite_folder(target: str) -> str:
+    folder, name = os.path.split(target)
+    return os.path.join(folder, FOLDER, "overwrite", name)
 
 
 def is_half_replaced(file: Path) -> bool:
@@ -74,8 +78,8 @@ def is_half_replaced(file: Path) -> bool:
 
     That is the `.idx` of a recordio.
     """
-    staged = overwrite_folder(file)
-    if not (staged / OVERWRITE_MARKER).exists():
+    staged = _overwrite_folder(os.fspath(file))
+    if not os.path.exists(os.path.join(staged, OVERWRITE_MARKER)):
         return False
     return any(each.startswith(f"{file.stem}.") and each != file.name for each in os.listdir(staged))
 
