@@ -241,7 +241,7 @@ def allowed_errors(text: str) -> int | float | None:
     """Parse `100`, `1%`, `0.01` or `all`.
 
     Raises:
-        BadParameter: It is none of these.
+        BadParameter: The text has another form.
     """
     if text == "all":
         return None

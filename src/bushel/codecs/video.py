@@ -36,7 +36,7 @@ def pyav(codec: str) -> Any:
     """Return the package `av`, which `codec` needs.
 
     Raises:
-        SpecError: It is not installed.
+        SpecError: PyAV is not installed.
     """
     try:
         import av

@@ -216,7 +216,7 @@ def publish(run: RunFolder, record: Record) -> None:
     """Give the files of a committed part their final names. May be repeated, and called by several at the same time.
 
     Raises:
-        StateError: They are neither there nor among the attempts.
+        StateError: The files are neither there nor among the attempts.
     """
     run.note_errors(record)
     place, final = run.attempts / record.attempt, run.part(record.part)

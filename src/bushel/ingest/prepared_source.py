@@ -146,7 +146,7 @@ def _check_none_skipped(source: Source | Stream) -> None:
     """Check that a source passes over no files.
 
     Raises:
-        FormatError: It does; the message says of which kinds.
+        FormatError: The source passes over files; the message says of which kinds.
     """
     if isinstance(source, Selective) and source.skipped:
         kinds = describe_skipped(source.skipped)

@@ -43,8 +43,8 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
 
     Columns of the same name are compared; the files may have fields that the index lacks. If the files cannot be split
     into the fields of the stored table (a gulp's meta dict holds several), its extents must at least lie within the
-    extents of their sample. Of a file whose extents the table made from the files does not tell (JSON that strict
-    parsers refuse), nothing can be compared.
+    extents of their sample. If the table made from the files has no extents (of JSON that strict parsers refuse),
+    nothing is compared.
 
     Args:
         kept: The table of the sidecar, checked.

@@ -38,7 +38,7 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
 
     Raises:
         FileNotFoundError: The path does not exist.
-        FormatError: It is not a dataset, or holds several.
+        FormatError: The source is not a dataset, or holds several.
     """
     paths = expand_paths(source)
     try:

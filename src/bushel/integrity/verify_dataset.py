@@ -62,8 +62,8 @@ def verify(
             and the bytes of all files.
 
     Raises:
-        FileNotFoundError: The path does not exist.
-        FormatError: It is not a dataset.
+        FileNotFoundError: `source` does not exist.
+        FormatError: `source` is not a dataset.
         ValueError: `workers` or `max_problems` is less than 1.
 
     Examples:

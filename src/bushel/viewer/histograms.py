@@ -122,9 +122,9 @@ def bins_of(name: str, every: npt.NDArray[Any], own: npt.NDArray[Any]) -> list[B
     """Return the intervals between the least and the greatest value.
 
     Args:
-        name: How conditions name the column.
+        name: The name of the column in conditions.
         every: The values of all samples, finite.
-        own: Those of the selected samples.
+        own: The values of the selected samples.
     """
     if not len(every):
         return []

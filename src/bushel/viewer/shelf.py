@@ -100,7 +100,7 @@ class Shown:
         """Return a field.
 
         Raises:
-            KeyError: It does not exist.
+            KeyError: The field does not exist.
         """
         for each in self.fields:
             if each.name == name:

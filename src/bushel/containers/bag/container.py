@@ -197,7 +197,7 @@ def open_member(path: AnyPath) -> File:
     """Open a file of a dataset.
 
     Raises:
-        FormatError: It does not exist.
+        FormatError: The file does not exist.
     """
     try:
         return open_file(path)

@@ -91,7 +91,7 @@ def check_key(key: str) -> str:
 
 
 def check_keys(keys: StoredColumn | None) -> None:
-    """Check many keys as `check_key` does. Those of letters, digits and common signs are checked all at once."""
+    """Check many keys as `check_key` does. Keys of letters, digits and common signs are checked all at once."""
     if keys is not None and not keys.harmless:
         for row in range(len(keys)):
             check_key(keys[row].decode("utf-8", "surrogateescape"))

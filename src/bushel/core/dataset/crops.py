@@ -51,7 +51,7 @@ def cut(image: Any, name: str, box: Box) -> npt.NDArray[Any]:
     """Return a crop of a decoded image of field `name`.
 
     Raises:
-        TypeError: It is not an image.
+        TypeError: The value is not an image.
         ValueError: The box is not inside the image.
     """
     left, top, right, bottom = box

@@ -175,7 +175,7 @@ class NumberReader:
         fields: The fields, of those that `gathers` names.
 
     Attributes:
-        fields: Those of the fields that can be gathered, in the same order.
+        fields: The fields that can be gathered, in the same order.
         waited: Whether values of the last batch were not in memory.
     """
 
@@ -235,11 +235,11 @@ class NumberReader:
 
         Args:
             samples: int64[n], positions in the dataset.
-            arrays: Of each field: contiguous arrays of its type that have n rows together; None for a ragged one.
+            arrays: For each field, contiguous arrays of its type that have n rows together; None for a ragged one.
 
         Returns:
-            Of each field: the places in `samples` of those that could not be gathered, whose rows hold anything; None
-            if all could.
+            For each field, the places in `samples` whose values could not be gathered, and whose rows are undefined;
+            None if there are none.
         """
         positions = self._dataset._absolute(samples)
         found: dict[str, I64 | None] = {}

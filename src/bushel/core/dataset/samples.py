@@ -295,8 +295,8 @@ class Samples:
     def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> npt.NDArray[Any]:
         """Read and decode a part of an image.
 
-        Of a JPEG whose segments or seek table the index has, only the header and the bytes of that part are read. Any
-        other image is read whole, as is every one of a dataset with checksums that was opened with `verify=True`.
+        If the index has the segments or the seek table of a JPEG, only the header and the bytes of that part are read.
+        Other images are read whole, and so are all images of a dataset with checksums opened with `verify=True`.
 
         Args:
             position: The position of the sample.

@@ -136,7 +136,7 @@ def connect(engine: Any) -> Engine:
 
     Raises:
         ValueError: The name is unknown.
-        TypeError: It is not an engine.
+        TypeError: The argument is not an engine.
         ModuleNotFoundError: The package of the engine is not installed.
 
     Examples:
