@@ -12,7 +12,6 @@ import os
 import pickle
 import socket
 import struct
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -50,6 +49,8 @@ class WorkerProcess:
     """
 
     def __init__(self, module: str, function: str) -> None:
+        import subprocess  # which the processes themselves do not need
+
         own, its = socket.socketpair()
         with its:
             # imports leave no garbage, and collecting it would take an eighth of the time until the work starts
@@ -109,6 +110,8 @@ class WorkerProcess:
 
     def join(self) -> None:
         """Wait until the process has ended, and kill it if a library in it prevents that."""
+        import subprocess
+
         try:
             self._process.wait(_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
