@@ -63,7 +63,7 @@ def _first(dataset: bushel.Dataset, processes: int, number: int) -> Timing:
     batches = iter(loader)
     next(batches)
     seconds = time.perf_counter() - wall
-    batches.close()  # type: ignore[attr-defined] # a generator
+    batches.close()
     return Timing(1, seconds, _cpu() - cpu)
 
 
