@@ -28,7 +28,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/cli.md": ({"console": 3}, [f"{SESSIONS}::test_cli"]),
     "docs/cloud.md": ({"python": 2, "sh": 3}, ["tests/cloud/test_page.py::test_the_page"]),
     "docs/codecs.md": ({"python": 1}, [f"{SESSIONS}::test_codecs"]),
-    "docs/columns.md": ({"python": 3}, [f"{PAGES_TEST}::test_columns"]),
+    "docs/columns.md": ({"python": 3, "sh": 2}, [f"{PAGES_TEST}::test_columns"]),
     "docs/compat-ffrecord.md": ({"python": 1}, [f"{SESSIONS}::test_ffrecord"]),
     "docs/compat-gulpio2.md": ({"python": 1, "sh": 1}, [f"{SESSIONS}::test_gulpio2"]),
     "docs/compat-mxnet.md": ({"python": 2}, [f"{SESSIONS}::test_mxnet"]),

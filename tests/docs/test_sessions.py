@@ -138,3 +138,14 @@ def test_webdataset() -> None:
     names: dict[str, Any] = {}
     run_whole(page, names)
     assert [sample["__key__"] for sample in names["wds"].WebDataset("out.tar", shardshuffle=False)] == ["a"]
+
+
+def test_the_log_of_bad_items() -> None:
+    [block] = blocks("docs/packing.md", "json")
+    rows = [{"path": "photos/cat/1.jpg", "label": "cat"}, {"path": "photos/cat/17.jpg", "label": "cat"}]
+    Path("table.json").write_text(json.dumps(rows))
+    done = bushel.pack("table.json", "some.tar", max_errors=1)
+    assert (done.samples, done.errors) == (1, 1)
+    expected, found = json.loads(block), json.loads(Path("some.tar.errors.jsonl").read_text())
+    assert list(found) == list(expected)
+    assert found | {"position": 0, "key": None} == expected | {"position": 0, "key": None}
