@@ -110,5 +110,5 @@ def test_groups_end_with_windows() -> None:
     assert not blocks.ends(0, 4096, 4224, 20 * MIB), "small windows are read together"
     assert blocks.ends(0, 128, 256, 500 * MIB), "a window that is larger than the memory"
     assert blocks.ends(0, 70_000, 70_000, 20 * MIB)
-    assert (blocks.first_batches(400 * MIB), blocks.first_batches(20 * MIB)) == (2, None)
+    assert (blocks.first_batches(400 * MIB), blocks.first_batches(20 * MIB)) == (1, None)
     assert Grouping(0, 64 * MIB).first_batches(65 * MIB) is None

@@ -42,8 +42,9 @@ _ENOUGH_BYTES = 1 << 25
 _STORED_BYTES = 1 << 26
 """Bytes of a group in stored order, in which larger groups would not save requests."""
 
-_FIRST_BATCHES, _FIRST_BYTES = 2, 1 << 26
-"""Batches that do not wait for the rest of the first group, if it has more bytes than this."""
+_FIRST_BATCHES, _FIRST_BYTES = 1, 1 << 26
+"""Batches that do not wait for the rest of the first group, if it has more bytes than this. They cost a request for
+every sample."""
 
 
 @dataclass(frozen=True, slots=True)

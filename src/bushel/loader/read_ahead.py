@@ -31,7 +31,7 @@ I64 = npt.NDArray[np.int64]
 _REQUESTS = 24
 """Requests that run at a time, of 8 MiB at most."""
 
-_FIRST_BATCHES, _FIRST_REQUESTS = 2, 4
+_FIRST_BATCHES, _FIRST_REQUESTS = 1, 4
 """Requests that run while the first batches are read, which would come later with more at a time."""
 
 _GROUPS = 2
