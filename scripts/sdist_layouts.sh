@@ -15,7 +15,7 @@ fi
 command -v debootstrap >/dev/null 2>&1 || apt-get -qq install --no-install-recommends debootstrap >/dev/null
 sdist=$(ls dist/bushel-*.tar.gz)
 
-# The suite, the mirror, the keyring, the version of Python, and the packages of libjpeg-turbo of a layout.
+# The suite, the mirror, the keyring, the version of Python, and the package with the headers of libjpeg-turbo of a layout.
 describe() {
     debian="http://deb.debian.org/debian /usr/share/keyrings/debian-archive-keyring.gpg"
     ubuntu="http://archive.ubuntu.com/ubuntu /usr/share/keyrings/ubuntu-archive-keyring.gpg"
@@ -23,7 +23,7 @@ describe() {
         debian-12) echo "bookworm $debian 3.11 libjpeg62-turbo-dev" ;;
         ubuntu-22.04) echo "jammy $ubuntu 3.11 libjpeg-turbo8-dev" ;;
         ubuntu-24.04) echo "noble $ubuntu 3.12 libjpeg-turbo8-dev" ;;
-        fedora) echo "bookworm $debian 3.11 -" ;;
+        fedora) echo "bookworm $debian 3.11 libjpeg-turbo-devel" ;;
         *) echo "there is no layout $1" >&2; exit 1 ;;
     esac
 }
@@ -99,10 +99,10 @@ try() {
         echo "$name: it was built without libjpeg-turbo" >&2
         exit 1
     fi
-    grep -F "Bushel decodes images with libjpeg-turbo" -A 4 "$root.log" || { tail -n 40 "$root.log" >&2; exit 1; }
+    grep -F "install $headers" "$root.log" || { tail -n 40 "$root.log" >&2; exit 1; }
 
     echo "$name: with them"
-    if [ "$headers" = - ]; then
+    if [ "$name" = fedora ]; then
         make_fedora "$root"
     else
         install_inside "$root" "$headers"
