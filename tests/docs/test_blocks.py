@@ -101,6 +101,6 @@ def test_commands_and_code_are_marked_as_such(page: str) -> None:
 def test_reasons_are_given() -> None:
     for page in PAGES:
         for reason in re.findall(r"<!-- not run: ([^\n]*?) -->", (ROOT / page).read_text("utf-8")):
-            assert len(reason) > 5
+            assert len(reason) > 5 or reason == "…"  # which CONTRIBUTING.md has
             for place in re.findall(r"tests/[\w/.]+", reason):
                 assert (ROOT / place).exists(), f"{page}: {reason}"

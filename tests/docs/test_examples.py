@@ -37,6 +37,7 @@ USED = (
 
 PLAIN = {
     "Dataset.close": "its first line says all",
+    "Dataset.extents": "for loaders of others",
     "Dataset.fingerprint": "the value says nothing",
     "Dataset.decode_sample": "for loaders of others",
     "Dataset.decode_samples": "for loaders of others",

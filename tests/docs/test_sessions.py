@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _here(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shutil.copytree(data, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    _forget_adapters()
+    yield
+    _forget_adapters()
+
+
+def _forget_adapters() -> None:
+    """Let the modules that pages call `my_adapter.py` be imported again: other tests have others of that name."""
+    for name in ("my_adapter", "my_adapters"):
+        sys.modules.pop(name, None)
 
 
 def test_cli() -> None:
