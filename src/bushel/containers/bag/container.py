@@ -50,6 +50,7 @@ __all__ = [
 _SHARD = re.compile(r"[0-9]+")
 _SPEC = msgspec.json.Decoder(dict[str, str])
 _LARGEST_SPEC = 1 << 24
+_LONGEST_NAME = 255 - len(".bag")
 _RECORD = "record"
 """The field of a bag file that is opened on its own."""
 
@@ -223,6 +224,9 @@ def read_spec(file: File) -> dict[str, Field]:
     for name, kind in types.items():
         if not name or "/" in name or "\0" in name or name == "refs":
             raise FormatError(f"{name!r} cannot be a field, because no bag file can have that name", file=file.path)
+        if (size := len(name.encode("utf-8", "surrogatepass"))) > _LONGEST_NAME:
+            message = f"{name[:20]!r}… with its {size} bytes cannot be a field, because no bag file can have that name"
+            raise FormatError(message, file=file.path)
         fields[name] = Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
     if KEY in fields and fields[KEY].type not in ("utf8", "bytes"):
         raise FormatError(f"{KEY} has the type {fields[KEY].type!r}, but keys have the type 'utf8'", file=file.path)
