@@ -235,8 +235,9 @@ def _runs(ascending: I64) -> tuple[I64, I64]:
 def _most_samples(tokens: float, longest: npt.NDArray[np.float64]) -> I64:
     """Return how many samples have at most `tokens` together, if each is as long as the longest of its bucket."""
     unit = np.where(longest > 0, longest, 1.0)
-    sizes = np.floor(tokens / unit)
-    sizes -= sizes * unit > tokens  # the quotient was rounded up
+    with np.errstate(over="ignore"):  # infinitely many samples of a length near 0 are cut to the limit below
+        sizes = np.floor(tokens / unit)
+        sizes -= sizes * unit > tokens  # the quotient was rounded up
     return np.clip(sizes, 1, float(LIMIT)).astype(np.int64)
 
 
