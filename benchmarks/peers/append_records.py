@@ -111,6 +111,9 @@ def bushel_extend(container: str, path: str, records: list[bytes], photos: bool)
         writer.extend({"data": np.frombuffer(b"".join(records), np.uint8).reshape(len(records), -1)})
 
 
+HEADER = bytes.fromhex("ffd8 ffc00011 08 0177 01f4 03 012200 021101 031101 ffda000c 03 010002110311 003f00")
+"""The beginning of a JPEG of 500 x 375 pixels. A writer may look at it, as Bushel does for its columns."""
+
 PACKAGES: dict[str, Callable[[str, list[bytes], bool], None]] = {
     "webdataset": webdataset,
     "mxnet": mxnet,
@@ -127,6 +130,8 @@ def main() -> None:
     """Append with the options of the command line."""
     package, form, path, count, length = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
     distinct = np.random.default_rng(0).integers(0, 256, (64, length), dtype=np.uint8)
+    if form == "photos":
+        distinct[:, : len(HEADER)] = np.frombuffer(HEADER, np.uint8)
     records = ([each.tobytes() for each in distinct] * (count // 64 + 1))[:count]
     folder = Path(path)
     folder.mkdir(parents=True)
