@@ -136,8 +136,8 @@ def load_class(module: str, name: str) -> Any:
 
     Examples:
         >>> from bushel.sources import load_class
-        >>> load_class("pathlib", "PurePosixPath")
-        <class 'pathlib.PurePosixPath'>
+        >>> load_class("collections", "Counter")
+        <class 'collections.Counter'>
     """
     if module.endswith(".py"):
         path = Path(module).resolve()
