@@ -164,7 +164,7 @@ class Sink:
 
     def _drop(self) -> None:
         self._pieces.clear()
-        self._waiting.clear()
+        self._waiting = bytearray()  # not cleared: after Ctrl-C a traceback may still hold a view of it
 
     def _put(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
         """Append pieces in one system call, so that other threads interrupt it less often."""
