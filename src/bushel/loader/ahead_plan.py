@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bushel.core.order import Blocks, Order, Sequential
 from bushel.loader.bucketed import Bucketed
 
-__all__ = ["AheadRequest", "Grouping", "plan_ahead"]
+__all__ = ["FIRST_BATCHES", "AheadRequest", "Grouping", "plan_ahead"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -42,7 +42,7 @@ _ENOUGH_BYTES = 1 << 25
 _STORED_BYTES = 1 << 26
 """Bytes of a group in stored order, in which larger groups would not save requests."""
 
-_FIRST_BATCHES, _FIRST_BYTES = 1, 1 << 26
+FIRST_BATCHES, _FIRST_BYTES = 1, 1 << 26
 """Batches that do not wait for the rest of the first group, if it has more bytes than this. They cost a request for
 every sample."""
 
@@ -152,7 +152,7 @@ class Grouping:
 
     def first_batches(self, nbytes: int) -> int | None:
         """Return how many batches are read before the rest of the first group; None if it is small."""
-        return _FIRST_BATCHES if self.width and nbytes > _FIRST_BYTES else None
+        return FIRST_BATCHES if self.width and nbytes > _FIRST_BYTES else None
 
     def ends(self, first: int, position: int, samples: int, nbytes: int) -> bool:
         """Return whether a group ends before a batch.

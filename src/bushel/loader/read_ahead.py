@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.core.parallel import Result, Threads
-from bushel.loader.ahead_plan import AheadRequest, Grouping, plan_ahead
+from bushel.loader.ahead_plan import FIRST_BATCHES, AheadRequest, Grouping, plan_ahead
 from bushel.loader.plan import BatchPlan
 from bushel.storage import Extents, File
 from bushel.storage.objects.ranges import read_span
@@ -31,8 +31,8 @@ I64 = npt.NDArray[np.int64]
 _REQUESTS = 24
 """Requests that run at a time, of 8 MiB at most."""
 
-_FIRST_BATCHES, _FIRST_REQUESTS = 1, 4
-"""Requests that run while the first batches are read, which would come later with more at a time."""
+_FIRST_REQUESTS = 4
+"""Requests that run while the first batches (`FIRST_BATCHES`) are read, which would come later with more at a time."""
 
 _GROUPS = 2
 """Groups that are planned at a time: the one whose batches are taken, and the next one."""
@@ -286,7 +286,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                 self._changed.notify_all()
             return
         with self._changed:
-            self._early += min(_FIRST_BATCHES, len(batches)) if self._is_first else 0
+            self._early += min(FIRST_BATCHES, len(batches)) if self._is_first else 0
             self._planning, self._is_first = False, False
             for parts, requests in planned:
                 group = deque((plan, HeldBatch(self, own)) for (plan, *_), own in parts)
