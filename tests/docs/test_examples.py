@@ -8,10 +8,8 @@ import importlib
 import inspect
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -132,17 +130,6 @@ def test_an_example_gives_what_it_shows(place: str, text: str, names: dict[str, 
     registry.get_codec.cache_clear()
     assert runner.failures == 0, "".join(report)
     assert 1 <= len(test.examples) <= 12, "an example is short"
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[ModuleType]:
-    """The module of scripts/assemble_site.py."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "scripts"))
-        import assemble_site  # type: ignore[import-not-found]
-
-        yield assemble_site
-    sys.modules.pop("assemble_site")
 
 
 def test_every_public_name_has_an_example(site: Any) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,17 +13,6 @@ PAGES = [
     *("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "changes/README.md"),
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
 ]
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[ModuleType]:
-    """The module of scripts/assemble_site.py."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "scripts"))
-        import assemble_site  # type: ignore[import-not-found]
-
-        yield assemble_site
-    sys.modules.pop("assemble_site")
 
 
 @pytest.mark.parametrize("page", PAGES)
