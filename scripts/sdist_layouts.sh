@@ -32,7 +32,7 @@ describe() {
 inside() {
     root=$1
     shift
-    mkdir -p "$root/work"
+    mkdir -p "$root/checkout"
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
     # shellcheck disable=SC2016 # the variables are those of the shell inside
@@ -41,8 +41,8 @@ inside() {
         shift
         mount -t proc proc "$root/proc"
         mount -t tmpfs tmpfs "$root/dev/shm"
-        mount --bind . "$root/work"
-        mount -o remount,bind,ro "$root/work"
+        mount --bind . "$root/checkout"
+        mount -o remount,bind,ro "$root/checkout"
         exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
             PIP_CERT=/etc/ssl/certs/ca-certificates.crt chroot "$root" "$@"' inside "$root" "$@"
 }
@@ -95,7 +95,7 @@ try() {
     [ -e "$root/done" ] || unpack "$root" "$1" "$2" "$3" "$version"
     echo "$name: without the headers of libjpeg-turbo"
     inside "$root" "python$version" -m venv /root/venv
-    if inside "$root" /root/venv/bin/python -m pip install --quiet --disable-pip-version-check "/work/$sdist" >"$root.log" 2>&1; then
+    if inside "$root" /root/venv/bin/python -m pip install --quiet --disable-pip-version-check "/checkout/$sdist" >"$root.log" 2>&1; then
         echo "$name: it was built without libjpeg-turbo" >&2
         exit 1
     fi
@@ -107,10 +107,10 @@ try() {
     else
         install_inside "$root" "$headers"
     fi
-    inside "$root" /root/venv/bin/python -m pip install --quiet --disable-pip-version-check "/work/$sdist"
+    inside "$root" /root/venv/bin/python -m pip install --quiet --disable-pip-version-check "/checkout/$sdist"
     inside "$root" ldd "$(inside "$root" sh -c 'ls /root/venv/lib/python*/site-packages/bushel/kernels/_kernels*.so')" | grep libjpeg
-    inside "$root" sh -c 'cd /root && /root/venv/bin/python /work/examples/demo.py --quick'
-    inside "$root" sh -c 'cd /root && PYTHONDONTWRITEBYTECODE=1 /root/venv/bin/python /work/scripts/wheel_tour.py'
+    inside "$root" sh -c 'cd /root && /root/venv/bin/python /checkout/examples/demo.py --quick'
+    inside "$root" sh -c 'cd /root && PYTHONDONTWRITEBYTECODE=1 /root/venv/bin/python /checkout/scripts/wheel_tour.py'
     inside "$root" sh -c 'cat /etc/os-release | head -n 1; ls /usr/include/jpeglib.h; /root/venv/bin/python -VV; c++ --version | head -n 1'
     rm -rf "$root" "$root.log"
     echo "$name: passed"
