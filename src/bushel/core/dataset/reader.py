@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs import get_codec, holds_image
-from bushel.codecs.clip_parts import ClipPart
-from bushel.core.dataset import decoding
+from bushel.codecs import get_codec
 from bushel.core.dataset.crops import crop_in_part, cut
+from bushel.core.dataset.decoding import decode_field, decode_samples, joined_parts, warn_of_whole_clip, with_field
 from bushel.core.dataset.discovery import Incomplete
 from bushel.core.dataset.read_errors import corrupt, differs, undecodable, unreadable
 from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, kinds, read_stored, readable, samples_of
-from bushel.core.index.read_plan import Elements, FieldPlan, Group, Piece, ReadPlan, plan_read
-from bushel.core.index.seek_lookup import tables_by_field, with_table
+from bushel.core.index.read_plan import Elements, Group, Piece, ReadPlan, plan_read
 from bushel.core.index.table import INLINE, MISSING, Keys
-from bushel.core.index.values import KNOWN_TYPES
 from bushel.core.parallel import map_all
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.jpeg import Box
@@ -176,7 +173,7 @@ class Reader:
             try:
                 sample[name] = get_codec(column.codec).decode(stored)
             except CodecError as error:
-                raise self._undecodable(error, sample[KEY], name, position) from error
+                raise self.undecodable(error, sample[KEY], name, position) from error
         return sample
 
     def read(
@@ -246,15 +243,15 @@ class Reader:
             last = plan.fields[number + 1].first if number + 1 < len(plan.fields) else len(stored)
             own = stored if len(plan.fields) == 1 else stored[field.first : last]
             if field.parts is not None:
-                own = decoding.joined_parts(field.parts, own)
-            values: list[Any] = self._decode(field, own, keys, positions) if decode else own
-            samples = decoding.with_field(samples, field, own, values, keys)
+                own = joined_parts(field.parts, own)
+            values: list[Any] = decode_field(self, field, own, keys, positions) if decode else own
+            samples = with_field(samples, field, own, values, keys)
         return [{KEY: key} for key in keys] if samples is None else samples
 
     def _verifies(self, groups: Sequence[Group], wanted: Iterable[str]) -> bool | None:
         """Return whether to compare these samples with checksums; None if that differs from shard to shard."""
         asked = {self._verified[group.number] for group in groups}
-        if len(asked) > 1 or (True in asked and decoding.checked_unequally(groups, wanted)):
+        if len(asked) > 1 or (True in asked and _checked_unequally(groups, wanted)):
             return None
         return True in asked
 
@@ -342,7 +339,7 @@ class Reader:
         try:
             return ranged.count(sample[name])
         except CodecError as error:
-            raise self._undecodable(error, sample[KEY], name, position) from error
+            raise self.undecodable(error, sample[KEY], name, position) from error
 
     def decode(
         self,
@@ -355,58 +352,17 @@ class Reader:
 
         Those become `Seekable` if the index has their seek table.
         """
-        if len(self.shards) == 1:
-            numbers = [0] * len(samples)
-        else:
-            numbers = (np.searchsorted(self.starts, positions, side="right") - 1).tolist()
-        decoders = {number: self._decoders(number, encoded, wanted or {}) for number in set(numbers)}
-        columns = ((name, self.shards[number].index.columns.get(name)) for number in decoders for name in encoded)
-        sought = {name for name, column in columns if column is not None and column.seek is not None}
-        tables = tables_by_field(self.groups(positions), len(positions), sought, wanted or {}) if sought else {}
-        decoded = []
-        for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
-            own = decoders[number]
-            values: Sample = {}
-            name = KEY
-            try:
-                for name, value in sample.items():
-                    decode = own.get(name)
-                    if decode is None or type(value) in KNOWN_TYPES:
-                        values[name] = with_table(value, tables[name][place]) if name in tables else value
-                    elif isinstance(value, ClipPart):
-                        values[name] = self._decode_part(value, name, int(positions[place]), (wanted or {})[name])
-                    elif isinstance(value, list):
-                        values[name] = [decode(each) for each in value]
-                    else:
-                        values[name] = decode(value)
-            except CodecError as error:
-                raise self._undecodable(error, sample[KEY], name, int(positions[place])) from error
-            decoded.append(values)
-        return decoded
+        return decode_samples(self, samples, positions, encoded, wanted or {})
 
-    def _decode_part(self, part: ClipPart, name: str, position: int, elements: Elements) -> Any:
-        """Decode frames of a clip from their packets, or from the whole clip if these do not give them."""
-        if (frames := part.decode(name)) is not None:
-            return frames
+    def read_whole_clip(self, position: int, name: str, elements: Elements) -> Any:
+        """Return frames of a clip that is read whole, since a part of it did not give them. It is counted."""
         at = np.array([position], np.int64)
-        [key], (file, _) = self.keys(at), self.location(position, name)
         self.whole_clips.append(None)
         if not self._warned_of_clips:
             self._warned_of_clips = True
-            decoding.warn_of_whole_clip(f"sample {key!r}, field {name!r} ({file})")
+            [key], (file, _) = self.keys(at), self.location(position, name)
+            warn_of_whole_clip(f"sample {key!r}, field {name!r} ({file})")
         return self.read(at, {name: elements}, decode=True, parts=False)[0][name]
-
-    def _decoders(
-        self, number: int, encoded: Collection[str], wanted: Mapping[str, Elements]
-    ) -> dict[str, Callable[[Any], Any]]:
-        columns = self.shards[number].index.columns.items()
-        return {
-            name: get_codec(column.codec).decode
-            if column.starts is not None or wanted.get(name) is None
-            else decoding.decoder_of(column.codec, wanted[name])
-            for name, column in columns
-            if name not in encoded or not holds_image(column.codec)
-        }
 
     def location(self, position: int, name: str) -> tuple[str, int]:
         """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
@@ -458,29 +414,8 @@ class Reader:
             raise corrupt(what, self._key(position), name, path, piece.offset, piece.crc32, found)
         return value
 
-    def _decode(self, field: FieldPlan, values: list[Any], keys: Sequence[str], positions: I64) -> list[Any]:
-        if field.counts is not None or field.elements is not None:  # many arrays at once, and the same again soon
-            from bushel.core.system import keep_freed_memory
-
-            keep_freed_memory()
-        if field.parts is not None:
-            values = [
-                self._decode_part(value, field.name, position, field.elements) if isinstance(value, ClipPart) else value
-                for value, position in zip(values, positions.tolist(), strict=True)
-            ]
-        elif isinstance(field.codecs, str):
-            decode = decoding.decoder_of(field.codecs, field.elements)
-            try:
-                return [None if value is None else decode(value) for value in values]
-            except CodecError:
-                pass  # decode again, value by value, to find out which one it was
-
-        def error_of(error: CodecError, place: int) -> CodecError:
-            return self._undecodable(error, keys[place], field.name, int(positions[place]))
-
-        return decoding.decode_one_by_one(field, values, len(keys), error_of)
-
-    def _undecodable(self, error: CodecError, key: str, name: str, position: int) -> CodecError:
+    def undecodable(self, error: CodecError, key: str, name: str, position: int) -> CodecError:
+        """Return the error of a codec, with the sample and the file that it belongs to."""
         return undecodable(error, key, name, *self.location(position, name), position)
 
     def _fail(self, plan: ReadPlan, extents: Extents, error: ExtentError, first: int, positions: I64) -> NoReturn:
@@ -498,3 +433,9 @@ class Reader:
 
     def _key(self, position: int) -> str:
         return self.keys(np.array([position], np.int64))[0]
+
+
+def _checked_unequally(groups: Sequence[Group], wanted: Iterable[str]) -> bool:
+    """Return whether only some shards have checksums of a field: a batch of both kinds would verify none."""
+    columns = ([group.index.columns.get(name) for group in groups] for name in wanted)
+    return any(len({column.crc32 is None for column in field if column is not None}) > 1 for field in columns)
