@@ -19,9 +19,10 @@ from bushel.loader.base import LoaderBase, LoaderState, Options, Progress, Share
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.bucketed import BatchSizes
 from bushel.loader.grouped import run_batches
+from bushel.loader.loadable import Loadable
 from bushel.loader.micro_batch import SampleTransforms
 from bushel.loader.mixture import Mixture
-from bushel.loader.pipeline import Finished, Pipeline, Readable
+from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import Pad, Plan
 from bushel.loader.processes import run_processes
 from bushel.loader.sampling import order_of_buckets, sampled_order
@@ -126,7 +127,7 @@ class Loader(LoaderBase):
 
     def __init__(
         self,
-        dataset: Readable | Mixture,
+        dataset: Loadable | Mixture,
         batch_size: BatchSizes = None,
         *,
         shuffle: Shuffle = None,
@@ -325,8 +326,8 @@ class Loader(LoaderBase):
 
 
 def _order(
-    dataset: Readable | Mixture,
-    source: Readable,
+    dataset: Loadable | Mixture,
+    source: Loadable,
     shuffle: Shuffle,
     weights: str | npt.ArrayLike | None,
     balance: str | None,
@@ -340,7 +341,7 @@ def _order(
     return sampled_order(source, weights, balance, shuffle, seed)
 
 
-def _positions(dataset: Readable, exclude: str | os.PathLike[str] | Iterable[str | BadSample]) -> frozenset[int]:
+def _positions(dataset: Loadable, exclude: str | os.PathLike[str] | Iterable[str | BadSample]) -> frozenset[int]:
     if isinstance(exclude, str | os.PathLike):
         exclude = read_errors(exclude)
     try:

@@ -11,8 +11,9 @@ from bushel.codecs.image import ImageReading
 from bushel.core.order import Sequential
 from bushel.loader.bad_samples import Failure
 from bushel.loader.collate import Sample
+from bushel.loader.loadable import Loadable
 from bushel.loader.micro_batch import SampleTransforms
-from bushel.loader.pipeline import Clock, Pipeline, Readable, raise_first
+from bushel.loader.pipeline import Clock, Pipeline, raise_first
 from bushel.loader.plan import BatchPlan
 from bushel.transforms.by_field import Transforms
 
@@ -49,7 +50,7 @@ class MapView:
 
     def __init__(
         self,
-        dataset: Readable,
+        dataset: Loadable,
         *,
         transforms: Transforms | None = None,
         fields: Any = None,

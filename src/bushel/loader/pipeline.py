@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,12 @@ from bushel.core.dataset.dataset import Dataset
 from bushel.core.dataset.numbers import NumberField, NumberReader, gathers
 from bushel.core.index.seek_lookup import warn_of_refused
 from bushel.core.order import Balanced, Order, Weighted
-from bushel.errors import BushelError, CodecError, TooManyErrors
-from bushel.loader.bad_samples import BadSample, ErrorReport, Failure, OnError
+from bushel.errors import BushelError, TooManyErrors
+from bushel.loader.bad_samples import ErrorReport, Failure, OnError
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
 from bushel.loader.bucketed import Bucketed
 from bushel.loader.collate import Collate, Padded, Ragged, Sample, collate
+from bushel.loader.loadable import Loadable, describe, failure_of
 from bushel.loader.micro_batch import (
     MicroBatch,
     SampleTransforms,
@@ -39,49 +40,11 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch, Planned
 
-__all__ = ["Clock", "Fetched", "Finished", "Pipeline", "Readable", "raise_first"]
+__all__ = ["Clock", "Fetched", "Finished", "Pipeline", "raise_first"]
 
 I64 = npt.NDArray[np.int64]
 
 _LIGHT_BYTES = 1 << 16
-
-
-class Readable(Protocol):
-    """The methods of a dataset that a loader uses."""
-
-    @property
-    def spec(self) -> Mapping[str, str]:
-        """Field to type."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of the samples and their order."""
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """The keys by position."""
-
-    def __len__(self) -> int: ...
-
-    def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[Sample]:
-        """Return many samples, in one read."""
-
-    def decode_samples(
-        self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
-    ) -> list[Sample]:
-        """Decode samples that `read(decode=False)` returned. Images of the fields `encoded` may stay stored bytes.
-
-        `fields` is the argument of `read` if that was a mapping.
-        """
-
-    def prefetch(self, positions: Any, fields: Any = None) -> None:
-        """Tell the storage what will be read soon."""
-
-    def position(self, key: str) -> int:
-        """Return the position of a key. Raise KeyError if it is missing."""
-
-    def location(self, position: int, field: str) -> tuple[str | None, int | None]:
-        """Return file and offset of a field."""
 
 
 class Clock:
@@ -161,7 +124,7 @@ class Pipeline:
         keys: Whether batches and samples have keys.
     """
 
-    dataset: Readable
+    dataset: Loadable
     order: Order | Bucketed
     fields: Any = None
     decode: bool = True
@@ -454,33 +417,13 @@ class Pipeline:
             yield BatchPlan(epoch, positions, self.order.take(epoch, positions), 0)
 
     def _failure(self, error: Exception, sample: int, key: str | None = None, field: str | None = None) -> Failure:
-        if key is None:
-            key = self.dataset.keys[sample]
-        if field is not None and isinstance(error, CodecError):
-            error = self._located(error, sample, key, field)
-        error.add_note(f"sample {key!r} (position {sample} of the dataset)")
-        own = getattr(error, "field", None) or (error.details.get("field") if isinstance(error, BushelError) else None)
-        return Failure(error, own if isinstance(own, str) else field, key)
-
-    def _located(self, error: CodecError, sample: int, key: str, field: str) -> CodecError:
-        """Return the error with the location of the field, as a dataset raises it."""
-        file, offset = self.dataset.location(sample, field)
-        details = {**error.details, "key": key, "field": field, "file": file, "offset": offset, "position": sample}
-        return CodecError(f"sample {key!r}, field {field!r} ({file}@{offset}): {error}", **details)
+        return failure_of(self.dataset, error, sample, key, field)
 
     def _report(self, sample: int, failure: Failure, report: ErrorReport) -> None:
         """Report a bad sample, unless `exclude=` names it."""
         if failure.error is not None:
-            report.add(self._describe(sample, failure, failure.error), failure.error)
-
-    def _describe(self, sample: int, failure: Failure, error: Exception) -> BadSample:
-        file, offset = getattr(error, "file", None), getattr(error, "offset", None)
-        if file is None:
-            file, offset = self.dataset.location(
-                sample, failure.field or next(iter(self.fields or self.dataset.spec), "")
-            )
-        key, cause = failure.key or self.dataset.keys[sample], f"{type(error).__name__}: {error}"
-        return BadSample(sample, key, failure.field, file, offset, cause)
+            first = next(iter(self.fields or self.dataset.spec), "")
+            report.add(describe(self.dataset, sample, failure, failure.error, first), failure.error)
 
 
 def without_key(sample: Sample) -> Sample:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs import get_codec, holds_image
+from bushel.codecs import get_codec
 from bushel.codecs.clip_parts import ClipPart
-from bushel.core.dataset.shards import OpenShard
-from bushel.core.index.read_plan import Elements, FieldPlan, Group
-from bushel.core.index.seek_lookup import tables_by_field, with_table
-from bushel.core.index.values import KNOWN_TYPES
+from bushel.core.index.read_plan import Elements, FieldPlan
 from bushel.errors import CodecError
 from bushel.spec import KEY
 
-__all__ = ["decode_field", "decode_samples", "drained", "joined_parts", "warn_of_whole_clip", "with_field"]
+__all__ = ["decode_field", "decoder_of", "drained", "frames_of", "joined_parts", "warn_of_whole_clip", "with_field"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -28,11 +25,6 @@ _log = logging.getLogger("bushel")
 
 class Source(Protocol):
     """What decoding asks the reader of the stored bytes: `Reader`, which describes these members."""
-
-    shards: Sequence[OpenShard]
-    starts: I64
-
-    def groups(self, positions: I64) -> list[Group]: ...
 
     def undecodable(self, error: CodecError, key: str, name: str, position: int) -> CodecError: ...
 
@@ -109,48 +101,6 @@ def with_field(
     return samples
 
 
-def decode_samples(
-    reader: Source,
-    samples: Sequence[dict[str, Any]],
-    positions: I64,
-    encoded: Collection[str],
-    wanted: Mapping[str, Elements],
-) -> list[dict[str, Any]]:
-    """Decode stored samples, as `Reader.decode` describes it.
-
-    Raises:
-        CodecError: A value cannot be decoded.
-    """
-    if len(reader.shards) == 1:
-        numbers = [0] * len(samples)
-    else:
-        numbers = (np.searchsorted(reader.starts, positions, side="right") - 1).tolist()
-    decoders = {number: _decoders(reader, number, encoded, wanted) for number in set(numbers)}
-    columns = ((name, reader.shards[number].index.columns.get(name)) for number in decoders for name in encoded)
-    sought = {name for name, column in columns if column is not None and column.seek is not None}
-    tables = tables_by_field(reader.groups(positions), len(positions), sought, wanted) if sought else {}
-    decoded = []
-    for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
-        own = decoders[number]
-        values: dict[str, Any] = {}
-        name = KEY
-        try:
-            for name, value in sample.items():
-                decode = own.get(name)
-                if decode is None or type(value) in KNOWN_TYPES:
-                    values[name] = with_table(value, tables[name][place]) if name in tables else value
-                elif isinstance(value, ClipPart):
-                    values[name] = _frames(reader, value, name, int(positions[place]), wanted[name])
-                elif isinstance(value, list):
-                    values[name] = [decode(each) for each in value]
-                else:
-                    values[name] = decode(value)
-        except CodecError as error:
-            raise reader.undecodable(error, sample[KEY], name, int(positions[place])) from error
-        decoded.append(values)
-    return decoded
-
-
 def decode_field(
     reader: Source, field: FieldPlan, values: Sequence[Any], keys: Sequence[str], positions: I64
 ) -> list[Any]:
@@ -172,11 +122,11 @@ def decode_field(
         keep_freed_memory()
     if field.parts is not None:
         values = [
-            _frames(reader, value, field.name, position, field.elements) if isinstance(value, ClipPart) else value
+            frames_of(reader, value, field.name, position, field.elements) if isinstance(value, ClipPart) else value
             for value, position in zip(values, positions.tolist(), strict=True)
         ]
     elif isinstance(field.codecs, str):
-        decode = _decoder(field.codecs, field.elements)
+        decode = decoder_of(field.codecs, field.elements)
         try:
             return [None if value is None else decode(value) for value in values]
         except CodecError:
@@ -185,7 +135,7 @@ def decode_field(
     decoded: list[Any] = []
     at = 0
     for place, count in enumerate(counts):
-        decode = _decoder(field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements)
+        decode = decoder_of(field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements)
         for value in values[at : at + count]:
             try:
                 decoded.append(value if value is None or isinstance(value, np.ndarray) else decode(value))
@@ -195,17 +145,8 @@ def decode_field(
     return decoded
 
 
-def _decoders(
-    reader: Source, number: int, encoded: Collection[str], wanted: Mapping[str, Elements]
-) -> dict[str, Callable[[Any], Any]]:
-    return {
-        name: _decoder(column.codec, None if column.starts is not None else wanted.get(name))
-        for name, column in reader.shards[number].index.columns.items()
-        if name not in encoded or not holds_image(column.codec)
-    }
-
-
-def _decoder(name: str, elements: Elements) -> Callable[[Any], Any]:
+def decoder_of(name: str, elements: Elements) -> Callable[[Any], Any]:
+    """Return the function that decodes stored values of a codec, or only these elements of each."""
     codec = get_codec(name)
     if elements is None:
         return codec.decode
@@ -215,7 +156,7 @@ def _decoder(name: str, elements: Elements) -> Callable[[Any], Any]:
     return lambda data: ranged.decode(data, elements)
 
 
-def _frames(reader: Source, part: ClipPart, name: str, position: int, elements: Elements) -> Any:
+def frames_of(reader: Source, part: ClipPart, name: str, position: int, elements: Elements) -> Any:
     """Decode frames of a clip from their packets, or from the whole clip if these do not give them."""
     frames = part.decode(name)
     return reader.read_whole_clip(position, name, elements) if frames is None else frames

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,14 +12,24 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs import get_codec
+from bushel.codecs import get_codec, holds_image
+from bushel.codecs.clip_parts import ClipPart
 from bushel.core.dataset.crops import crop_in_part, cut
-from bushel.core.dataset.decoding import decode_field, decode_samples, joined_parts, warn_of_whole_clip, with_field
+from bushel.core.dataset.decoding import (
+    decode_field,
+    decoder_of,
+    frames_of,
+    joined_parts,
+    warn_of_whole_clip,
+    with_field,
+)
 from bushel.core.dataset.discovery import Incomplete
 from bushel.core.dataset.read_errors import corrupt, differs, undecodable, unreadable
 from bushel.core.dataset.shards import Listing, OpenShard, any_keyed, kinds, read_stored, readable, samples_of
 from bushel.core.index.read_plan import Elements, Group, Piece, ReadPlan, plan_read
+from bushel.core.index.seek_lookup import tables_by_field, with_table
 from bushel.core.index.table import INLINE, MISSING, Keys
+from bushel.core.index.values import KNOWN_TYPES
 from bushel.core.parallel import map_all
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.jpeg import Box
@@ -352,7 +362,46 @@ class Reader:
 
         Those become `Seekable` if the index has their seek table.
         """
-        return decode_samples(self, samples, positions, encoded, wanted or {})
+        wanted = wanted or {}
+        if len(self.shards) == 1:
+            numbers = [0] * len(samples)
+        else:
+            numbers = (np.searchsorted(self.starts, positions, side="right") - 1).tolist()
+        decoders = {number: self._decoders(number, encoded, wanted) for number in set(numbers)}
+        columns = ((name, self.shards[number].index.columns.get(name)) for number in decoders for name in encoded)
+        sought = {name for name, column in columns if column is not None and column.seek is not None}
+        tables = tables_by_field(self.groups(positions), len(positions), sought, wanted) if sought else {}
+        decoded = []
+        for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
+            own = decoders[number]
+            values: Sample = {}
+            name = KEY
+            try:
+                for name, value in sample.items():
+                    decode = own.get(name)
+                    if decode is None or type(value) in KNOWN_TYPES:
+                        values[name] = with_table(value, tables[name][place]) if name in tables else value
+                    elif isinstance(value, ClipPart):
+                        values[name] = frames_of(self, value, name, int(positions[place]), wanted[name])
+                    elif isinstance(value, list):
+                        values[name] = [decode(each) for each in value]
+                    else:
+                        values[name] = decode(value)
+            except CodecError as error:
+                raise self.undecodable(error, sample[KEY], name, int(positions[place])) from error
+            decoded.append(values)
+        return decoded
+
+    def _decoders(
+        self, number: int, encoded: Collection[str], wanted: Mapping[str, Elements]
+    ) -> dict[str, Callable[[Any], Any]]:
+        return {
+            name: get_codec(column.codec).decode
+            if column.starts is not None or wanted.get(name) is None
+            else decoder_of(column.codec, wanted[name])
+            for name, column in self.shards[number].index.columns.items()
+            if name not in encoded or not holds_image(column.codec)
+        }
 
     def read_whole_clip(self, position: int, name: str, elements: Elements) -> Any:
         """Return frames of a clip that is read whole, since a part of it did not give them. It is counted."""
