@@ -125,7 +125,7 @@ class Loading:
             subprocess.run([*command, *described, "write"], check=True, stdout=subprocess.DEVNULL)
             done.touch()
         remember(path)
-        self._name, self._samples = contestant.name, kind.samples
+        self._name, self._samples, self._path = contestant.name, kind.samples, path
         self._process = subprocess.Popen(
             [*command, *described, "load"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -139,7 +139,8 @@ class Loading:
         return json.loads(line)
 
     def epoch(self, seed: int) -> Timing:
-        """Load one epoch."""
+        """Load one epoch, of data in memory: some of them may have left it since the last turn."""
+        remember(self._path)
         assert self._process.stdin is not None
         self._process.stdin.write(f"{seed}\n")
         self._process.stdin.flush()

@@ -1,8 +1,10 @@
 """read_many, gather, prefetch and crc32_many against slices of the same bytes."""
 
+import ctypes
 import multiprocessing
 import os
 import pickle
+import sys
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -106,6 +108,26 @@ def test_pages_that_left_memory_are_read_again(contents: list[bytes], paths: lis
             os.fsync(handle.fileno())
             os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         assert kernels.read_many([file], 0, offset, length, sums(records)) == records
+
+
+@pytest.mark.parametrize("left", [1, 5, 75])
+def test_mapped_pages_that_left_memory(left: int, contents: list[bytes], paths: list[Path]) -> None:
+    pageout = 21  # MADV_PAGEOUT of Linux 5.4
+    if sys.platform != "linux":
+        pytest.skip("needs madvise of Linux")
+    offset = np.random.default_rng(left).permutation(np.arange(0, 299_000, 500))
+    length = np.full(len(offset), 900)
+    records: list[bytes | None] = [contents[0][at : at + 900] for at in offset]
+    with paths[0].open("rb") as handle:
+        os.fsync(handle.fileno())
+    file = MappedFile(paths[0])
+    kernels.read_many([file], 0, offset, length, sums(records))
+    for _ in range(3):  # a few pages, of which the rest stays known, and most
+        assert kernels.read_many([file], 0, offset, length, sums(records)) == records
+        [mapped] = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(paths[0]) in line]
+        start = int(mapped.split("-")[0], 16)
+        if ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(left * 4096), pageout):
+            pytest.skip("this Linux does not know MADV_PAGEOUT")
 
 
 @pytest.mark.parametrize("kept", [0, 150_000, 300_000])

@@ -17,6 +17,10 @@ using Reason = ExtentError::Reason;
 
 constexpr std::int64_t max_int64 = std::numeric_limits<std::int64_t>::max();
 
+// A page that has to be read from the disk while it is copied costs about as much time as reading this many bytes of
+// other rows with system calls, which they need when nothing is known of their pages.
+constexpr std::int64_t bytes_per_fault = 512 * 1024;
+
 // The end of an extent for an error message: no sum of what a file says may overflow.
 std::int64_t end_of(std::int64_t offset, std::int64_t length) {
     length = std::max(length, std::int64_t{0});
@@ -187,7 +191,8 @@ bool read_rows(const Batch &batch, RowSink &sink) {
     prefetch_rows(batch, cold);
 
     constexpr std::size_t ahead = 24;
-    const long faults = major_faults();
+    const long before = major_faults();
+    std::int64_t copied = 0;
     auto skip = fresh.begin();
     for (std::size_t row = 0; row < std::min(ahead, batch.rows); ++row) reader.load_ahead(row);
     for (std::size_t row = 0; row < batch.rows; ++row) {
@@ -195,9 +200,10 @@ bool read_rows(const Batch &batch, RowSink &sink) {
         if (skip != fresh.end() && *skip == row)
             ++skip;
         else if (!batch.missing(row))
-            reader.from_map(row);
+            reader.from_map(row), copied += batch.length[row];
     }
-    if (major_faults() != faults) {  // seen pages have left memory: forget them all
+    // Seen pages have left memory. If they are many, forget all; some may leave it at any time.
+    if (const long faults = major_faults() - before; faults > copied / bytes_per_fault) {
         for (const MappedFile *file : batch.files) {
             if (file) file->forget_seen();
         }
