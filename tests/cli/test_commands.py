@@ -120,6 +120,10 @@ def test_index(data: Path) -> None:
     out = run("index", data)
     assert out.startswith(f"{data}: 3 shards of tar, 7 samples, ")
     assert " indexed with checksums in " in out
+    assert "not read" not in out
+    assert "was there and fits: these data were not read. `bushel verify` compares them" in run("index", data)
+    [done] = lines(run("index", data, "--json"))
+    assert done["bytes"] > done["bytes_read"] == 0
     assert reading(data).info.checksums
     file, offset = reading(data).location(0, "image.jpg")  # the files alone know only extensions
     flip(Path(file), offset)

@@ -181,8 +181,11 @@ class TestOpening:
             open_source(3)
         with pytest.raises(TypeError, match="need a path"):
             open_source([{"x": 1}], "files")
-        (tmp_path / "notes.txt").touch()
-        with pytest.raises(FormatError, match="neither images nor videos"):
+        with pytest.raises(FormatError, match="neither images nor videos .*: it is empty"):
+            open_source(tmp_path)
+        for name in ("notes.txt", "a.heic", "b.HEIC"):
+            (tmp_path / name).touch()
+        with pytest.raises(FormatError, match=r"neither images nor videos .*: it has 2 \.heic, 1 \.txt"):
             open_source(tmp_path)
         with pytest.raises(FileNotFoundError):
             open_source(tmp_path / "missing")

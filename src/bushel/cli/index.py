@@ -64,8 +64,15 @@ def command(
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar, size
 
-    started = time.monotonic()
-    with progress_bar("indexing", quiet=quiet) as progress:
+    started, read = time.monotonic(), 0
+    with progress_bar("indexing", quiet=quiet) as show:
+
+        def progress(now: bushel.Progress) -> None:
+            nonlocal read
+            read = now.bytes
+            if show is not None:
+                show(now)
+
         dataset = bushel.index(
             path,
             container=container,
@@ -91,6 +98,7 @@ def command(
                 "shards": info.shards,
                 "samples": info.samples,
                 "bytes": info.bytes,
+                "bytes_read": read,
                 "checksums": info.checksums,
                 "columns": list(dataset.columns),
                 "seconds": seconds,
@@ -102,3 +110,6 @@ def command(
             f"{path}: {count(info.shards, 'shard')} of {info.container}, {count(info.samples, 'sample')}, "
             f"{size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
         )
+        if read < info.bytes:
+            compare = " `bushel verify` compares them with their checksums." if info.checksums else ""
+            print_text(f"The index of {size(info.bytes - read)} was there and fits: these data were not read.{compare}")

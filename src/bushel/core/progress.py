@@ -38,7 +38,7 @@ class Progress:
         total: Number of units of the whole run; None if it is unknown, as for a stream.
         unit: What `done` and `total` count.
         samples: Number of samples processed so far; 0 where they are not counted.
-        bytes: Bytes written, or, by `verify` and `index`, bytes read so far.
+        bytes: Bytes written, or, by `verify`, bytes read so far, or, by `index`, size of the shards that were read.
         errors: Number of bad samples, or of problems, found so far.
         parts: Number of finished parts and of all parts of the run; None if it has no parts.
         retries: Number of attempts that were tried again.

@@ -91,7 +91,7 @@ def verify(
         check = parallel_map(here, places, workers=workers, stop=stop)
     else:
         there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
-        check = map_on_engine(there, places, engine, finished=checked.finish)
+        check = map_on_engine(there, places, engine, finished=lambda place, _: checked.finish(place))
     for result in check:
         found.add_shard(result.findings, samples)
         samples += 0 if result.index is None else result.index.samples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,9 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", 
 _LISTED = ("images", "files", "videos", "sounds", "samples")
 """The kinds that list a folder."""
 _SIGHT = 1000
+
+_KINDS = 5
+"""Number of kinds of files to name in the error about a folder without any that Bushel reads."""
 
 
 def open_source(
@@ -139,8 +143,10 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
     for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS)):
         if next(walk(path, suffixes), None) is not None:
             return kind
+    kinds = Counter(os.path.splitext(name)[1].lower() or "without a suffix" for name in walk(path)).most_common(_KINDS)
+    there = ": it has " + ", ".join(f"{number:,} {kind}" for kind, number in kinds) if kinds else ": it is empty"
     raise FormatError(
-        "this folder is not a dataset, and has neither images nor videos nor sounds",
+        f"this folder is not a dataset, and has neither images nor videos nor sounds that Bushel reads{there}",
         file=str(path),
         hint="kind='files' packs any files unchanged",
     )

@@ -145,11 +145,14 @@ def test_index_adds_checksums_and_a_manifest(tmp_path: Path) -> None:
     done: list[bushel.Progress] = []
     dataset = bushel.index(tmp_path / "ds", progress=done.append)
     assert [(each.done, each.total, each.unit) for each in done] == [(n, 3, "shards") for n in (1, 2, 3)]
+    assert done[-1].bytes == sum(file.stat().st_size for file in (tmp_path / "ds").glob("*.tar"))
     assert dataset.info.checksums
     assert bushel.open(tmp_path / "ds", index="require").info.checksums
     assert (tmp_path / "ds" / ".bushel" / "manifest.json").exists()
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "ds" / ".bushel").glob("*.safetensors")}
-    bushel.index(tmp_path / "ds")
+    done.clear()
+    bushel.index(tmp_path / "ds", progress=done.append)
+    assert [each.bytes for each in done] == [0, 0, 0]
     assert before == {file: file.stat().st_mtime_ns for file in before}
     bushel.index(tmp_path / "ds", force=True)
     assert before != {file: file.stat().st_mtime_ns for file in before}

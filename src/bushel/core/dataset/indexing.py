@@ -12,7 +12,7 @@ from bushel.core.dataset.folders import above_parts
 from bushel.core.dataset.key_file import has_old_key_file, write_key_file
 from bushel.core.dataset.listed import write_manifest
 from bushel.core.dataset.open import checked_spec, each_shard
-from bushel.core.dataset.rebuild import Indexing, RebuildIndex
+from bushel.core.dataset.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel.core.dataset.shards import labels_beside, manifest_path, union_of_fields
 from bushel.core.index.column_names import column_of
 from bushel.core.index.column_scan import ColumnRequest
@@ -48,8 +48,8 @@ def index(
 ) -> Dataset:
     """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
 
-    Shards with a fresh index are skipped, unless checksums are asked for and they have none. Checksums on record are
-    compared with the data of a shard that changed; data that differ are refused without `force`.
+    Data of shards with an index that fits are not read, unless checksums are asked for and they have none. Checksums on
+    record are compared with the data of a shard that changed; data that differ are refused without `force`.
 
     Args:
         source: As for `open`.
@@ -73,7 +73,7 @@ def index(
         pickle: As for `open`.
         engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
         progress: True for a bar in a terminal or notebook; or a function that is called with the number of finished
-            shards.
+            shards, and the bytes of those whose data were read.
 
     Returns:
         The dataset.
@@ -104,13 +104,9 @@ def index(
         labels=labels_beside(found.container, found.shards),
         force=force,
     )
-    shards = each_shard(
-        found.shards,
-        RebuildIndex(found.container, wanted),
-        workers=workers,
-        progress=callback_of(progress),
-        engine=engine,
-    )
+    rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), callback_of(progress))
+    rebuilt = each_shard(found.shards, rebuild, workers=workers, finished=count.add, engine=engine)
+    shards = [one.shard for one in rebuilt]
     root = above_parts(found.shards) or found.shards[0].root
     state = None if incomplete is None else load_state(root, "")
     if state is None or state.complete:
@@ -123,6 +119,20 @@ def index(
     dataset._reader.incomplete = incomplete
     _check_names(request, union_of_fields(shards))
     return dataset
+
+
+class _Count:
+    """Reports the number of finished shards, and the bytes of those that were read."""
+
+    def __init__(self, shards: int, progress: OnProgress | None) -> None:
+        self._total, self._progress = shards, progress
+        self._done = self._bytes = 0
+
+    def add(self, rebuilt: Rebuilt) -> None:
+        self._done += 1
+        self._bytes += rebuilt.bytes
+        if self._progress is not None:
+            self._progress(Progress(self._done, self._total, "shards", bytes=self._bytes))
 
 
 def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bushel.codecs import get_codec
@@ -23,7 +22,6 @@ from bushel.core.dataset.tables import table_to_read
 from bushel.core.index.class_names import labels_of_fields
 from bushel.core.index.sidecar import Manifest, load_manifest
 from bushel.core.parallel import cpu_count, parallel_map
-from bushel.core.progress import OnProgress, Progress
 from bushel.errors import UnsupportedError
 from bushel.spec import Spec, parse_spec
 from bushel.storage import is_local
@@ -223,7 +221,7 @@ def each_shard(
     work: Callable[[Shard], T],
     *,
     workers: int | None = None,
-    progress: OnProgress | None = None,
+    finished: Callable[[T], None] | None = None,
     engine: Any = None,
 ) -> list[T]:
     """Call a function with every shard in threads or on an engine, and return the results in order.
@@ -232,7 +230,7 @@ def each_shard(
         shards: The shards.
         work: The function.
         workers: Number of threads.
-        progress: Called with the number of finished shards, from this thread.
+        finished: Called with each result, from this thread.
         engine: Where the function is called instead; it can be pickled then.
 
     Raises:
@@ -241,20 +239,18 @@ def each_shard(
     if engine is not None:
         from bushel.core.tasks.drive import map_on_engine
 
-        done = count(1)
-        tell = None if progress is None else lambda _: progress(Progress(next(done), len(shards), "shards"))
-        return map_on_engine(work, shards, engine, finished=tell)
-    finished: Iterable[T]
+        return map_on_engine(work, shards, engine, finished=finished and (lambda _, result: finished(result)))
+    each: Iterable[T]
     if len(shards) == 1:
-        finished = [work(shards[0])]
+        each = [work(shards[0])]
     else:
         usual = cpu_count() if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
-        finished = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
+        each = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
     results: list[T] = []
-    for result in finished:
+    for result in each:
         results.append(result)
-        if progress is not None:
-            progress(Progress(len(results), len(shards), "shards"))
+        if finished is not None:
+            finished(result)
     return results
 
 

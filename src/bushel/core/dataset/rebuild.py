@@ -16,7 +16,7 @@ from bushel.core.index.sidecar import save_index
 from bushel.core.index.table import Shard, ShardIndex
 from bushel.storage import sync_whole
 
-__all__ = ["Indexing", "RebuildIndex", "index_again"]
+__all__ = ["Indexing", "RebuildIndex", "Rebuilt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,11 @@ class Indexing:
     force: bool = False
 
 
-def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
+def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardIndex, bool]:
     """Write the sidecar of a shard, unless it fits and has all that is wanted.
+
+    Returns:
+        The table, and whether data of the shard were read to make it.
 
     Raises:
         CorruptError: Bytes have other checksums than those on record, and `wanted.force` is not set.
@@ -53,17 +56,20 @@ def index_again(container: str, shard: Shard, wanted: Indexing) -> ShardIndex:
         index = build_table(container, shard, options, known)
         if table is not None and table.index.has_checksums and not force:
             index = accepted(table, index, shard)
+    read = index is not known
     if wanted.labels and not index.labels:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.columns))
     if wanted.contents is not None or (known is not None and known is not index):
+        partial = index
         index = _completed(index, shard, wanted.contents, known)
+        read = read or index is not partial
     files = stamped(index.files, shard)
     if table is None or index is not known or files != table.recorded:
         index = replace(index, files=files)
         save_index(index, shard.sidecar)
     else:  # written by another process perhaps, which was killed before the name was on disk
         sync_whole(shard.sidecar)
-    return index
+    return index, read
 
 
 def _completed(index: ShardIndex, shard: Shard, wanted: Contents | None, known: ShardIndex | None) -> ShardIndex:
@@ -76,8 +82,21 @@ def _completed(index: ShardIndex, shard: Shard, wanted: Contents | None, known: 
 
 
 @dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A shard whose sidecar is as wanted.
+
+    Attributes:
+        shard: The shard with its table.
+        bytes: Size of its files in bytes if data were read to make the table; 0 if the table on record fits.
+    """
+
+    shard: OpenShard
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class RebuildIndex:
-    """Writes the sidecar of a shard as `index_again` does, and returns the shard with this table.
+    """Writes the sidecar of a shard if it does not fit, or lacks what is wanted.
 
     Attributes:
         container: Name of the container.
@@ -87,6 +106,8 @@ class RebuildIndex:
     container: str
     wanted: Indexing
 
-    def __call__(self, shard: Shard) -> OpenShard:
+    def __call__(self, shard: Shard) -> Rebuilt:
         """Write the sidecar of a shard."""
-        return OpenShard.of(self.container, shard, index_again(self.container, shard, self.wanted), stored=True)
+        index, read = _index_again(self.container, shard, self.wanted)
+        size = sum(file.size for file in index.files) if read else 0
+        return Rebuilt(OpenShard.of(self.container, shard, index, stored=True), size)

@@ -122,7 +122,7 @@ class _ItemTask(Generic[T, U]):
 
 
 def map_on_engine(
-    work: Callable[[T], U], items: Sequence[T], engine: Any, *, finished: Callable[[T], None] | None = None
+    work: Callable[[T], U], items: Sequence[T], engine: Any, *, finished: Callable[[T, U], None] | None = None
 ) -> list[U]:
     """Call a function with every item on an engine, and return the results in order.
 
@@ -130,7 +130,7 @@ def map_on_engine(
         work: The function, which can be pickled, as can its results. An item may be given to it twice.
         items: The items, which can be pickled.
         engine: See `bushel.core.tasks.engine.connect`.
-        finished: Called in this thread with each item whose result is there.
+        finished: Called in this thread with each item whose result is there, and the result.
 
     Raises:
         BaseException: The first error of `work`.
@@ -140,7 +140,7 @@ def map_on_engine(
     def take(number: int, result: U) -> None:
         results[number] = result
         if finished is not None:
-            finished(items[number])
+            finished(items[number], result)
 
     drive(_ItemTask(work, items), range(len(items)), connect(engine), TaskOptions(), finished=take)
     return [results[number] for number in range(len(items))]
