@@ -109,6 +109,24 @@ def test_writes_the_documented_bytes(tmp_path: Path) -> None:
     assert stored_samples(shard, index) == read(tmp_path)
 
 
+SPELLED = {"frames": "jpg", "label": "json"}
+
+
+@pytest.mark.parametrize("text", ["0", "7", "12345678901234567890123", "-1", "1e2", " 7", "[1,2]"])
+def test_json_is_spelled_as_gulpio2_does(tmp_path: Path, text: str) -> None:
+    pack(tmp_path, SPELLED, [("a", {"frames": b"abcd", "label": text.encode()})])
+    table = (tmp_path / "meta_0.gmeta").read_text()
+    assert table.endswith(f'"meta_data": [{{"label": {json.dumps(json.loads(text))}}}]}}}}')
+
+
+@pytest.mark.parametrize("text", ["", "00", "07", "\uff17", "\u00b2", "7 8", "1_0"])
+def test_text_that_is_not_json_is_refused(tmp_path: Path, text: str) -> None:
+    shard = ShardInProgress(CONTAINER, tmp_path, SPELLED)
+    with pytest.raises(SpecError, match="'label'"):
+        shard.append([("a", {"frames": b"abcd", "label": text.encode()})])
+    shard.staging.discard()
+
+
 def test_golden_datasets_read_exactly(golden: Path) -> None:
     manifests = sorted(golden.glob("gulpio2-*/*/manifest.json"))
     assert len(manifests) >= 5

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.kernels import crc32
+from bushel.kernels import crc32, join_crc32
 
 DATA = np.random.default_rng(0).bytes(300_000)
 
@@ -38,6 +38,23 @@ def test_continues_from_any_value(cut: int, length: int, value: int) -> None:
     piece = DATA[:length]
     assert crc32(piece, value) == zlib.crc32(piece, value)
     assert crc32(piece[cut:], crc32(piece[:cut], value)) == crc32(piece, value)
+
+
+@given(st.integers(0, 3000), st.integers(0, 3000))
+def test_joined_from_two_parts(cut: int, length: int) -> None:
+    piece = DATA[:length]
+    assert join_crc32(crc32(piece[:cut]), crc32(piece[cut:]), len(piece[cut:])) == crc32(piece)
+
+
+def test_joined_over_many_bytes() -> None:
+    beginning, zeros = crc32(DATA), 0
+    for exponent in range(32):  # the checksum of 2**exponent zeros, from those of halves
+        zeros = crc32(b"\0") if exponent == 0 else join_crc32(zeros, zeros, 1 << (exponent - 1))
+        if exponent < 20:
+            assert zeros == zlib.crc32(bytes(1 << exponent))
+            assert join_crc32(beginning, zeros, 1 << exponent) == zlib.crc32(bytes(1 << exponent), beginning)
+    twice = join_crc32(join_crc32(beginning, zeros, 1 << 31), zeros, 1 << 31)
+    assert twice == join_crc32(beginning, join_crc32(zeros, zeros, 1 << 31), 1 << 32)
 
 
 def test_what_it_takes() -> None:

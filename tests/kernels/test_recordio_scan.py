@@ -1,6 +1,7 @@
 """RecordIO: scan, join and split against a plain Python implementation."""
 
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,8 @@ from bushel.kernels import (
     ExtentError,
     MappedFile,
     RecordioRecords,
-    contains_recordio_magic,
     join_recordio,
+    recordio_crc32,
     scan_recordio,
     split_recordio,
 )
@@ -236,4 +237,15 @@ def test_golden_files(golden: Path) -> None:
 @given(st.lists(st.sampled_from([MAGIC, b"abcd", b"x", MAGIC[1:]]), max_size=8).map(b"".join), st.integers(0, 5000))
 def test_magic_words_are_seen_where_a_record_is_split(payload: bytes, before: int) -> None:
     payload = bytes(before) + payload
-    assert contains_recordio_magic(payload) == (len(split_recordio(payload)) != 8 + len(payload) + -len(payload) % 4)
+    is_whole = len(split_recordio(payload)) == 8 + len(payload) + -len(payload) % 4
+    assert recordio_crc32(payload) == (zlib.crc32(payload) if is_whole else None)
+
+
+@pytest.mark.parametrize("edge", [1024 * 4, 16 * 1024, 32 * 1024, 48 * 1024])
+def test_magic_words_at_the_edges_of_blocks(edge: int) -> None:
+    plain = np.random.default_rng(edge).bytes(edge + 100)
+    assert recordio_crc32(plain) == zlib.crc32(plain)
+    for at in range(edge - 40, edge + 41):
+        payload = plain[:at] + MAGIC + plain[at + 4 :]
+        assert recordio_crc32(payload) == (zlib.crc32(payload) if at % 4 else None)
+        assert recordio_crc32(payload[: at + 3]) == zlib.crc32(payload[: at + 3])

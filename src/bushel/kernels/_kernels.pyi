@@ -359,6 +359,9 @@ def crc32_many(
 def crc32(data: _Bytes, value: int = 0) -> int:
     """Return the CRC-32 of ``data``, continued from ``value``, as `zlib.crc32` does, but many times as fast."""
 
+def join_crc32(beginning: int, rest: int, length: int) -> int:
+    """Return the CRC-32 of bytes, given that of their beginning and that of the ``length`` bytes after it."""
+
 def hash_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each key (uint64[keys]). The hash is part of the index format and never changes.
 
@@ -585,8 +588,8 @@ def join_recordio(raw: _Bytes) -> bytes:
         ValueError: ``raw`` is not exactly one record.
     """
 
-def contains_recordio_magic(payload: _Bytes) -> bool:
-    """Return whether a payload contains the magic word, aligned, so that `split_recordio` makes several parts."""
+def recordio_crc32(payload: _Bytes) -> int | None:
+    """Return the CRC-32 of a payload; None if it has the magic word, aligned: `split_recordio` makes several parts."""
 
 def split_recordio(payload: _Bytes) -> bytes:
     """Return the framed bytes of one record: its parts with their headers, padded to a multiple of 4.

@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
+from typing import TypeAlias
 
 from typing_extensions import Buffer
 
 from bushel.errors import naming
-from bushel.kernels import crc32
+from bushel.kernels import crc32, join_crc32
 
 __all__ = ["Sink", "checksum_of"]
 
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
 _MOST = 1 << 30  # one system call writes 2 GiB at most
+
+_Piece: TypeAlias = tuple[bytes | bytearray | memoryview, int | None]
+"""Bytes to write, and their CRC-32 if it is known."""
 
 
 class Sink:
@@ -45,7 +49,7 @@ class Sink:
         self._first = position  # the checksum is that of the bytes from here on
         self._sum: int | None = 0  # CRC-32 of the bytes up to _written; None if it must be computed from
         self._checked = (position, 0)  # an earlier position and the CRC-32 up to it
-        self._pieces: list[bytes] = []  # buffered, followed by
+        self._pieces: list[_Piece] = []  # buffered, followed by
         self._waiting = bytearray()  # bytes copied since the last piece
         new = position == 0 and not path.exists()
         if not new and path.stat().st_size < position:
@@ -54,8 +58,12 @@ class Sink:
         if not new:  # ext4 writes a file that was ever truncated to its disk when it is closed
             self._truncate(position)
 
-    def write(self, data: Buffer) -> int:
+    def write(self, data: Buffer, crc: int | None = None) -> int:
         """Append bytes.
+
+        Args:
+            data: The bytes.
+            crc: Their CRC-32, if the caller knows it; large ones are then not read once more for that of the file.
 
         Returns:
             Their offset.
@@ -69,12 +77,16 @@ class Sink:
             self._waiting += raw
         elif isinstance(raw, bytes) and size < _BUFFER:
             if self._waiting:
-                self._pieces.append(bytes(self._waiting))
+                self._pieces.append((bytes(self._waiting), None))
                 self._waiting.clear()
-            self._pieces.append(raw)
+            self._pieces.append((raw, crc))
         else:  # too large to buffer, or it may be changed meanwhile
             self.flush()
-            self._put([raw])
+            if isinstance(raw, bytes):
+                self._put([(raw, crc)])
+            else:
+                with raw, raw.cast("B") as view:
+                    self._put([(view, None)])
             self._written += size
         self.position = start + size
         return start
@@ -91,7 +103,7 @@ class Sink:
             elif position < self._checked[0]:
                 self._checked = (self._first, 0)
         elif position <= self.position:
-            kept = b"".join([*self._pieces, self._waiting])[: position - self._written]
+            kept = b"".join([*(piece for piece, _ in self._pieces), self._waiting])[: position - self._written]
             self._drop()
             self._waiting += kept
         else:
@@ -104,7 +116,7 @@ class Sink:
     def flush(self) -> None:
         """Pass everything written so far to the operating system."""
         if self.position > self._written:
-            self._put([*self._pieces, self._waiting])
+            self._put([*self._pieces, (self._waiting, None)])
             self._drop()
             self._written = self.position
 
@@ -166,25 +178,29 @@ class Sink:
         self._pieces.clear()
         self._waiting = bytearray()  # not cleared: after Ctrl-C a traceback may still hold a view of it
 
-    def _put(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
+    def _put(self, pieces: Sequence[_Piece]) -> None:
         """Append pieces in one system call, so that other threads interrupt it less often."""
         handle, end = self._open, self._written
         with naming(self.path), ExitStack() as stack:
-            views = [stack.enter_context(stack.enter_context(memoryview(piece)).cast("B")) for piece in pieces]
+            left = [piece for piece, _ in pieces]
             try:
-                while views:
-                    done = os.pwritev(handle.fileno(), [view[:_MOST] for view in views], end)
+                while left:
+                    if len(left[0]) > _MOST:
+                        views = [stack.enter_context(memoryview(left[0])[:_MOST])]
+                        done = os.pwritev(handle.fileno(), views, end)
+                    else:
+                        done = os.pwritev(handle.fileno(), left, end)
                     end += done
-                    while views and done >= len(views[0]):
-                        done -= len(views.pop(0))
+                    while left and done >= len(left[0]):
+                        done -= len(left.pop(0))
                     if done:
-                        views[0] = stack.enter_context(views[0][done:])
+                        left[0] = stack.enter_context(memoryview(left[0])[done:])
             except BaseException:
                 handle.truncate(self._written)
                 raise
         if self._sum is not None:
-            for piece in pieces:
-                self._sum = crc32(piece, self._sum)
+            for piece, known in pieces:
+                self._sum = crc32(piece, self._sum) if known is None else join_crc32(self._sum, known, len(piece))
 
 
 def checksum_of(file: FileIO, first: int, last: int, start: int = 0) -> int:

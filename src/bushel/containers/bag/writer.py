@@ -136,12 +136,14 @@ class BagWriter:
         for name, sink, column in self._fields:
             value = values[name]
             if column.starts is None:
-                start = sink.write(cast("Buffer", value))
-                column.add(start, sink.position - start, crc32(cast("Buffer", value)))
+                sum_of_value = crc32(cast("Buffer", value))
+                start = sink.write(cast("Buffer", value), sum_of_value)
+                column.add(start, sink.position - start, sum_of_value)
                 continue
             for element in cast("Iterable[Buffer]", value):
-                start = sink.write(element)
-                column.add(start, sink.position - start, crc32(element))
+                sum_of_value = crc32(element)
+                start = sink.write(element, sum_of_value)
+                column.add(start, sink.position - start, sum_of_value)
         self._builder.close_sample(key)
 
     @property

@@ -85,7 +85,7 @@ class FFRecordWriter:
             if self._folder is None:
                 self._check_plain(bytes(memoryview(value)[:16]))
             crc32 = kernels.crc32(value)
-            offset = self._record([value], crc32)
+            offset = self._record([value], [crc32], crc32)
             self._builder.columns[field.name].add(offset, self._data.position - offset, crc32)
             if self._folder is not None:
                 self._folder.add(key or "")
@@ -119,7 +119,8 @@ class FFRecordWriter:
         """Write the table of a packed folder, then assemble the file."""
         if self._form == "folder":
             table = self._tree().record()
-            self._record([table], kernels.crc32(table))
+            crc32 = kernels.crc32(table)
+            self._record([table], [crc32], crc32)
         self._data.flush()
         self._table.flush()
         rows = np.fromfile(self._table.path, TABLE_ROW)
@@ -143,12 +144,14 @@ class FFRecordWriter:
 
     def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
         packed = encode(key, self._fields, values)
-        crc32 = 0
-        for piece in packed.pieces:
-            crc32 = kernels.crc32(piece, crc32)
-        offset = self._record(packed.pieces, crc32)
+        sums = [kernels.crc32(piece) for piece in packed.pieces]
+        whole = 0
+        for piece, crc32 in zip(packed.pieces, sums, strict=True):
+            whole = kernels.join_crc32(whole, crc32, memoryview(piece).nbytes)
+        offset = self._record(packed.pieces, sums, whole)
+        known = dict(zip(map(id, packed.pieces), sums, strict=True))
         for name, start, value in packed.values:
-            self._builder.columns[name].add(offset + start, memoryview(value).nbytes, kernels.crc32(value))
+            self._builder.columns[name].add(offset + start, memoryview(value).nbytes, known[id(value)])
         for field in self._fields:
             if field.name not in values:
                 self._builder.columns[field.name].mark_absent()
@@ -162,10 +165,11 @@ class FFRecordWriter:
         if self._builder.samples == 0 and is_packed_map(head):
             raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
 
-    def _record(self, pieces: Sequence[Buffer], crc32: int) -> int:
+    def _record(self, pieces: Sequence[Buffer], sums: Sequence[int], crc32: int) -> int:
+        """Write a record and its row of the table, given the CRC-32 of its pieces and of all of it."""
         offset = self._data.position
-        for piece in pieces:
-            self._data.write(piece)
+        for piece, own in zip(pieces, sums, strict=True):
+            self._data.write(piece, own)
         self._table.write(crc32.to_bytes(4, "little") + offset.to_bytes(8, "little"))
         return offset
 

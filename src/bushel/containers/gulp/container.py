@@ -196,10 +196,10 @@ class _ChunkWriter:
         column, info = self._builder.columns[name], []
         for frame in cast("Iterator[Buffer]", stored if self._frames.sequence else (stored,)):
             length = memoryview(frame).nbytes
-            pad = padding(length)
-            offset = self._data.write(frame)
+            pad, crc32 = padding(length), kernels.crc32(frame)
+            offset = self._data.write(frame, crc32)
             self._data.write(bytes(pad))
-            column.add(offset, length, kernels.crc32(frame))
+            column.add(offset, length, crc32)
             info.append([offset, pad, length + pad])
         return info
 
@@ -303,8 +303,12 @@ def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> Colum
 def _json_text(field: Field, stored: Buffer) -> str:
     """Return a value's JSON as GulpIO2 spells it, which is as `json.dumps` does: ASCII, so characters are bytes."""
     try:
-        value = json.loads(str(stored, "utf-8"))
-        text = json.dumps(value)
+        text = str(stored, "utf-8")
+        if text.isascii() and text.isdigit() and (text[0] != "0" or len(text) == 1):  # as labels are
+            value = int(text)
+        else:
+            value = json.loads(text)
+            text = json.dumps(value)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"field {field.name!r}: gulp stores it as JSON, but these bytes are not: {error}") from error
     if field.codec != "json":

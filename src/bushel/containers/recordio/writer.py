@@ -172,11 +172,14 @@ class RecordIOWriter:
             raise SpecError(
                 f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag, tar or ffrecord"
             )
-        whole = not any(each % 4 for each in sizes[:-1])
-        if whole and not any(kernels.contains_recordio_magic(piece) for piece in pieces):
+        aligned = not any(each % 4 for each in sizes[:-1])
+        sums = [kernels.recordio_crc32(piece) for piece in pieces] if aligned else [None]
+        known: dict[int, int | None] = {}  # by the identity of a piece
+        if None not in sums:
             offset, raw, split = self._data.write(_PART.pack(_MAGIC, size)), 8 + size, False
-            for piece in pieces:
-                self._data.write(piece)
+            for piece, crc32 in zip(pieces, sums, strict=True):
+                self._data.write(piece, crc32)
+                known[id(piece)] = crc32
             self._data.write(bytes(-size % 4))
         else:
             framed = kernels.split_recordio(b"".join(pieces))
@@ -184,10 +187,13 @@ class RecordIOWriter:
             split = raw != 8 + size
         for name, start, value in placed:
             column, length = self._builder.columns[name], memoryview(value).nbytes
+            crc32 = known.get(id(value))
+            if crc32 is None:
+                crc32 = kernels.crc32(value)
             if split:
                 fragment = (len(column.offset), start, length)
                 self._builder.fragments.setdefault(name, []).append(fragment)
-                column.add(offset, raw, kernels.crc32(value))
+                column.add(offset, raw, crc32)
             else:
-                column.add(offset + 8 + start, length, kernels.crc32(value))
+                column.add(offset + 8 + start, length, crc32)
         return offset

@@ -169,14 +169,14 @@ class TarShardWriter:
 
     def _member(self, name: str, data: Buffer, add: Callable[[int, int, int], None]) -> None:
         size = len(data) if type(data) is bytes else memoryview(data).nbytes
-        header, padding = header_of(name, size), _ZEROS[: -size % BLOCK]
+        header, padding, crc32 = header_of(name, size), _ZEROS[: -size % BLOCK], kernels.crc32(data)
         if size < _SMALL:
             start = self._sink.write(b"".join((header, data, padding))) + len(header)
         else:
             self._sink.write(header)
-            start = self._sink.write(data)
+            start = self._sink.write(data, crc32)
             self._sink.write(padding)
-        add(start, size, kernels.crc32(data))
+        add(start, size, crc32)
 
     def finish(self) -> Sequence[str]:
         """Write the end of the archive."""

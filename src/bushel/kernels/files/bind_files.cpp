@@ -191,6 +191,7 @@ void bind_files(nb::module_ &module) {
     module.def("prefetch", &prefetch_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"));
     module.def("map_array", &map_array, nb::arg("path"));
     module.def("crc32", &crc32_of, nb::arg("data"), nb::arg("value") = 0);
+    module.def("join_crc32", &join_crc32, nb::arg("beginning"), nb::arg("rest"), nb::arg("length"));
     module.def("crc32_many", &crc32_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"));
 }
 

@@ -198,7 +198,34 @@ struct Updates {
     });
 };
 
+// The product of two polynomials modulo that of the checksum.
+constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+    std::uint32_t product = 0;
+    for (std::uint32_t bit = 0x80000000; bit; bit >>= 1) {
+        if (a & bit) product ^= b;
+        b = (b >> 1) ^ (b & 1 ? polynomial : 0);
+    }
+    return product;
+}
+
+// x^(2^i): powers repeat after 2^32 - 1, so 32 of them are all.
+constexpr std::array<std::uint32_t, 32> make_squares() {
+    std::array<std::uint32_t, 32> squares{};
+    squares[0] = 0x40000000;
+    for (std::size_t i = 1; i < 32; ++i) squares[i] = multiply(squares[i - 1], squares[i - 1]);
+    return squares;
+}
+
+constexpr std::array<std::uint32_t, 32> squares = make_squares();
+
 }  // namespace
+
+std::uint32_t join_crc32(std::uint32_t beginning, std::uint32_t rest, std::uint64_t length) {
+    for (std::size_t i = 3; length; ++i, length >>= 1) {  // 2^3 bits in a byte
+        if (length & 1) beginning = multiply(squares[i % 32], beginning);
+    }
+    return beginning ^ rest;
+}
 
 std::uint32_t crc32(const std::uint8_t *data, std::size_t length, std::uint32_t value) {
     static const Updates updates;

@@ -174,10 +174,15 @@ void bind_scans(nb::module_ &module) {
         },
         nb::arg("raw"));
     module.def(
-        "contains_recordio_magic",
-        [](nb::handle payload) {
+        "recordio_crc32",
+        [](nb::handle payload) -> nb::object {
             const BufferArgument buffer(payload);
-            return contains_magic(buffer.data(), buffer.size());
+            std::optional<std::uint32_t> sum;
+            {
+                const nb::gil_scoped_release unlocked;
+                sum = crc32_unless_magic(buffer.data(), buffer.size());
+            }
+            return sum ? nb::object(nb::int_(*sum)) : nb::none();
         },
         nb::arg("payload"));
     module.def(

@@ -4,6 +4,9 @@
 #include <cstring>
 #include <limits>
 
+#include "common/simd.hpp"
+#include "files/crc32.hpp"
+
 namespace bushel {
 
 namespace {
@@ -51,6 +54,30 @@ Part read_part(const std::uint8_t *header, bool open, std::int64_t rest) {
         problem = "part goes beyond the end of the file";
     return {flag, length, problem};
 }
+
+// Whether a word is the magic one: in loops without a branch, which the compiler vectorises.
+__attribute__((always_inline)) inline bool search(const std::uint8_t *payload, std::size_t words) {
+    constexpr std::size_t block = 1024;
+    constexpr std::uint8_t bytes[] = {magic & 0xFF, magic >> 8 & 0xFF, magic >> 16 & 0xFF, magic >> 24};
+    std::uint32_t wanted;
+    std::memcpy(&wanted, bytes, sizeof wanted);
+    for (std::size_t at = 0; at < words; at += block) {
+        const std::size_t end = std::min(at + block, words);
+        std::uint32_t found = 0;
+        for (std::size_t i = at; i < end; ++i) {
+            std::uint32_t word;
+            std::memcpy(&word, payload + 4 * i, sizeof word);
+            found |= word == wanted;
+        }
+        if (found) return true;
+    }
+    return false;
+}
+
+bool search_scalar(const std::uint8_t *payload, std::size_t words) { return search(payload, words); }
+#ifdef BUSHEL_X86
+BUSHEL_AVX2 bool search_avx2(const std::uint8_t *payload, std::size_t words) { return search(payload, words); }
+#endif
 
 }  // namespace
 
@@ -112,15 +139,24 @@ std::string join_recordio(const std::uint8_t *raw, std::size_t length) {
 }
 
 bool contains_magic(const std::uint8_t *payload, std::size_t length) {
-    constexpr std::size_t block = 1024;  // words compared without a branch, so that the compiler vectorises the loop
-    const std::size_t words = length / 4;
-    for (std::size_t at = 0; at < words; at += block) {
-        const std::size_t end = std::min(at + block, words);
-        std::uint32_t found = 0;
-        for (std::size_t word = at; word < end; ++word) found |= word_at(payload + 4 * word) == magic;
-        if (found) return true;
+    static const auto words_contain_magic = select<bool (*)(const std::uint8_t *, std::size_t)>({
+#ifdef BUSHEL_X86
+        {Simd::avx2, search_avx2},
+#endif
+        {Simd::scalar, search_scalar},
+    });
+    return words_contain_magic(payload, length / 4);
+}
+
+std::optional<std::uint32_t> crc32_unless_magic(const std::uint8_t *payload, std::size_t length) {
+    constexpr std::size_t block = 16 * 1024;  // stays in the first cache; a multiple of a word
+    std::uint32_t sum = 0;
+    for (std::size_t at = 0; at < length; at += block) {
+        const std::size_t size = std::min(block, length - at);
+        if (contains_magic(payload + at, size)) return std::nullopt;
+        sum = crc32(payload + at, size, sum);
     }
-    return false;
+    return sum;
 }
 
 std::string split_recordio(const std::uint8_t *payload, std::size_t length) {
