@@ -88,7 +88,8 @@ def verify(
     check: Iterable[Checked]
     if engine is None:
         here = _CheckPlace(Checks(checksums, decode, pickle, max_problems, tick))
-        check = parallel_map(here, places, workers=workers, stop=stop)
+        alone = min(workers, len(places)) <= 1
+        check = map(here, places) if alone else parallel_map(here, places, workers=workers, stop=stop)
     else:
         there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
         check = map_on_engine(there, places, engine, finished=lambda place, _: checked.finish(place))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bushel.codecs import get_codec
@@ -41,6 +43,10 @@ _REMOTE_WORKERS = 8
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
 are compared shard by shard, when a shard is first read."""
+
+_HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
+"""For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
+without a sidecar may have."""
 
 T = TypeVar("T")
 
@@ -209,11 +215,35 @@ def open_shards(
             for shard, name in zip(shards, names, strict=True)
         ]
 
-    opened = each_shard(shards, lambda shard: _open_one(container, shard, options, policy, recover))
+    def work(shard: Shard) -> OpenShard:
+        return _open_one(container, shard, options, policy, recover)
+
+    opened = list(_opened_here(shards, work))
+    opened += each_shard(shards[len(opened) :], work)
     if not any(one.labels for one in opened) and (labels := labels_beside(container, shards)):
         for one in opened:
             one.labels = labels_of_fields(labels, [field.name for field in one.fields])
     return opened
+
+
+def _opened_here(shards: Sequence[Shard], work: Callable[[Shard], OpenShard]) -> Iterator[OpenShard]:
+    """Open the first shards in this thread, as long as that is quicker than to start threads.
+
+    To map the table of a local shard, or to scan a small one, takes less than a millisecond, and little of that waits.
+    """
+    until = time.monotonic() + _HERE_SECONDS
+    for shard in shards:
+        if not is_local(shard.root) or not _is_quick(shard) or time.monotonic() > until:
+            return
+        yield work(shard)
+
+
+def _is_quick(shard: Shard) -> bool:
+    if shard.sidecar.exists():
+        return True
+    with suppress(OSError):  # a missing file is reported when the shard is opened
+        return sum(int(shard.path(number).stat().st_size) for number in range(len(shard.files))) <= _HERE_BYTES
+    return True
 
 
 def each_shard(
@@ -241,10 +271,10 @@ def each_shard(
 
         return map_on_engine(work, shards, engine, finished=finished and (lambda _, result: finished(result)))
     each: Iterable[T]
-    if len(shards) == 1:
-        each = [work(shards[0])]
+    if len(shards) <= 1:
+        each = map(work, shards)
     else:
-        usual = cpu_count() if not shards or is_local(shards[0].root) else _REMOTE_WORKERS
+        usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
         each = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
     results: list[T] = []
     for result in each:
