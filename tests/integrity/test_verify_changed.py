@@ -205,3 +205,16 @@ def test_sequences_that_some_samples_lack_and_others_have_empty(
         os.utime(path, ns=(5, 5))
     assert bushel.verify(tmp_path / "data").verdict == "ok"
     bushel.index(tmp_path / "data")
+
+
+def test_empty_values_without_checksums_are_not_called_ok(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with bushel.Writer(folder, {"label": "int"}, container="bag", generation="C") as writer:
+        for number in range(1, 5):
+            writer.append({"label": number})
+    shutil.rmtree(folder / ".bushel")
+    table = folder / "label.idx"
+    table.write_bytes(bytes(table.stat().st_size))
+    report = bushel.verify(folder)
+    assert (report.bytes_total, report.ok, report.verdict) == (0, True, "sound, but no value has a checksum")
+    assert bushel.verify(folder, checksums=False).verdict == "sound, but no value was compared with a checksum"

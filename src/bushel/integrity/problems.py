@@ -126,12 +126,14 @@ class VerifyResult:
 
     @property
     def verdict(self) -> str:
-        """The result in words: `ok` only if there are no problems and all bytes were compared with a checksum."""
+        """The result in words: `ok` only if there are no problems and all values were compared with a checksum."""
         if not self.ok:
             wrong = sum(not problem.warning for problem in self.problems) + self.more
             return f"{wrong:,} problem{'' if wrong == 1 else 's'}"
-        if not self.bytes_unchecked:
+        if not self.bytes_unchecked and (self.checksums_checked or not self.samples):
             return "ok"
+        if not self.bytes_unchecked:  # all values are empty
+            return f"sound, but no value {'has' if self.compared else 'was compared with'} a checksum"
         what = "have no checksum to compare with" if self.compared else "were not compared with a checksum"
         return f"sound, but {self.bytes_unchecked:,} of {self.bytes_total:,} bytes {what}"
 
