@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tests.loader.memory_dataset import (
     widen_by_position,
 )
 
+import bushel
 from bushel.errors import CorruptError, TooManyErrors
 from bushel.loader import Loader
 
@@ -220,7 +221,12 @@ def test_a_worker_process_imports_nothing_that_only_its_parent_needs() -> None:
         "bushel.loader.loader",
         "bushel.loader.streaming",
         "bushel.opening",
+        "bushel.loader.bucketed",
+        "bushel.core.dataset.info",
         "bushel.core.dataset.stream",
+        "difflib",
+        "subprocess",
+        "tempfile",
         "zipfile",
     }
     assert of_the_parent.isdisjoint(done.stdout.split())
@@ -293,3 +299,17 @@ def test_stats_come_from_the_processes() -> None:
     assert (stats.samples, stats.batches, stats.errors, stats.ready is not None) == (40, 10, 0, True)
     assert stats.transform > 40 * 0.05
     assert np.isclose(stats.seconds, stats.waiting + stats.training)
+
+
+def modules_in_the_process(values: Sequence[Any]) -> str:
+    return " ".join(sys.modules)
+
+
+def test_the_first_batch_of_files_does_not_import_masked_arrays(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"number": "int"}, container="tar", shard_samples=4) as writer:
+        for number in range(8):
+            writer.append({"number": number}, key=str(number))
+    loader = Loader(bushel.open(tmp_path / "data"), 8, processes=1, collate={"number": modules_in_the_process})
+    [batch] = list(loader)
+    assert "numpy.ma" not in batch["number"].split()
+    assert "bushel.core.dataset.numbers" in batch["number"].split()

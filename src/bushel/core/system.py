@@ -18,7 +18,6 @@ import ctypes
 import errno
 import os
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -60,6 +59,8 @@ def anonymous_file() -> int:
     """
     if hasattr(os, "memfd_create") and not _portable():
         return os.memfd_create("bushel", os.MFD_CLOEXEC)
+    import tempfile  # which other systems do not need
+
     descriptor, path = tempfile.mkstemp(prefix="bushel-")
     os.unlink(path)
     return descriptor

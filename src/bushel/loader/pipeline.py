@@ -23,7 +23,6 @@ from bushel.core.order import Balanced, Order, Weighted
 from bushel.errors import BushelError, TooManyErrors
 from bushel.loader.bad_samples import ErrorReport, Failure, OnError
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool
-from bushel.loader.bucketed import Bucketed
 from bushel.loader.collate import Collate, Padded, Ragged, Sample, collate
 from bushel.loader.loadable import Loadable, describe, failure_of
 from bushel.loader.micro_batch import (
@@ -38,6 +37,7 @@ from bushel.loader.plan import BatchPlan
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
+    from bushel.loader.bucketed import Bucketed
     from bushel.loader.read_ahead import HeldBatch, Planned
 
 __all__ = ["Clock", "Fetched", "Finished", "Pipeline", "raise_first"]
@@ -403,11 +403,15 @@ class Pipeline:
             if not isinstance(sample, Failure):
                 return sample
             self._report(int(one.samples[0]), sample, report)
+        from bushel.loader.bucketed import Bucketed
+
         which = "samples that are not longer" if isinstance(self.order, Bucketed) else "samples of the dataset"
         raise TooManyErrors(f"all {which} are bad, so none can replace another: see the loader's `errors`")
 
     def _following(self, epoch: int, position: int) -> Iterator[BatchPlan]:
         """Yield the samples that may replace the one at a position, each as a batch."""
+        from bushel.loader.bucketed import Bucketed
+
         if isinstance(self.order, Bucketed):
             for sample in self.order.similar(epoch, position):
                 yield BatchPlan(epoch, np.array([position], np.int64), np.array([sample], np.int64), 0)

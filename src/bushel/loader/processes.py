@@ -15,18 +15,20 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
 from bushel.loader.bad_samples import BadSample, ErrorReport
 from bushel.loader.batch_arrays import BufferPool
-from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.grouped import run_batches
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import Plan
 from bushel.loader.run import PrefetchWindow
 from bushel.loader.shared_memory import SegmentPool, SegmentReader, SharedBatch
+
+if TYPE_CHECKING:
+    from bushel.loader.bucket_plan import BucketPlan
 
 __all__ = ["run_processes", "serve"]
 
@@ -65,19 +67,19 @@ def run_processes(
         TypeError: The pipeline cannot be pickled; the error says why.
         RuntimeError: A worker process died, or the process was forked during the iteration.
     """
-    jobs = [
-        pickle_for_worker(
-            _Job(pipeline, plan, epoch, consumed, number, processes, workers, window, report.max_errors),
-            "the dataset, transforms and collate functions",
-        )
-        for number in range(processes)
-    ]
     own = os.getpid()
     started: list[_Worker] = []
     upload = Upload(output)
     try:
-        for _ in jobs:
+        for _ in range(processes):  # they import what they need while this process makes their jobs
             started.append(_Worker())  # noqa: PERF401 - if one fails to start, the others must be ended
+        jobs = [
+            pickle_for_worker(
+                _Job(pipeline, plan, epoch, consumed, number, processes, workers, window, report.max_errors),
+                "the dataset, transforms and collate functions",
+            )
+            for number in range(processes)
+        ]
         for worker, job in zip(started, jobs, strict=True):
             worker.process.send(job)
         for turn in range(plan.at(epoch).reads(consumed)):

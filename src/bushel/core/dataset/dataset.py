@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.containers import Shard, ShardIndex
-from bushel.core.dataset.info import Info, info_of, readable_size, totals_of
 from bushel.core.dataset.samples import CHUNK, Sample, Samples
 from bushel.core.dataset.shards import OpenShard, kinds
 from bushel.core.index.read_plan import Mask
 
 if TYPE_CHECKING:
+    from bushel.core.dataset.info import Info
     from bushel.core.pictures.notebook import Gallery
 
 __all__ = ["Dataset", "Sample"]
@@ -57,6 +57,8 @@ class Dataset(Samples):
     # Description
 
     def __repr__(self) -> str:
+        from bushel.core.dataset.info import readable_size
+
         info = self.info
         total = "" if len(self) == info.samples else f" of {info.samples:,}"
         shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {readable_size(info.bytes)}"
@@ -99,6 +101,8 @@ class Dataset(Samples):
             >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
             True
         """
+        from bushel.core.dataset.info import totals_of
+
         return totals_of(self._reader.shards).bytes
 
     @property
@@ -114,6 +118,8 @@ class Dataset(Samples):
             >>> ds.info.container, ds.info.samples, ds.info.checksums
             ('tar', 12, True)
         """
+        from bushel.core.dataset.info import info_of
+
         return info_of(self._reader.shards, self.spec, self._reader.incomplete)
 
     @property

@@ -342,8 +342,7 @@ class NumberReader:
 
     def _of(self, positions: I64) -> list[int]:
         """Return the numbers of the shards that hold these samples."""
-        numbers: list[int] = np.unique(np.searchsorted(self._reader.starts, positions, side="right") - 1).tolist()
-        return numbers
+        return sorted(set((np.searchsorted(self._reader.starts, positions, side="right") - 1).tolist()))
 
     def _learn(self, positions: I64, table: NumberTable) -> bool:
         """Learn from samples that a table could not gather. Return whether there is another table to try."""

@@ -100,15 +100,17 @@ class Reader:
         if len(self.shards) == 1:
             return [Group(0, self.shards[0].index, positions, None)]
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
-        present = np.unique(numbers)
-        if len(present) == 1:
-            [number] = present.tolist()
-            return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
-        self._load(present.tolist())
         order = np.argsort(numbers, kind="stable")
-        offsets = np.searchsorted(numbers[order], present).tolist() + [len(order)]
+        ordered = numbers[order]
+        begins = np.flatnonzero(np.diff(ordered, prepend=-1))  # np.unique would import numpy.ma
+        present = ordered[begins].tolist()
+        if len(present) == 1:
+            [number] = present
+            return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
+        self._load(present)
+        offsets = begins.tolist() + [len(order)]
         groups = []
-        for at, number in enumerate(present.tolist()):
+        for at, number in enumerate(present):
             places = order[offsets[at] : offsets[at + 1]]
             groups.append(Group(number, self.shards[number].index, positions[places] - self.starts[number], places))
         return groups

@@ -14,12 +14,12 @@ from bushel.core.dataset.decoding import drained
 from bushel.core.dataset.reader import Reader, Sample
 from bushel.core.dataset.shards import OpenShard, kinds, labels_of, readable, union_of_fields
 from bushel.core.index.class_names import Labels
-from bushel.core.index.key_lookup import KeyLookup, KeyView
 from bushel.core.index.read_plan import Elements, Mask, normalise_mask, stored_lengths
 from bushel.spec import format_spec
 from bushel.storage import Extents, File
 
 if TYPE_CHECKING:
+    from bushel.core.index.key_lookup import KeyLookup, KeyView
     from bushel.storage.reading import Held
 
 __all__ = ["CHUNK", "Positions", "Sample", "Samples", "ShownSample"]
@@ -124,6 +124,8 @@ class Samples:
             >>> ds.keys[0], ds.keys[-1]
             ('cat/0', 'dog/5')
         """
+        from bushel.core.index.key_lookup import KeyView
+
         return KeyView(len(self), lambda positions: self._reader.keys(self._absolute(positions)))
 
     def __contains__(self, key: object) -> bool:

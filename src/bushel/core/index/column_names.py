@@ -6,7 +6,6 @@ or is in it. `image.bytes` is the number of stored bytes of any field, which eve
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -177,6 +176,8 @@ def usual_columns(fields: Spec) -> list[ColumnOf]:
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return a question that names what may be meant, or nothing."""
+    import difflib  # for mistakes only
+
     near = difflib.get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
