@@ -97,11 +97,12 @@ class RemoteFile:
         mtime_ns: Its stamp, as in `ObjectStat.st_mtime_ns`; 0 to compare the size only.
     """
 
-    __slots__ = ("_connection", "location", "mtime_ns", "size")
+    __slots__ = ("_connection", "_tag", "location", "mtime_ns", "size")
 
     def __init__(self, location: Location, size: int, mtime_ns: int) -> None:
         self.location, self.size, self.mtime_ns = location, size, mtime_ns
         self._connection: tuple[int, ObjectStore] | None = None
+        self._tag: str | None = None  # the ETag of an answer that has the stamp
 
     def __reduce__(self) -> tuple[type[RemoteFile], tuple[Location, int, int]]:
         """Leave out the connection, which holds credentials: a copy makes its own."""
@@ -147,7 +148,7 @@ class RemoteFile:
             FormatError: The object was replaced.
             OSError: The store refuses, or could not be reached for `BUSHEL_NETWORK_PATIENCE` seconds.
         """
-        return persistently(self.path, lambda: self._fetch_once(start, stop), give_up)
+        return persistently(self.location, lambda: self._fetch_once(start, stop), give_up)
 
     def _fetch_once(self, start: int, stop: int) -> Buffer:
         options: GetOptions = {"range": (start, stop)}
@@ -172,11 +173,14 @@ class RemoteFile:
         return connection[1]
 
     def _compare(self, meta: ObjectMeta) -> None:
+        if meta["size"] == self.size and self._tag is not None and meta["e_tag"] == self._tag:
+            return
         found = stat_of(meta)
         if found.st_size != self.size:
             raise self._replaced(f"it has {found.st_size} bytes, and had {self.size}")
         if self.mtime_ns and not self.location.immutable and found.st_mtime_ns != self.mtime_ns:
             raise self._replaced("it has another ETag" if found.tag else "it was written again")
+        self._tag = found.tag
 
     def _replaced(self, how: str) -> FormatError:
         return FormatError(

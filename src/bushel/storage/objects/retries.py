@@ -41,11 +41,11 @@ class TruncatedError(Exception):
     """An answer ended too early."""
 
 
-def persistently(url: str, request: Callable[[], T], stop: threading.Event | None = None) -> T:
+def persistently(url: object, request: Callable[[], T], stop: threading.Event | None = None) -> T:
     """Make a request until it succeeds, with growing pauses, while its errors are transient and time is left.
 
     Args:
-        url: The URL that errors name.
+        url: The URL that errors name, or an object whose text is the URL.
         request: Makes one attempt.
         stop: When another thread sets it, a failed request is not made again.
 
@@ -53,9 +53,8 @@ def persistently(url: str, request: Callable[[], T], stop: threading.Event | Non
         OSError: As `translated` says; `ConnectionError` after `BUSHEL_NETWORK_PATIENCE` seconds of failures.
         BushelError: What `request` raised.
     """
-    deadline = time.monotonic() + patience()
+    begin = time.monotonic()
     pause, attempts = FIRST_PAUSE, 0
-    stop = stop or threading.Event()
     while True:
         attempts += 1
         try:
@@ -65,11 +64,11 @@ def persistently(url: str, request: Callable[[], T], stop: threading.Event | Non
                 with translated(url):
                     raise
             jittered = pause * (0.5 + random.random())
-            if stop.is_set() or time.monotonic() + jittered > deadline:
+            if (stop is not None and stop.is_set()) or time.monotonic() + jittered > begin + patience():
                 tried = f"{attempts} requests failed, the last one with: {summary(error)}"
                 advice = "check the network and the endpoint, or set BUSHEL_NETWORK_PATIENCE to more seconds"
                 raise ConnectionError(f"{url}: {tried}; {advice}") from error
-        stop.wait(jittered)
+        (stop or threading.Event()).wait(jittered)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
