@@ -39,7 +39,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds before a failed request is made again. Each pause is twice the one before."""
 
 _COMPILED = "obstore._obstore"
-_SETTINGS = ("AWS_", "GOOGLE_", "AZURE_", "HF_", "BUSHEL_NETWORK_")
+_SETTINGS = (b"AWS_", b"GOOGLE_", b"AZURE_", b"HF_", b"BUSHEL_NETWORK_")
 _lock = threading.Lock()
 _inherited = False
 """Whether this process was forked by one that had loaded obstore, and has not loaded its own copy yet."""
@@ -116,18 +116,19 @@ def store_of(root: str, *, retries: bool = True) -> ObjectStore:
         retries: Whether obstore itself retries failed requests. Only for what cannot be retried as a whole: the pages
             of a listing and the parts of an upload.
     """
-    settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
+    variables = os.environb  # text would be decoded, of all variables and every time
+    settings = tuple(sorted((name, variables[name]) for name in variables if name.startswith(_SETTINGS)))
     return _make(os.getpid(), root, settings, retries)
 
 
 @lru_cache(maxsize=256)
-def _make(process: int, root: str, settings: tuple[tuple[str, str], ...], retries: bool) -> ObjectStore:
+def _make(process: int, root: str, settings: tuple[tuple[bytes, bytes], ...], retries: bool) -> ObjectStore:
     library()
     from obstore import store
 
     scheme, _, place = root.partition("://")
     options, retry = _client_options(), _retry_config(retries)
-    environment = dict(settings)
+    environment = {os.fsdecode(name): os.fsdecode(value) for name, value in settings}
     if scheme == "s3":
         config: dict[str, Any] = s3_settings(environment)
         provider = config.pop("credential_provider", None)
