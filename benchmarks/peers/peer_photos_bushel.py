@@ -16,27 +16,29 @@ import bushel
 from bushel.loader import Loader
 from bushel.transforms import EachFrame, RandomHorizontalFlip, RandomResizedCrop
 
-_opened: dict[str, Any] = {}
+_loaders: dict[str, Any] = {}
 
 
 def prepare(path: str, variant: str) -> None:
-    """Open the dataset."""
-    _opened[path] = bushel.open(path)
-
-
-def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
-    """Yield shuffled batches."""
+    """Make the Loader, which serves all epochs, as in a training run."""
+    dataset = bushel.open(path)
     own: list[Any] = [RandomResizedCrop(crop.SIDE), RandomHorizontalFlip()]
     options: dict[str, Any] = {"transforms": {"image": own}}
+    size = crop.BATCH
     if variant == "libraries":
         options = {"transforms": {"image": [crop.with_cv2]}, "decode": False}
     elif variant == "process":
         options["processes"] = 1
     elif variant == "clips":
         options = {"transforms": {"frames": [EachFrame(own)]}, "collate": {"frames": "stack"}}
-        size = crop.BATCH // len(_opened[path].available(0)["frames"])
-        for batch in Loader(_opened[path], size, shuffle=True, seed=seed, **options):
+        size //= len(dataset.available(0)["frames"])
+    _loaders[path] = Loader(dataset, size, shuffle=True, **options)
+
+
+def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
+    """Yield shuffled batches of the next epoch."""
+    for batch in _loaders[path]:
+        if variant == "clips":
             yield batch["frames"].reshape(-1, *batch["frames"].shape[2:])
-        return
-    for batch in Loader(_opened[path], crop.BATCH, shuffle=True, seed=seed, **options):
-        yield batch["image"]
+        else:
+            yield batch["image"]
