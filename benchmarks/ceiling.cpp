@@ -2,10 +2,11 @@
 //
 //     jpeg_ceiling WORK SIDE THREADS
 //
-// WORK holds i64 (number of epochs) and records: i32[epochs][10] (geometries as in the kernel's `decode_jpegs`), i64 (size
-// of the JPEG in bytes), the JPEG, i64 (size of its seek table in bytes, 0 without one) and the table. For each line of
-// standard input, which has the number of an epoch, all records are decoded once into images of SIDE x SIDE x 3 bytes,
-// and their number is printed. Threads and the memory of the images last from epoch to epoch, as those of a Loader do.
+// WORK holds i64 (number of epochs) and records: i32[epochs][10] (geometries as in the kernel's `decode_jpegs`), i64
+// (size of the JPEG in bytes), the JPEG, i64 (size of its seek table in bytes, 0 without one) and the table. For each
+// line of standard input, which has the number of an epoch, all records are decoded once into images of SIDE x SIDE x 3
+// bytes, and their number is printed. Threads and the memory of the images last from epoch to epoch, as those of a
+// Loader do.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>

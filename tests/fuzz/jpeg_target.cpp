@@ -95,7 +95,9 @@ void try_tables(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, 
     outcome(decoders, image, geometry, options, out, table);
     if (decoders.refused_table) fail("refused:", "the table of the image");
     const Region all{0, 0, header.width, header.height};
-    seek_ranges(SeekTable(table.data(), table.size()), header, image.size(), plan_region(header, all, 1, 3).mcus);
+    SeekStates states;
+    if (!states.read(SeekTable(table.data(), table.size()), header, image.size())) fail("unread:", "the table");
+    seek_ranges(states, header, image.size(), plan_region(header, all, 1, 3).mcus);
 
     compare_all(decoders, image, header, options, table);
 

@@ -22,12 +22,51 @@ def every(step: int, states: list[State]) -> list[State]:
 
 def parse(words: list[int]) -> tuple[int, int, list[State]]:
     """Return the header's bytes, the MCUs between states, and the states."""
-    states = []
-    for word in words[1:]:
-        values = [word >> shift & 0xFFF for shift in (28, 40, 52)]
-        dc = tuple(value - 4096 if value >= 2048 else value for value in values)
-        states.append(State(word >> 3 & 0x1FFFFFF, word & 7, dc))
-    return words[0] >> 32, words[0] & 0xFFFFFFFF, states
+    if not words[0] >> 31 & 1:
+        return words[0] >> 32, words[0] & 0x7FFFFFFF, [_state(word) for word in words[1:]]
+    if check(words) != words[2] >> 36:
+        raise ValueError("the check of the table is wrong")
+    widths = [words[1] >> 28 & 31, *(words[1] >> shift & 15 for shift in (33, 37, 41))]
+    least = [words[1] & 0xFFFFFFF, *(_signed(words[2] >> shift) for shift in (0, 12, 24))]
+    bits = sum(word << 64 * number for number, word in enumerate(words[3:]))
+    states: list[State] = []
+    position = 0
+    for number in range((len(words) - 3) * 64 // max(sum(widths), 1)):
+        rest, values = bits >> number * sum(widths), []
+        for width, low in zip(widths, least, strict=True):
+            values.append(low + (rest & (1 << width) - 1))
+            rest >>= width
+        position += values[0]
+        states.append(State(position >> 3, position & 7, tuple(values[1:])))
+    return words[0] >> 32, words[0] & 0x7FFFFFFF, states
+
+
+def check(words: list[int]) -> int:
+    """Return the check of a packed table."""
+    total = 0
+    for number, word in enumerate(words):
+        total = (total ^ (word & (1 << 36) - 1 if number == 2 else word)) * 0x9E3779B97F4A7C15 & (1 << 64) - 1
+        total ^= total >> 32
+    return total >> 36
+
+
+def _signed(value: int) -> int:
+    value &= 0xFFF
+    return value - 4096 if value >= 2048 else value
+
+
+def _state(word: int) -> State:
+    return State(word >> 3 & 0x1FFFFFF, word & 7, tuple(_signed(word >> shift) for shift in (28, 40, 52)))
+
+
+def older(words: list[int], mcus: int) -> list[int]:
+    """Return the same table with a word per state, as tables were made first."""
+    head, step, states = parse(words)
+    made = [head << 32 | step]
+    for state in states[: -(-mcus // step)]:
+        dc = sum((value & 0xFFF) << 28 + 12 * number for number, value in enumerate(state.dc))
+        made.append(state.offset << 3 | state.bit | dc)
+    return made
 
 
 def states_of(data: bytes) -> tuple[int, list[State]]:

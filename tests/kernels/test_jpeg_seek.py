@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.kernels.jpeg_states import every, parse, states_of
+from tests.kernels.jpeg_states import check, every, older, parse, states_of
 from tests.kernels.jpegs import all_kinds, picture, row, save
 from tests.paths import ROOT, SAMPLE_DATA
 
@@ -92,18 +92,38 @@ def test_states_are_those_of_a_second_implementation(kind: str) -> None:
     head, step, found = parse(jpeg_seek_table(data).tolist())
     start, states = states_of(data)
     assert head == start
-    assert found == every(step, states)
+    expected = every(step, states)
+    assert found[: len(expected)] == expected
+
+
+def packed_check(words: Table) -> Table:
+    """Return a packed table with the check that its words ask for."""
+    if len(words) > 2:
+        words[2] = np.uint64(int(words[2]) & (1 << 36) - 1 | check(words.tolist()) << 36)
+    return words
 
 
 @pytest.mark.parametrize("path", sorted(VECTORS.glob("*.jpg")), ids=lambda path: path.stem)
 def test_the_vectors_of_the_page(path: Path) -> None:
     page = (ROOT / "docs" / "seek-tables.md").read_text()
-    [block] = re.findall(rf"`{path.name}`.*?```text\n(.*?)```", page, re.DOTALL)
-    words = [int(word, 16) for word in block.split()]
-    assert jpeg_seek_table(path.read_bytes()).tolist() == words
-    start, states = states_of(path.read_bytes())
-    head, step, found = parse(words)
-    assert (head, found) == (start, every(step, states))
+    blocks = re.findall(rf"`{path.name}`.*?```text\n(.*?)```", page, re.DOTALL)
+    packed, old = ([int(word, 16) for word in block.split()] for block in blocks)
+    data = path.read_bytes()
+    assert jpeg_seek_table(data).tolist() == packed
+    start, states = states_of(data)
+    for words in (packed, old):
+        head, step, found = parse(words)
+        expected = every(step, states)
+        assert (head, found[: len(expected)]) == (start, expected)
+        check_crops(data, np.array(words, np.uint64), 20)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_older_tables_have_a_word_per_state(kind: str) -> None:
+    data = KINDS[kind]
+    mcus = len(states_of(data)[1]) - 1
+    table = np.array(older(jpeg_seek_table(data).tolist(), mcus), np.uint64)
+    check_crops(data, table, 20)
 
 
 def test_a_table_takes_at_most_one_percent() -> None:
@@ -157,10 +177,13 @@ def forged(table: Table, draw: random.Random) -> Table:
     return words
 
 
+@pytest.mark.parametrize("age", ["packed", "older"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_forged_table_never_changes_a_pixel(kind: str) -> None:
+def test_a_forged_table_never_changes_a_pixel(kind: str, age: str) -> None:
     data, draw = KINDS[kind], random.Random(0)
     table, whole = jpeg_seek_table(data), decode_jpeg(data)
+    if age == "older":
+        table = np.array(older(table.tolist(), len(states_of(data)[1]) - 1), np.uint64)
     for number, (left, top, right, bottom) in enumerate(boxes(data, 60, 1)):
         words = forged(table, draw)
         out = np.zeros((1, bottom - top, right - left, 3), np.uint8)
@@ -170,6 +193,31 @@ def test_a_forged_table_never_changes_a_pixel(kind: str) -> None:
         expected = whole[top:bottom, left:right]
         assert np.array_equal(out[0], expected if whole.ndim == 3 else np.repeat(expected[:, :, None], 3, 2)), number
         assert np.array_equal(decode_jpeg(data, words), whole)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forged_table_with_the_right_check_does_no_harm(kind: str) -> None:
+    data, draw = KINDS[kind], random.Random(0)
+    table, whole = jpeg_seek_table(data), decode_jpeg(data)
+    for left, top, right, bottom in boxes(data, 60, 1):
+        words = packed_check(forged(table, draw))
+        out = np.zeros((1, bottom - top, right - left, 3), np.uint8)
+        geometry = row((left, top, right, bottom))
+        assert decode_jpegs([data], geometry, out, seek_tables=[words]) == []  # other levels, but nothing worse
+        assert np.array_equal(decode_jpeg(data, words), whole)  # begins at the first MCU, which no table can change
+        jpeg_seek_ranges(data, len(data), words, (left, top, right, bottom))
+
+
+def test_a_changed_bit_of_a_packed_table_is_found() -> None:
+    data, refused = KINDS["4:2:0"], list[int]()
+    table, out = jpeg_seek_table(data), np.zeros((1, 100, 100, 3), np.uint8)
+    bits = random.Random(0).sample(range(len(table) * 64), 200)
+    for bit in bits:
+        words = table.copy()
+        words[bit // 64] ^= np.uint64(1 << bit % 64)
+        assert decode_jpegs([data], row((300, 200, 400, 300)), out, seek_tables=[words], refused=refused) == []
+        assert jpeg_seek_ranges(data, len(data), words, (300, 200, 400, 300)) is None
+    assert refused == [0] * len(bits)
 
 
 def test_a_table_of_another_image_is_refused() -> None:

@@ -779,7 +779,7 @@ def is_tiled_jpeg(data: _Bytes) -> bool:
         JpegError: As in `jpeg_header`.
     """
 
-def jpeg_seek_table(data: _Bytes, pixels: int = 128) -> NDArray[np.uint64]:
+def jpeg_seek_table(data: _Bytes, pixels: int = 64) -> NDArray[np.uint64]:
     """Return states of the entropy decoder at regular places of a plain JPEG (docs/seek-tables.md).
 
     The data are decoded once, without the inverse DCT.

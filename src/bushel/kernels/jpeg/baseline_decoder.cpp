@@ -110,10 +110,8 @@ bool BaselineDecoder::read(const std::uint8_t *data, std::size_t size, const Jpe
 std::vector<std::uint64_t> BaselineDecoder::make_seek_table(const std::uint8_t *data, std::size_t size,
                                                             const JpegHeader &header, int pixels) {
     if (!can_read(header) || !is_seekable(header)) return {};
-    const int step = choose_step(header, size, pixels);
-    if (step == 0) return {};
     if (!state_) state_ = std::make_unique<State>();
-    return state_->scan.make_seek_table(data, size, header, step);
+    return state_->scan.make_seek_table(data, size, header, pixels);
 }
 
 }  // namespace bushel

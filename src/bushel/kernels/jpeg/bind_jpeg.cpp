@@ -357,22 +357,21 @@ nb::object jpeg_seek_table(nb::handle data, int pixels) {
     return owned_array(copy.release(), words.size());
 }
 
-// The seek table of an image of a given size, checked as far as its header allows; none if it is not that of the image.
-std::optional<SeekTable> table_of(const TableArgument &table, const JpegHeader &header, std::size_t size) {
-    const SeekTable view = table.view();
-    if (header.data_offset > size || !view.fits(header, size)) return std::nullopt;
-    return view;
+// The states of an image of a given size, checked as far as its header allows; none if the table is not its own.
+std::optional<SeekStates> states_of(const TableArgument &table, const JpegHeader &header, std::size_t size) {
+    SeekStates states;
+    if (header.data_offset > size || !states.read(table.view(), header, size)) return std::nullopt;
+    return states;
 }
 
 nb::object jpeg_seek_ranges(nb::handle head, std::size_t size, nb::handle table, const std::array<int, 4> &box) {
     const BufferArgument buffer(head);
-    const TableArgument states(table);
     const JpegHeader header = read_jpeg_header(buffer.data(), buffer.size());
     const Region region = box_argument(header, box);
-    const std::optional<SeekTable> view = table_of(states, header, size);
-    if (!view) return nb::none();
+    const std::optional<SeekStates> states = states_of(TableArgument(table), header, size);
+    if (!states) return nb::none();
     nb::list ranges;
-    for (const auto &[begin, end] : seek_ranges(*view, header, size, plan_region(header, region, 1, 3).mcus)) {
+    for (const auto &[begin, end] : seek_ranges(*states, header, size, plan_region(header, region, 1, 3).mcus)) {
         ranges.append(nb::make_tuple(begin, end - begin));
     }
     return ranges;
@@ -463,7 +462,7 @@ void bind_jpeg(nb::module_ &module) {
                nb::arg("refused") = nb::none());
     module.def("decode_jpeg_box", &decode_jpeg_box, nb::arg("data"), nb::arg("seek_table"), nb::arg("box"),
                nb::kw_only(), nb::arg("max_pixels") = default_max_pixels);
-    module.def("jpeg_seek_table", &jpeg_seek_table, nb::arg("data"), nb::arg("pixels") = 128);
+    module.def("jpeg_seek_table", &jpeg_seek_table, nb::arg("data"), nb::arg("pixels") = 64);
     module.def("jpeg_seek_ranges", &jpeg_seek_ranges, nb::arg("head"), nb::arg("size"), nb::arg("seek_table"),
                nb::arg("box"));
     module.def("encode_jpeg", &encode, nb::arg("image"), nb::arg("quality") = 95,

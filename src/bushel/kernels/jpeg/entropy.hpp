@@ -317,28 +317,45 @@ BUSHEL_VECTORS_INLINE bool skip_code(BitReader &reader, const HuffmanTable &tabl
     return entry.is_known();
 }
 
-// Skip the AC codes of a block, one by one.
-BUSHEL_VECTORS_INLINE bool skip_ac(BitReader &reader, const HuffmanTable &table) {
-    for (int number = 1; number < 64;) {
-        reader.fill();
-        if (!skip_code(reader, table, number)) return false;
-    }
-    return true;
-}
-
-// Skip the AC codes of a block, several at once; after make_strides.
-BUSHEL_VECTORS_INLINE bool stride_ac(BitReader &reader, const HuffmanTable &table) {
-    for (int number = 1; number < 64;) {
-        reader.fill();
+// Skip the next AC code, or, after make_strides, several at once.
+template <bool Strides>
+BUSHEL_VECTORS_INLINE bool skip_codes(BitReader &reader, const HuffmanTable &table, int &number) {
+    reader.fill();
+    if constexpr (Strides) {
         const HuffmanStride stride = table.stride(reader.first(HuffmanTable::lookup_bits));
         const int next = number + stride.coefficients();
         // Codes after the 64th coefficient belong to the next block.
         if (__builtin_expect(stride.is_known() && next <= 64 - stride.is_eob(), 1)) {
             reader.skip(stride.bits());
             number = stride.is_eob() ? 64 : next;
-        } else if (!skip_code(reader, table, number)) {
-            return false;
+            return true;
         }
+    }
+    return skip_code(reader, table, number);
+}
+
+// Skip the AC codes of a block.
+template <bool Strides>
+BUSHEL_VECTORS_INLINE bool skip_ac(BitReader &reader, const HuffmanTable &table) {
+    for (int number = 1; number < 64;) {
+        if (!skip_codes<Strides>(reader, table, number)) return false;
+    }
+    return true;
+}
+
+// Do the same for blocks of two segments at once.
+template <bool Strides>
+BUSHEL_VECTORS_INLINE bool skip_two_ac(BitReader &first, BitReader &second, const HuffmanTable &table) {
+    int one = 1, two = 1;
+    do {
+        const bool good = skip_codes<Strides>(first, table, one);
+        if (!skip_codes<Strides>(second, table, two) || !good) return false;
+    } while (one < 64 && two < 64);
+    while (one < 64) {
+        if (!skip_codes<Strides>(first, table, one)) return false;
+    }
+    while (two < 64) {
+        if (!skip_codes<Strides>(second, table, two)) return false;
     }
     return true;
 }

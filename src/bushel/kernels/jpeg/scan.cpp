@@ -107,7 +107,10 @@ bool ScanDecoder::read_tiles() {
         const int first = std::max(begin, wanted.left), last = std::min(end, wanted.right);
         for (int i = 0; i < lanes; ++i) {
             begin_segment(lane_[i], (next_row_ + i) * (columns_ / interval_) + column);
-            if (!skip_mcus<false>(lane_[i], first - begin)) return false;
+        }
+        if (first > begin && !(lanes == 1 ? skip_mcus<false, 1>(lane_, first - begin)
+                                          : skip_mcus<false, max_lanes>(lane_, first - begin))) {
+            return false;
         }
         if (!read_lanes(lanes, next_row_, first, last, 1)) return false;
         for (int i = 0; i < lanes; ++i) {
@@ -130,7 +133,8 @@ bool ScanDecoder::read_segments() {
             lane.at = segment_ * interval_;
         }
         const int last = std::min((segment_ + 1) * interval_, end);
-        if (!skip_mcus<true>(lane, at - lane.at) || !read_mcus<1>(next_row_, at - begin, last - begin)) return false;
+        if (!skip_mcus<true, 1>(&lane, at - lane.at) || !read_mcus<1>(next_row_, at - begin, last - begin))
+            return false;
         lane.at = at = last;
     }
     ++next_row_;
@@ -235,7 +239,7 @@ BUSHEL_VECTORS_INLINE bool ScanDecoder::read_blocks(BitReader (&reader)[Lanes], 
     }
     for (int i = 0; i < Lanes; ++i) {
         if (!needed[i]) {
-            if (!skip_ac(reader[i], ac)) return false;
+            if (!skip_ac<false>(reader[i], ac)) return false;
             continue;
         }
         if (i > 0 && !needed[0]) std::swap(next[0], next[i]);
@@ -246,29 +250,39 @@ BUSHEL_VECTORS_INLINE bool ScanDecoder::read_blocks(BitReader (&reader)[Lanes], 
     return true;
 }
 
-// Skip MCUs, several codes at once if the tables for that have been made.
-bool ScanDecoder::move(Lane &lane, int count) {
+// Skip MCUs of one or two lanes, several codes at once if the tables for that have been made.
+bool ScanDecoder::move(Lane *lanes, int number, int mcus) {
     bool strides = true;
-    for (int number = 0; number < plan_.planes; ++number) strides = strides && component_[number].ac->has_strides();
-    return strides ? skip_mcus<true>(lane, count) : skip_mcus<false>(lane, count);
+    for (int i = 0; i < plan_.planes; ++i) strides = strides && component_[i].ac->has_strides();
+    if (number == 1) return strides ? skip_mcus<true, 1>(lanes, mcus) : skip_mcus<false, 1>(lanes, mcus);
+    return strides ? skip_mcus<true, max_lanes>(lanes, mcus) : skip_mcus<false, max_lanes>(lanes, mcus);
 }
 
-template <bool Strides>
-BUSHEL_VECTORS bool ScanDecoder::skip_mcus(Lane &lane, int count) {
-    BitReader reader = lane.reader;
+template <bool Strides, int Lanes>
+BUSHEL_VECTORS bool ScanDecoder::skip_mcus(Lane *lanes, int count) {
+    BitReader reader[Lanes];
+    for (int i = 0; i < Lanes; ++i) reader[i] = lanes[i].reader;
     for (int mcu = 0; mcu < count; ++mcu) {
         for (int number = 0; number < plan_.planes; ++number) {
             const HuffmanTable &dc = *component_[number].dc, &ac = *component_[number].ac;
             for (int blocks = plan_.plane[number].h_samp_factor * plan_.plane[number].v_samp_factor; blocks > 0;
                  --blocks) {
-                if (!take_dc(reader, dc, lane.dc_prediction[number])) return false;
-                if (!(Strides ? stride_ac(reader, ac) : skip_ac(reader, ac))) return false;
+                for (int i = 0; i < Lanes; ++i) {
+                    if (!take_dc(reader[i], dc, lanes[i].dc_prediction[number])) return false;
+                }
+                if constexpr (Lanes == 1) {
+                    if (!skip_ac<Strides>(reader[0], ac)) return false;
+                } else {
+                    if (!skip_two_ac<Strides>(reader[0], reader[1], ac)) return false;
+                }
             }
         }
-        if (reader.next > lane.bits.limit() && !go_on(reader, lane.bits)) return false;
-        if (!fits_16_bits(lane.dc_prediction)) return false;
+        for (int i = 0; i < Lanes; ++i) {
+            if (reader[i].next > lanes[i].bits.limit() && !go_on(reader[i], lanes[i].bits)) return false;
+            if (!fits_16_bits(lanes[i].dc_prediction)) return false;
+        }
     }
-    lane.reader = reader;
+    for (int i = 0; i < Lanes; ++i) lanes[i].reader = reader[i];
     return true;
 }
 

@@ -1,5 +1,6 @@
 // The scan of a baseline JPEG: decodes the blocks that a plan asks for into samples of each component.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,13 +46,15 @@ public:
     // The row of MCUs that `read` decodes next; the end of those of the plan after the last one.
     int next_row() const { return next_row_; }
 
-    // The samples that the last `read` decoded, and the rows of MCUs before them, of which there are `rows_kept` or all.
+    // The samples that the last `read` decoded, and the rows of MCUs before them, of which there are `rows_kept` or
+    // all.
     const Plane &plane(int number) const { return plane_[number]; }
     static constexpr int rows_kept = 1;
 
-    // Return the words of a seek table; empty if the data are damaged, or their states do not fit into words.
+    // Return the words of a seek table with states `pixels` apart, or more; empty if there is no room for it, if the
+    // data are damaged, or if a state does not fit into a word.
     std::vector<std::uint64_t> make_seek_table(const std::uint8_t *data, std::size_t size, const JpegHeader &header,
-                                               int step);
+                                               int pixels);
 
 private:
     struct Component {
@@ -93,10 +96,14 @@ private:
     void begin_run(Lane &lane, int row, int bottom);
     bool end_run(Lane &lane);
     bool skip_to(Lane &lane, int mcu);
+    bool skip_both(const int (&mcus)[max_lanes]);
     bool read_row(int row, int lanes, int distance);
     bool compare(Lane &lane);
-    int mcu_of_state(int state) const { return state < table_.last() ? state * table_.step() : count_; }
-    bool move(Lane &lane, int count);
+    int next_stop(const Lane &lane, int mcu) const {
+        return lane.check == checked ? mcu : std::min(mcu, mcu_of_state(lane.check));
+    }
+    int mcu_of_state(int state) const { return state < states_.last() ? state * states_.step() : count_; }
+    bool move(Lane *lanes, int number, int mcus);
     bool read_lanes(int lanes, int row, int first, int last, int distance);
     template <int Lanes>
     BUSHEL_VECTORS bool read_mcus(int row, int first, int last, int distance = 1);
@@ -107,8 +114,8 @@ private:
     template <int Lanes>
     BUSHEL_VECTORS_INLINE bool read_blocks(BitReader (&reader)[Lanes], const BlockRow<Lanes> &blocks, int mcu,
                                            Block *&next);
-    template <bool Strides>
-    BUSHEL_VECTORS bool skip_mcus(Lane &lane, int count);
+    template <bool Strides, int Lanes>
+    BUSHEL_VECTORS bool skip_mcus(Lane *lanes, int count);
     bool transform(Block *end);
 
     RegionPlan plan_;
@@ -127,7 +134,7 @@ private:
     int next_row_ = 0;
     std::vector<std::size_t> offsets_;  // of the segments
     int interval_ = 0, segment_ = 0;    // MCUs of a segment, and the one that is read
-    SeekTable table_;
+    SeekStates states_;
 };
 
 }  // namespace bushel

@@ -12,6 +12,20 @@ namespace {
 
 constexpr std::uint8_t stuffed = 0xFF;  // a zero follows it, which SegmentBits removes
 
+// Return the number of zeros that are stuffed between two places. The sums of bytes are short, so that they stay bytes
+// in the vectors that compilers make of them.
+BUSHEL_VECTORS std::ptrdiff_t count_stuffed(const std::uint8_t *at, const std::uint8_t *end) {
+    constexpr std::ptrdiff_t most = 128;
+    std::ptrdiff_t total = 0;
+    for (; end - at >= most; at += most) {
+        std::uint8_t sum = 0;
+        for (std::ptrdiff_t i = 0; i < most; ++i) sum = static_cast<std::uint8_t>(sum + (at[i] == stuffed));
+        total += sum;
+    }
+    for (; at < end; ++at) total += *at == stuffed;
+    return total;
+}
+
 // Move `at` by as many bytes of coded data, without counting zeros after FF.
 void advance(const std::uint8_t *&at, std::size_t count) {
     while (count > 0) {
@@ -30,9 +44,8 @@ void advance(const std::uint8_t *&at, std::size_t count) {
 
 bool ScanDecoder::begin(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan,
                         const SeekTable &table) {
-    if (!table.fits(header, size) || !set_up(data, size, header, plan)) return false;
+    if (!states_.read(table, header, size) || !set_up(data, size, header, plan)) return false;
     way_ = Way::runs;
-    table_ = table;
     set_up_planes(max_lanes * rows_of_lane(plan_.mcus, next_row_));
     if (plan_.mcus.width() < columns_) {  // MCUs are skipped
         for (int number = 0; number < plan_.planes; ++number) {
@@ -55,8 +68,9 @@ bool ScanDecoder::read_runs() {
                 if (row > top && !end_run(lane)) return false;
                 begin_run(lane, its_row, bottoms[i]);
             }
-            if (!skip_to(lane, its_row * columns_ + plan_.mcus.left)) return false;
         }
+        const int first = row * columns_ + plan_.mcus.left, second = first + distance * columns_;
+        if (lanes == 2 ? !skip_both({first, second}) : !skip_to(lane_[0], first)) return false;
         if (!read_row(row, lanes, distance)) return false;
     }
     next_row_ = bottoms[1];
@@ -64,9 +78,9 @@ bool ScanDecoder::read_runs() {
 }
 
 void ScanDecoder::begin_run(Lane &lane, int row, int bottom) {
-    lane.run = next_run(table_, plan_.mcus, columns_, row, bottom);
-    const SeekState state = table_[lane.run.first];
-    const auto [begin, end] = bytes_of_run(table_, lane.run, data_offset_, size_);
+    lane.run = next_run(states_, plan_.mcus, columns_, row, bottom);
+    const SeekState state = states_[lane.run.first];
+    const auto [begin, end] = bytes_of_run(states_, lane.run, data_offset_, size_);
     lane.bits.set(data_ + begin, end - begin);
     lane.reader.begin_at(lane.bits, state.bit);
     std::copy(std::begin(state.dc), std::end(state.dc), std::begin(lane.dc_prediction));
@@ -82,12 +96,26 @@ bool ScanDecoder::end_run(Lane &lane) {
 
 bool ScanDecoder::skip_to(Lane &lane, int mcu) {
     while (lane.at < mcu) {
-        const int next = lane.check == checked ? mcu : std::min(mcu, mcu_of_state(lane.check));
-        if (!move(lane, next - lane.at)) return false;
+        const int next = next_stop(lane, mcu);
+        if (!move(&lane, 1, next - lane.at)) return false;
         lane.at = next;
         if (!compare(lane)) return false;
     }
     return true;
+}
+
+// Skip MCUs of two lanes at once as long as both have some to skip.
+bool ScanDecoder::skip_both(const int (&mcus)[max_lanes]) {
+    while (lane_[0].at < mcus[0] && lane_[1].at < mcus[1]) {
+        const int count =
+            std::min(next_stop(lane_[0], mcus[0]) - lane_[0].at, next_stop(lane_[1], mcus[1]) - lane_[1].at);
+        if (!move(lane_, max_lanes, count)) return false;
+        for (Lane &lane : lane_) {
+            lane.at += count;
+            if (!compare(lane)) return false;
+        }
+    }
+    return skip_to(lane_[0], mcus[0]) && skip_to(lane_[1], mcus[1]);
 }
 
 // Decode the MCUs of a row, and of the row `distance` below it.
@@ -113,20 +141,20 @@ bool ScanDecoder::read_row(int row, int lanes, int distance) {
 bool ScanDecoder::compare(Lane &lane) {
     if (lane.check == checked || lane.at < mcu_of_state(lane.check)) return true;
     const int number = lane.check, end = (lane.run.bottom - 1) * columns_ + plan_.mcus.right;
-    const int last = end == count_ ? table_.last() : end / table_.step();
+    const int last = end == count_ ? states_.last() : end / states_.step();
     lane.check = number < last ? last : checked;
-    if (number == table_.last() && !lane.reader.is_valid(lane.bits, true, true)) return false;
+    if (number == states_.last() && !lane.reader.is_valid(lane.bits, true, true)) return false;
 
-    const SeekState state = table_[number];
-    const std::uint8_t *const begin = data_ + data_offset_ + table_[lane.run.first].offset;
+    const SeekState state = states_[number];
+    const std::uint8_t *const begin = data_ + data_offset_ + states_[lane.run.first].offset;
     const std::uint8_t *const there = data_ + data_offset_ + state.offset;
-    const std::ptrdiff_t zeros = std::count(begin, there, stuffed);
+    const std::ptrdiff_t zeros = count_stuffed(begin, there);
     return lane.reader.position(lane.bits) == (there - begin - zeros) * 8 + static_cast<std::ptrdiff_t>(state.bit) &&
            std::equal(state.dc, state.dc + plan_.planes, lane.dc_prediction);
 }
 
 std::vector<std::uint64_t> ScanDecoder::make_seek_table(const std::uint8_t *data, std::size_t size,
-                                                        const JpegHeader &header, int step) {
+                                                        const JpegHeader &header, int pixels) {
     constexpr int few = 1000;  // MCUs for which strides take longer to make than they save
     if (!set_up(data, size, header, plan_region(header, {0, 0, header.width, header.height}, 1, 3))) return {};
     for (int i = 0; i < plan_.planes; ++i) {
@@ -136,11 +164,13 @@ std::vector<std::uint64_t> ScanDecoder::make_seek_table(const std::uint8_t *data
     lane.bits.set(data + header.data_offset, size - header.data_offset);
     lane.reader.begin_at(lane.bits, 0);
     std::fill(std::begin(lane.dc_prediction), std::end(lane.dc_prediction), 0);
-    std::vector<std::uint64_t> words{SeekTable::first_word(header.data_offset, step)};
+    const int step = finest_step(header);
+    std::vector<std::uint64_t> states;
+    states.reserve(static_cast<std::size_t>(count_ / step + 1));
     const std::uint8_t *const begin = data + header.data_offset, *at = begin;
     std::size_t bytes = 0;  // before `at`, without stuffed zeros
     for (int mcu = 0; mcu < count_; mcu += step) {
-        if (!move(lane, std::min(step, count_ - mcu)) || !lane.reader.is_valid(lane.bits, false, false)) return {};
+        if (!move(&lane, 1, std::min(step, count_ - mcu)) || !lane.reader.is_valid(lane.bits, false, false)) return {};
         const auto bits = static_cast<std::size_t>(lane.reader.position(lane.bits));
         advance(at, bits / 8 - bytes);
         bytes = bits / 8;
@@ -148,9 +178,10 @@ std::vector<std::uint64_t> ScanDecoder::make_seek_table(const std::uint8_t *data
         state.offset = static_cast<std::size_t>(at - begin), state.bit = static_cast<unsigned>(bits % 8);
         std::copy(lane.dc_prediction, lane.dc_prediction + plan_.planes, state.dc);
         if (!state.is_storable()) return {};
-        words.push_back(state.word());
+        states.push_back(state.word());
     }
-    return lane.reader.is_valid(lane.bits, true, true) ? words : std::vector<std::uint64_t>();
+    if (!lane.reader.is_valid(lane.bits, true, true)) return {};
+    return pack_seek_table(states, header, size, pixels);
 }
 
 }  // namespace bushel

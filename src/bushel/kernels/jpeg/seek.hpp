@@ -22,38 +22,52 @@ struct SeekState {
     static SeekState from_word(std::uint64_t word);
 };
 
-// A view of a table as a file holds it. Nothing in it is trusted before `fits`, and no state before it is compared.
+// A view of a table as a file holds it. Nothing in it is trusted.
 class SeekTable {
 public:
     SeekTable() = default;
-    SeekTable(const std::uint8_t *words, std::size_t size) : words_(words), size_(size) {}
+    SeekTable(const std::uint8_t *words, std::size_t size) : data_(words), size_(size) {}
 
     bool is_empty() const { return size_ == 0; }
-
-    // Whether the table has a state for every `step` MCUs of an image of this header and size, in ascending order
-    // inside the data.
-    bool fits(const JpegHeader &header, std::size_t size) const;
-
-    // Valid if the table fits. State 0 is that before the first MCU, and the last one that after the last MCU.
-    int step() const { return static_cast<int>(word(0)); }
-    int last() const { return static_cast<int>(size_ / sizeof(std::uint64_t)) - 1; }
-    SeekState operator[](int number) const { return number ? SeekState::from_word(word(number)) : SeekState(); }
-
-    static std::uint64_t first_word(std::size_t data_offset, int step);
+    bool is_whole() const { return size_ % sizeof(std::uint64_t) == 0; }
+    std::size_t words() const { return size_ / sizeof(std::uint64_t); }
+    std::uint64_t operator[](std::size_t number) const;
 
 private:
-    std::uint64_t word(int number) const;
-
-    const std::uint8_t *words_ = nullptr;
+    const std::uint8_t *data_ = nullptr;
     std::size_t size_ = 0;
+};
+
+// The states of a table, unpacked. No state is trusted before it is compared with the decoder that has come to it.
+class SeekStates {
+public:
+    // Unpack a table. Return false if it has not a state for every `step` MCUs of an image of this header and size, in
+    // ascending order inside the data.
+    bool read(const SeekTable &table, const JpegHeader &header, std::size_t size);
+
+    // Valid after `read`. State 0 is that before the first MCU, and the last one that after the last MCU.
+    int step() const { return step_; }
+    int last() const { return static_cast<int>(words_.size()) - 1; }
+    SeekState operator[](int number) const { return SeekState::from_word(words_[static_cast<std::size_t>(number)]); }
+
+private:
+    bool unpack(const SeekTable &table, std::size_t states);
+
+    int step_ = 0;
+    std::vector<std::uint64_t> words_;  // of the states, as SeekState::word makes them
 };
 
 // Whether an image can have a table: one that Bushel's decoder reads, without restart markers.
 bool is_seekable(const JpegHeader &header);
 
-// Return the MCUs between two states: about `pixels` wide, or more, so that the table and its place in the index take
-// at most 1 % of the image's bytes; 0 if there is no room for a state.
-int choose_step(const JpegHeader &header, std::size_t size, int pixels);
+// Return the MCUs between the states from which a table is chosen.
+int finest_step(const JpegHeader &header);
+
+// Return a table of the states that lie `pixels` apart, or as far as needed so that the table and its place in the
+// index take at most 1 % of the image's bytes; empty if there is no room for a state. The given ones, as words, are
+// those after every `finest_step` MCUs, and after the last MCU.
+std::vector<std::uint64_t> pack_seek_table(const std::vector<std::uint64_t> &states, const JpegHeader &header,
+                                           std::size_t size, int pixels);
 
 // Rows of MCUs that are decoded one after another, from one state on up to another one.
 struct SeekRun {
@@ -62,18 +76,18 @@ struct SeekRun {
 };
 
 // Return the run that begins with a row. It goes on with the next row while no state would save MCUs on the way there.
-SeekRun next_run(const SeekTable &table, const Region &mcus, int columns, int row, int bottom);
+SeekRun next_run(const SeekStates &states, const Region &mcus, int columns, int row, int bottom);
 
-// Return the rows of MCUs that each of two lanes decodes at once, from a row of a region on: half of the rest, or as many
-// as a fast cache holds.
+// Return the rows of MCUs that each of two lanes decodes at once, from a row of a region on: half of the rest, or as
+// many as a fast cache holds.
 int rows_of_lane(const Region &mcus, int row);
 
 // Return the ranges of bytes (begin, end) that the runs read to decode these MCUs, ascending and not adjacent.
-std::vector<std::pair<std::size_t, std::size_t>> seek_ranges(const SeekTable &table, const JpegHeader &header,
+std::vector<std::pair<std::size_t, std::size_t>> seek_ranges(const SeekStates &states, const JpegHeader &header,
                                                              std::size_t size, const Region &mcus);
 
 // Return the begin and end of a run's bytes.
-std::pair<std::size_t, std::size_t> bytes_of_run(const SeekTable &table, const SeekRun &run, std::size_t data_offset,
+std::pair<std::size_t, std::size_t> bytes_of_run(const SeekStates &states, const SeekRun &run, std::size_t data_offset,
                                                  std::size_t size);
 
 }  // namespace bushel
