@@ -42,9 +42,9 @@ Outcome outcome(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, 
     std::abort();
 }
 
-// An image that libjpeg alone decodes must be decoded, to the same pixels. With tolerated damage, pixels may differ: the
-// baseline decoder does not read segments outside the crop, with which libjpeg may resynchronise differently. For the
-// same reason it may succeed where libjpeg alone fails.
+// An image that libjpeg alone decodes must be decoded, to the same pixels. With tolerated damage, pixels may differ:
+// the baseline decoder does not read segments outside the crop, with which libjpeg may resynchronise differently. For
+// the same reason it may succeed where libjpeg alone fails.
 void compare(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const Geometry &geometry,
              const JpegOptions &options, const OutputImage &out, const std::vector<std::uint8_t> &table = {}) {
     JpegOptions alone = options;
@@ -82,21 +82,30 @@ void compare_all(JpegDecoders &decoders, const std::vector<std::uint8_t> &image,
     }
 }
 
+// Return the same table with a word per state, as tables were made first.
+std::vector<std::uint64_t> older(const std::vector<std::uint64_t> &packed, const SeekStates &states) {
+    std::vector<std::uint64_t> words{packed[0] & ~(std::uint64_t{1} << 31)};
+    for (int number = 1; number <= states.last(); ++number) words.push_back(states[number].word());
+    return words;
+}
+
 // Decode with the image's own seek table, with one that differs from it in a byte, and with one made of any bytes.
 void try_tables(JpegDecoders &decoders, const std::vector<std::uint8_t> &image, const JpegHeader &header,
                 const Geometry &geometry, const JpegOptions &options, const OutputImage &out,
                 const std::uint8_t *choice) {
-    const std::vector<std::uint64_t> words =
+    std::vector<std::uint64_t> words =
         decoders.baseline.make_seek_table(image.data(), image.size(), header, 8 << choice[0] % 5);
     if (words.empty()) return;
+    SeekStates states;
+    const SeekTable made(reinterpret_cast<const std::uint8_t *>(words.data()), words.size() * sizeof words[0]);
+    if (!states.read(made, header, image.size())) fail("unread:", "the table");
+    if (choice[0] & 128) words = older(words, states);
     std::vector<std::uint8_t> table(words.size() * sizeof words[0]);
     std::memcpy(table.data(), words.data(), table.size());
     compare(decoders, image, geometry, options, out, table);
     outcome(decoders, image, geometry, options, out, table);
     if (decoders.refused_table) fail("refused:", "the table of the image");
     const Region all{0, 0, header.width, header.height};
-    SeekStates states;
-    if (!states.read(SeekTable(table.data(), table.size()), header, image.size())) fail("unread:", "the table");
     seek_ranges(states, header, image.size(), plan_region(header, all, 1, 3).mcus);
 
     compare_all(decoders, image, header, options, table);
@@ -125,7 +134,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     if (size < choices) return 0;
     size -= choices;
     const std::uint8_t *choice = data + size;
-    const std::vector<std::uint8_t> image(data, data + size);  // a copy, so that AddressSanitizer sees reads beyond its end
+    const std::vector<std::uint8_t> image(data,
+                                          data + size);  // a copy, so that AddressSanitizer sees reads beyond its end
 
     static JpegDecoders decoders;
     JpegOptions options;
