@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.kernels import crc32, join_crc32
+from bushel.kernels import crc32, crc32_pieces, join_crc32
 
 DATA = np.random.default_rng(0).bytes(300_000)
 
@@ -44,6 +44,12 @@ def test_continues_from_any_value(cut: int, length: int, value: int) -> None:
 def test_joined_from_two_parts(cut: int, length: int) -> None:
     piece = DATA[:length]
     assert join_crc32(crc32(piece[:cut]), crc32(piece[cut:]), len(piece[cut:])) == crc32(piece)
+
+
+@given(st.lists(st.sampled_from([0, 1, 60, 1023, 1024, 5000, 70_000]), max_size=5))
+def test_pieces(lengths: list[int]) -> None:
+    pieces = [memoryview(DATA)[:length] for length in lengths]
+    assert crc32_pieces(pieces) == ([zlib.crc32(piece) for piece in pieces], zlib.crc32(b"".join(pieces)))
 
 
 def test_joined_over_many_bytes() -> None:

@@ -238,14 +238,27 @@ def test_golden_files(golden: Path) -> None:
 def test_magic_words_are_seen_where_a_record_is_split(payload: bytes, before: int) -> None:
     payload = bytes(before) + payload
     is_whole = len(split_recordio(payload)) == 8 + len(payload) + -len(payload) % 4
-    assert recordio_crc32(payload) == (zlib.crc32(payload) if is_whole else None)
+    assert recordio_crc32([payload]) == ([zlib.crc32(payload)] if is_whole else None)
 
 
 @pytest.mark.parametrize("edge", [1024 * 4, 16 * 1024, 32 * 1024, 48 * 1024])
 def test_magic_words_at_the_edges_of_blocks(edge: int) -> None:
     plain = np.random.default_rng(edge).bytes(edge + 100)
-    assert recordio_crc32(plain) == zlib.crc32(plain)
+    assert recordio_crc32([plain]) == [zlib.crc32(plain)]
     for at in range(edge - 40, edge + 41):
         payload = plain[:at] + MAGIC + plain[at + 4 :]
-        assert recordio_crc32(payload) == (zlib.crc32(payload) if at % 4 else None)
-        assert recordio_crc32(payload[: at + 3]) == zlib.crc32(payload[: at + 3])
+        assert recordio_crc32([payload]) == ([zlib.crc32(payload)] if at % 4 else None)
+        assert recordio_crc32([payload[: at + 3]]) == [zlib.crc32(payload[: at + 3])]
+
+
+@given(st.lists(st.lists(st.sampled_from([MAGIC, b"abcd", b"x"]), max_size=3).map(b"".join), max_size=5))
+def test_pieces_of_a_record(pieces: list[bytes]) -> None:
+    payload, sums = b"".join(pieces), recordio_crc32(pieces)
+    unaligned = any(len(piece) % 4 for piece in pieces[:-1])
+    words = [piece[at : at + 4] for piece in pieces for at in range(0, len(piece), 4)]
+    assert (sums is None) == (unaligned or MAGIC in words)
+    if sums is not None:
+        assert sums == [zlib.crc32(piece) for piece in pieces]
+        assert split_recordio(payload) == MAGIC + struct.pack("<I", len(payload)) + payload + bytes(-len(payload) % 4)
+    with pytest.raises(TypeError):
+        recordio_crc32([*pieces, "text"])  # type: ignore[list-item]

@@ -362,6 +362,9 @@ def crc32(data: _Bytes, value: int = 0) -> int:
 def join_crc32(beginning: int, rest: int, length: int) -> int:
     """Return the CRC-32 of bytes, given that of their beginning and that of the ``length`` bytes after it."""
 
+def crc32_pieces(pieces: Sequence[_Bytes]) -> tuple[list[int], int]:
+    """Return the CRC-32 of each of several pieces, and of all of them one after another."""
+
 def hash_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each key (uint64[keys]). The hash is part of the index format and never changes.
 
@@ -588,8 +591,12 @@ def join_recordio(raw: _Bytes) -> bytes:
         ValueError: ``raw`` is not exactly one record.
     """
 
-def recordio_crc32(payload: _Bytes) -> int | None:
-    """Return the CRC-32 of a payload; None if it has the magic word, aligned: `split_recordio` makes several parts."""
+def recordio_crc32(pieces: Sequence[_Bytes]) -> list[int] | None:
+    """Return the CRC-32 of each piece of a payload, all of which go into one part as they are; None if they do not.
+
+    They do if no piece has the magic word, aligned, and all but the last have a multiple of 4 bytes. If only that is
+    missing, `split_recordio` may still make one part.
+    """
 
 def split_recordio(payload: _Bytes) -> bytes:
     """Return the framed bytes of one record: its parts with their headers, padded to a multiple of 4.

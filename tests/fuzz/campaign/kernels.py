@@ -77,7 +77,7 @@ def _scan_recordio(data: bytes, file: MappedFile) -> None:
         kernels.split_recordio(payload)
     with suppress(ValueError):
         kernels.join_recordio(data)
-    if kernels.recordio_crc32(data) not in (None, zlib.crc32(data)):
+    if kernels.recordio_crc32([data]) not in (None, [zlib.crc32(data)]):
         raise WrongError("recordio_crc32: a wrong checksum")
 
 

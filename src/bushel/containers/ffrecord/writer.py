@@ -38,6 +38,7 @@ Form: TypeAlias = Literal["plain", "folder", "maps"]
 
 TABLE_ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")])
 _ROOM = 1 << 26  # limit on the number of records that room is left for
+_SMALL = 1 << 14  # the pieces of a smaller record are joined, which is faster than to write them one by one
 
 
 def staged_names(shard: Shard) -> tuple[str, str, str]:
@@ -144,14 +145,19 @@ class FFRecordWriter:
 
     def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
         packed = encode(key, self._fields, values)
-        sums = [kernels.crc32(piece) for piece in packed.pieces]
-        whole = 0
-        for piece, crc32 in zip(packed.pieces, sums, strict=True):
-            whole = kernels.join_crc32(whole, crc32, memoryview(piece).nbytes)
-        offset = self._record(packed.pieces, sums, whole)
-        known = dict(zip(map(id, packed.pieces), sums, strict=True))
+        known: dict[int, int] = {}  # CRC-32, by the identity of a piece
+        if packed.size < _SMALL:
+            pieces: list[Buffer] = [b"".join(packed.pieces)]
+            sums = [whole := kernels.crc32(pieces[0])]
+        else:
+            pieces = packed.pieces
+            sums, whole = kernels.crc32_pieces(pieces)
+            known.update(zip(map(id, pieces), sums, strict=True))
+        offset = self._record(pieces, sums, whole)
         for name, start, value in packed.values:
-            self._builder.columns[name].add(offset + start, memoryview(value).nbytes, known[id(value)])
+            found = known.get(id(value))
+            crc32 = kernels.crc32(value) if found is None else found
+            self._builder.columns[name].add(offset + start, memoryview(value).nbytes, crc32)
         for field in self._fields:
             if field.name not in values:
                 self._builder.columns[field.name].mark_absent()

@@ -166,16 +166,13 @@ class RecordIOWriter:
         return self._builder.samples
 
     def _record(self, pieces: list[Buffer], placed: list[_Value]) -> int:
-        sizes = [memoryview(piece).nbytes for piece in pieces]
-        size = sum(sizes)
+        size = sum([memoryview(piece).nbytes for piece in pieces])
         if size > _LIMIT:
             raise SpecError(
                 f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag, tar or ffrecord"
             )
-        aligned = not any(each % 4 for each in sizes[:-1])
-        sums = [kernels.recordio_crc32(piece) for piece in pieces] if aligned else [None]
-        known: dict[int, int | None] = {}  # by the identity of a piece
-        if None not in sums:
+        known: dict[int, int] = {}  # CRC-32, by the identity of a piece
+        if (sums := kernels.recordio_crc32(pieces)) is not None:
             offset, raw, split = self._data.write(_PART.pack(_MAGIC, size)), 8 + size, False
             for piece, crc32 in zip(pieces, sums, strict=True):
                 self._data.write(piece, crc32)
@@ -187,9 +184,8 @@ class RecordIOWriter:
             split = raw != 8 + size
         for name, start, value in placed:
             column, length = self._builder.columns[name], memoryview(value).nbytes
-            crc32 = known.get(id(value))
-            if crc32 is None:
-                crc32 = kernels.crc32(value)
+            found = known.get(id(value))
+            crc32 = kernels.crc32(value) if found is None else found
             if split:
                 fragment = (len(column.offset), start, length)
                 self._builder.fragments.setdefault(name, []).append(fragment)

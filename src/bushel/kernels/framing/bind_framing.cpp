@@ -1,9 +1,13 @@
 // Python bindings: framing many values at once.
+#include <deque>
 #include <memory>
+#include <optional>
 
 #include "common/python.hpp"
+#include "files/batch_argument.hpp"
 #include "files/crc32.hpp"
 #include "framing/framing.hpp"
+#include "scans/recordio.hpp"
 
 namespace bushel {
 
@@ -40,6 +44,70 @@ nb::object array_of(std::vector<T> &&elements) {
     auto *const kept = new std::vector<T>(std::move(elements));
     nb::capsule owner(kept, [](void *memory) noexcept { delete static_cast<std::vector<T> *>(memory); });
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+// The pieces of one record.
+class PiecesArgument {
+public:
+    explicit PiecesArgument(nb::handle pieces) {
+        const nb::object list = sequence_argument(pieces, "pieces: expected a list of bytes-like objects");
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.ptr()); ++i) {
+            pieces_.emplace_back(PySequence_Fast_GET_ITEM(list.ptr(), i));
+            total_ += pieces_.back().size();
+        }
+    }
+
+    std::size_t count() const { return pieces_.size(); }
+    const BufferArgument &operator[](std::size_t i) const { return pieces_[i]; }
+
+    // Calls `work`, without the interpreter lock if there is much to do.
+    template <typename Work>
+    void run(Work work) const {
+        if (total_ < static_cast<std::size_t>(keep_lock_below)) return work();
+        const nb::gil_scoped_release unlocked;
+        work();
+    }
+
+private:
+    std::deque<BufferArgument> pieces_;
+    std::size_t total_ = 0;
+};
+
+nb::list list_of(const std::vector<std::uint32_t> &sums) {
+    nb::list list;
+    for (const std::uint32_t sum : sums) list.append(sum);
+    return list;
+}
+
+nb::object crc32_pieces(nb::handle pieces) {
+    constexpr std::size_t small = 1024;  // summed again faster than joined
+    const PiecesArgument own(pieces);
+    std::vector<std::uint32_t> sums(own.count());
+    std::uint32_t whole = 0;
+    own.run([&] {
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+            const std::uint8_t *const data = own[i].data();
+            const std::size_t size = own[i].size();
+            sums[i] = crc32(data, size);
+            whole = size < small ? crc32(data, size, whole) : join_crc32(whole, sums[i], size);
+        }
+    });
+    return nb::make_tuple(list_of(sums), whole);
+}
+
+nb::object recordio_crc32(nb::handle pieces) {
+    const PiecesArgument own(pieces);
+    std::vector<std::uint32_t> sums(own.count());
+    bool whole = true;
+    for (std::size_t i = 0; i + 1 < sums.size(); ++i) whole = whole && own[i].size() % 4 == 0;
+    own.run([&] {
+        for (std::size_t i = 0; whole && i < sums.size(); ++i) {
+            const std::optional<std::uint32_t> sum = crc32_unless_magic(own[i].data(), own[i].size());
+            whole = sum.has_value();
+            if (whole) sums[i] = *sum;
+        }
+    });
+    return whole ? nb::object(list_of(sums)) : nb::none();
 }
 
 nb::object crc32_rows(nb::handle data, nb::handle offsets) {
@@ -125,6 +193,8 @@ nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::h
 }  // namespace
 
 void bind_framing(nb::module_ &module) {
+    module.def("crc32_pieces", &crc32_pieces, nb::arg("pieces"));
+    module.def("recordio_crc32", &recordio_crc32, nb::arg("pieces"));
     module.def("crc32_rows", &crc32_rows, nb::arg("data"), nb::arg("offsets"));
     module.def("frame_recordio", &recordio, nb::arg("data"), nb::arg("offsets"));
     module.def("frame_idx", &idx, nb::arg("keys").none(), nb::arg("first"), nb::arg("offsets"));

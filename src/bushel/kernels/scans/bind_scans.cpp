@@ -174,18 +174,6 @@ void bind_scans(nb::module_ &module) {
         },
         nb::arg("raw"));
     module.def(
-        "recordio_crc32",
-        [](nb::handle payload) -> nb::object {
-            const BufferArgument buffer(payload);
-            std::optional<std::uint32_t> sum;
-            {
-                const nb::gil_scoped_release unlocked;
-                sum = crc32_unless_magic(buffer.data(), buffer.size());
-            }
-            return sum ? nb::object(nb::int_(*sum)) : nb::none();
-        },
-        nb::arg("payload"));
-    module.def(
         "split_recordio",
         [](nb::handle payload) {
             const BufferArgument buffer(payload);
