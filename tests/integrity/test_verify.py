@@ -142,11 +142,10 @@ def test_every_byte_of_an_index_may_be_damaged(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "gulp", count=2, shard_samples=None)
     [sidecar] = folder.glob(".bushel/*.safetensors")
     whole = sidecar.read_bytes()
-    name = whole.index(b'\\"crc32\\":')  # without it, the table is taken for one of an older version
-    for at in range(0, len(whole), 7):
+    name = whole.index(b'\\"crc32\\":')
+    for at in [*range(0, len(whole), 7), *range(name, name + 20)]:
         sidecar.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
-        kinds = {problem.kind for problem in bushel.verify(folder).problems}
-        assert "index" in kinds or name <= at < name + 8, at
+        assert "index" in {problem.kind for problem in bushel.verify(folder).problems}, at
 
 
 def test_keys_that_are_there_twice(tmp_path: Path) -> None:

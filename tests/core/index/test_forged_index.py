@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 from tests.core.models import CONTAINERS, SPECS, make_samples, opened, write
+from tests.fuzz.mutations import with_own_crc32
 
 import bushel
 from bushel.errors import BushelError, FormatError
@@ -130,9 +131,10 @@ def parsed(path: Path) -> tuple[Arrays, Header]:
 
 
 def forge(path: Path, arrays: Mapping[str, npt.NDArray[Any]], header: Header) -> None:
-    """Write an index without a CRC-32 of its own, as versions before 0.1 did."""
+    """Write an index with the CRC-32 that fits it."""
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    path.write_bytes(save(contiguous, {"bushel": json.dumps({**header, "crc32": ""})}))
+    text = json.dumps({**header, "crc32": "00000000"}, separators=(",", ":"))
+    path.write_bytes(with_own_crc32(save(contiguous, {"bushel": text})))
 
 
 def put_value(array: npt.NDArray[Any], at: int, value: int) -> npt.NDArray[Any]:

@@ -97,7 +97,8 @@ class _Header(msgspec.Struct):
     stamps: list[int | None] = []
     labels: dict[str, _Names] = {}
     crc32: str = ""
-    columns: list[_Column] = []
+    columns: list[_Column] | msgspec.UnsetType = msgspec.UNSET
+    """Older versions have none; those that wrote it also wrote the CRC-32."""
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -271,6 +272,9 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
     """
     data = _bytes_of(path)
     arrays, header = _parse(data, str(path))
+    named = [] if header.columns is msgspec.UNSET else header.columns
+    if not header.crc32 and header.columns is not msgspec.UNSET:
+        raise FormatError("the index is damaged: its header lacks the CRC-32", file=str(path), offset=8, hint=_HINT)
     if header.crc32 and (check or len(data) <= ALWAYS_CHECKED):  # those of older versions have none
         _compare(data, header.crc32, path)
     samples = header.samples
@@ -306,7 +310,7 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
         )
     files = tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
     labels = _labels(header.labels, path)
-    values = {entry.name: _values(arrays, entry, samples) for entry in header.columns}
+    values = {entry.name: _values(arrays, entry, samples) for entry in named}
     return ShardIndex(samples, files, columns, header.container, keys, inline, labels, values)
 
 
