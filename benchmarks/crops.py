@@ -73,7 +73,7 @@ CASES = (
 
 def fill(case: Case, images: int, folder: Path | None) -> Path:
     """Write the images of a case as files and as bags, plain, tiled and with seek tables, if they do not exist."""
-    root = SCRATCH / f"crops-3-{case.name.replace(' ', '-')}-{images}"
+    root = SCRATCH / f"crops-4-{case.name.replace(' ', '-')}-{images}"
     if (root / "done").exists():
         return root
     console.print(f"writing {root.name}")
