@@ -85,9 +85,6 @@ class Campaign:
         self._state_file = plan.out / "state.json"
         plan.out.mkdir(parents=True, exist_ok=True)
         self._failures = plan.out / "failures.jsonl"
-        self._place = Path(
-            tempfile.mkdtemp(prefix="bushel-campaign-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
-        )
         self._identity = {"suite": plan.suite, "seed": plan.seed, "sanitized": plan.environment is not None}
         self._chunks: dict[str, dict[str, Any]] = {}
         if self._state_file.exists():
@@ -95,6 +92,9 @@ class Campaign:
             if state["identity"] != self._identity:
                 raise SystemExit(f"{plan.out} has another campaign: {state['identity']}; give another --out")
             self._chunks = state["chunks"]
+        self._place = Path(
+            tempfile.mkdtemp(prefix="bushel-campaign-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+        )
         self._running: dict[int, _Worker] = {}
         self._started, self._cpu = time.monotonic(), _children_cpu()
 
