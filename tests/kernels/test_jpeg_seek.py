@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -206,6 +207,22 @@ def test_a_forged_table_with_the_right_check_does_no_harm(kind: str) -> None:
         assert decode_jpegs([data], geometry, out, seek_tables=[words]) == []  # other levels, but nothing worse
         assert np.array_equal(decode_jpeg(data, words), whole)  # begins at the first MCU, which no table can change
         jpeg_seek_ranges(data, len(data), words, (left, top, right, bottom))
+
+
+def test_a_forged_size_and_table_take_no_memory() -> None:
+    data = bytearray(KINDS["4:2:0"])
+    frame = data.index(b"\xff\xc0") + 5
+    data[frame : frame + 4] = b"\xff" * 4  # 65535 x 65535 pixels, 16.8 million MCUs
+    words = jpeg_seek_table(KINDS["4:2:0"])[:3].copy()
+    words[0] = (int(words[0]) >> 32 << 32) | 1 << 31 | 1  # a state before each MCU
+    words[1], words[2] = 1, 0  # each a bit after the last, without any bits in the table
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (64 << 20), hard))
+    try:
+        assert jpeg_seek_ranges(bytes(data), len(data), packed_check(words), (0, 0, 9, 9)) is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def test_a_changed_bit_of_a_packed_table_is_found() -> None:

@@ -118,6 +118,8 @@ bool SeekStates::read(const SeekTable &table, const JpegHeader &header, std::siz
     if (step < 1 || step > static_cast<std::uint64_t>(total) || table[0] >> 32 != header.data_offset) return false;
     step_ = static_cast<int>(step);
     const auto states = static_cast<std::size_t>(divide_up(total, step_));
+    if (size <= header.data_offset) return false;
+    if (states > 8 * (size - header.data_offset)) return false;  // each has a bit of the data to itself
     words_.resize(states + 1);
     words_[0] = 0;
     if (is_packed) {
