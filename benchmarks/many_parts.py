@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import bushel
-from bushel.core.index.sidecar import load_index, save_index
-from bushel.core.index.table import Keys, Shard, ShardIndex
-from bushel.core.tasks.drive import TaskOptions, drive
+from bushel._index.sidecar import load_index, save_index
+from bushel._index.table import Keys, Shard, ShardIndex
+from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel.engines import Attempt, Finished, Task
 from bushel.ingest.commit import PartTask, Written
 from bushel.ingest.finish import finish_run
@@ -95,13 +95,14 @@ def simulate(parts: int, folder: Path) -> dict[str, float]:
     index = load_index(shard.shard.sidecar)
     run = RunFolder(folder / "out", ".tar")
     plan = RunPlan("pack", "tar", parts * SAMPLES, part_starts(parts * SAMPLES, parts), {})
-    join_run(run, plan, "create", None)
-    task = PartTask(run, Simulated(data, index), tuple(plan.starts), ErrorLimit())
+    claim = join_run(run, plan, "create", None)
+    task = PartTask(run, Simulated(data, index), tuple(plan.starts), ErrorLimit(), plan.fingerprint)
     start = _peak()
     meter = RunMeter(run, plan, range(parts), None)
     drive(task, range(parts), Here(), TaskOptions(), finished=meter.add, looking=meter.look)
     driver, before = _peak(), time.process_time()
     result = finish_run(run, plan)
+    claim.release()
     if result.samples != parts * SAMPLES:
         raise SystemExit(f"{result.samples} samples of {parts * SAMPLES}")
     size = (folder / "out/.bushel/manifest.json").stat().st_size

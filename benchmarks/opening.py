@@ -27,11 +27,11 @@ import numpy as np
 from rich.table import Table
 
 import bushel
-from bushel.core.dataset.key_file import NAME as KEYS
-from bushel.core.dataset.key_file import write_key_file
-from bushel.core.index.shard_table import NAME
-from bushel.core.index.sidecar import FOLDER, Manifest, ManifestShard, save_index, save_manifest
-from bushel.core.index.table import Column, FileStamp, Keys, ShardIndex
+from bushel._dataset.key_file import NAME as KEYS
+from bushel._dataset.key_file import write_key_file
+from bushel._index.shard_list import NAME
+from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, save_index, save_manifest
+from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.spec import parse_spec
 from measure import SCRATCH, Timing, console, in_turns, save
 from reads import usable
@@ -126,7 +126,7 @@ def _make_sparse_shards(root: Path, shards: int, keys_of: Callable[[int], Keys |
     console.print(f"making {root.name}")
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     [field] = parse_spec({"data": "bytes"}).values()
-    column = Column(field, "bytes", 0, np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES, np.int64))
+    column = FieldExtents(field, "bytes", 0, np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES, np.int64))
     entries = []
     for number in range(shards):
         path = root / f"train-{number:06}.tar"

@@ -35,7 +35,7 @@ def sync(out: Path) -> None:
 
 def bushel_into(container: str) -> Callable[[Path, Path, bool], None]:
     """Pack with Bushel's writer, which syncs itself."""
-    from bushel.core.writer.writer import Writer
+    from bushel._writer.writer import Writer
 
     def pack(folder: Path, out: Path, sync: bool) -> None:
         spec, expected = {"image": "jpg", "label": "int"}, len(list(folder.iterdir()))

@@ -31,6 +31,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "packing.md": "Pack data",
         "loading.md": "Load batches for training",
         "frameworks.md": "Use Lightning, Accelerate, DDP, JAX",
+        "hangs.md": "Avoid hangs and slow programs",
         "images.md": "Crop and transform images",
         "video.md": "Store and load video",
         "tokens.md": "Load tokens and other numbers",
@@ -59,6 +60,11 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-ffrecord.md": "ffrecord",
         "format-gulp.md": "gulp",
         "format-recordio.md": "recordio",
+        "format-parquet.md": "parquet",
+        "format-zip.md": "zip",
+        "format-folder.md": "folder",
+        "format-megatron.md": "megatron",
+        "format-npy.md": "npy",
     },
     "Drop-ins": {
         "compat.md": "Programs of the original packages",
@@ -95,6 +101,10 @@ BRIDGES = ("huggingface", "arrow", "duckdb", "ray_data", "torch_data", "torchdat
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```|~~~)")
+
+
+_OF_A_CHECKOUT = re.compile(r"<!-- of a checkout -->\n.*?<!-- end of that -->\n\n", re.DOTALL)
+"""What the README shows to those who have cloned the repository."""
 
 
 def pages() -> dict[str, str]:
@@ -146,6 +156,11 @@ def rewrite(text: str, path: str) -> str:
         return label if "`" in label else f"`{wanted}`" if label == wanted else label  # a file that the site lacks
 
     return "".join(_LINK.sub(replace, line) if is_text else line for is_text, line in outside_code(text))
+
+
+def home_of(readme: str) -> str:
+    """Return the home of the site: the README without the commands of a checkout, so that users' code comes first."""
+    return _OF_A_CHECKOUT.sub("", readme)
 
 
 def anchors(text: str) -> set[str]:
@@ -212,7 +227,7 @@ def _imported(module: ModuleType) -> Public:
 
 
 def _members(value: type) -> list[str]:
-    owners = [owner for owner in value.__mro__ if owner.__module__.startswith("bushel.")]
+    owners = [owner for owner in value.__mro__ if owner.__module__.partition(".")[0] == "bushel"]
     found = {
         name
         for owner in owners
@@ -270,6 +285,22 @@ def reference_of(name: str, module: Public) -> str:
             parts.append(f"## {title}\n")
             parts += [f"::: {name}.{each}\n" for each in names]
     return "\n".join(parts)
+
+
+def entries_of(modules: Mapping[str, Public]) -> dict[str, str]:
+    """Return what docstrings call public names, to their entries in the reference.
+
+    Classes and methods are found by their short names, functions with their module only: a parameter may be called so.
+    """
+    found: dict[str, str] = {}
+    for module, public in reversed(modules.items()):  # the first module that has a name wins
+        for name in (each for names in public.groups.values() for each in names):
+            found[f"{module}.{name}"] = f"{module}.{name}"
+            if name[0].isupper():
+                found[name] = f"{module}.{name}"
+        for member in public.members:
+            found[member] = f"{module}.{member}"
+    return found
 
 
 def reference_of_commands() -> str:
@@ -420,6 +451,7 @@ separate_signature = true
 show_signature_annotations = true
 docstring_section_style = "list"
 filters = ["!^_"]
+extensions = [{{ "{links}" = {{ names = {names} }} }}]
 """
 
 
@@ -436,6 +468,7 @@ def main() -> None:
     shutil.rmtree(target, ignore_errors=True)
     (target / "pages/reference").mkdir(parents=True)
     texts = {page: rewrite((ROOT / path).read_text("utf-8"), path) for page, path in pages().items()}
+    texts["index.md"] = home_of(texts["index.md"])
     reference = {}
     for name, module in modules.items():
         page = f"reference/{name}.md"
@@ -453,7 +486,8 @@ def main() -> None:
     (target / "pages/llms.txt").write_text(llms(shown, texts), encoding="utf-8")
     full = "\n\n".join(texts[page] for page in texts if not page.startswith("reference/"))
     (target / "pages/llms-full.txt").write_text(full, encoding="utf-8")
-    config = CONFIG.format(navigation=_toml(shown), source=ROOT / "src")
+    links, names = ROOT / "scripts/reference_links.py", _toml(entries_of(modules))
+    config = CONFIG.format(navigation=_toml(shown), source=ROOT / "src", links=links, names=names)
     (target / "zensical.toml").write_text(config, encoding="utf-8")
     print(f"{len(texts)} pages in {target}")
 

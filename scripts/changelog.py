@@ -1,5 +1,7 @@
 """Join the fragments in `changes/` into CHANGELOG.md: `python scripts/changelog.py 0.2.0 2027-01-31`.
 
+Without a version, they become items of the unreleased changes, by section.
+
 A fragment is a file `changes/NAME.SECTION.md` of a few lines in the style of CHANGELOG.md, such as
 `changes/hub-urls.datasets.md`. Each change has a file of its own, so that two changes never conflict.
 """
@@ -11,6 +13,7 @@ import re
 from pathlib import Path
 
 SECTIONS = {
+    "security": "Security",
     "datasets": "Datasets",
     "writing": "Writing",
     "training": "Training",
@@ -42,7 +45,13 @@ def fragments(folder: Path) -> dict[str, list[str]]:
 
 
 def release(changelog: str, found: dict[str, list[str]], version: str, date: str) -> str:
-    """Return the changelog with a heading for a version, which gets what was unreleased and the fragments."""
+    """Return the changelog with a heading for a version, which gets the unreleased changes and the fragments."""
+    joined = join(changelog, found)
+    return joined.replace(f"{_UNRELEASED}\n", f"{_UNRELEASED}\n\n## {version} ({date})\n", 1)
+
+
+def join(changelog: str, found: dict[str, list[str]]) -> str:
+    """Return the changelog with the fragments among its unreleased changes."""
     before, mark, rest = changelog.partition(f"{_UNRELEASED}\n")
     if not mark:
         raise ValueError(f"the changelog has no heading {_UNRELEASED!r}")
@@ -57,20 +66,23 @@ def release(changelog: str, found: dict[str, list[str]], version: str, date: str
             own = f"{own[:end].rstrip()}\n{items}\n{own[end:]}"
         else:
             own = f"{own.rstrip()}\n\n{heading}\n{items}\n"
-    return f"{before}{mark}\n## {version} ({date})\n\n{own.strip()}\n{following}{older}"
+    return f"{before}{mark}\n{own.strip()}\n{following}{older}"
 
 
 def main() -> None:
     """Write CHANGELOG.md, and remove the fragments."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("version")
-    parser.add_argument("date", help="such as 2027-01-31")
+    parser.add_argument("version", nargs="?")
+    parser.add_argument("date", nargs="?", help="such as 2027-01-31")
     options = parser.parse_args()
+    if (options.version is None) != (options.date is None):
+        parser.error("a version needs a date")
     root = Path(__file__).parents[1]
     page, folder = root / "CHANGELOG.md", root / "changes"
-    page.write_text(
-        release(page.read_text("utf-8"), fragments(folder), options.version, options.date), encoding="utf-8"
-    )
+    before, found = page.read_text("utf-8"), fragments(folder)
+    named = options.version is not None
+    after = release(before, found, options.version, options.date) if named else join(before, found)
+    page.write_text(after, encoding="utf-8")
     for path in folder.iterdir():
         if path.name != "README.md":
             path.unlink()

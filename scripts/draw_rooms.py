@@ -41,7 +41,7 @@ def draw(page: str) -> str:
         top = MARGIN + number * (HEIGHT + GAP)
         for place, (room, contents) in enumerate(floor):
             left = MARGIN + place * (width + GAP)
-            fill = PRIVATE if room.startswith("core.") else PUBLIC
+            fill = PRIVATE if room.startswith("_") else PUBLIC
             lines += [
                 f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{HEIGHT}" rx="4" fill="{fill}"/>',
                 f'<text x="{left + 10:.1f}" y="{top + 20}" font-size="14" font-weight="600">{escape(room)}</text>',

@@ -2,7 +2,7 @@
 
     python scripts/keep_version.py 0.1.0
 
-writes `tests/core/dataset/kept-0.1.0/`. Run it once, before a release that changed sidecars, orders or states; what it
+writes `tests/_dataset/kept-0.1.0/`. Run it once, before a release that changed sidecars, orders or states; what it
 wrote is never written again (docs/compatibility.md). `kept-0.1` is of a time
 before columns, key files, and the other orders.
 """
@@ -109,7 +109,7 @@ def main() -> None:
     """Write the data of a version."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("version", help="the version, such as 0.2.0")
-    folder = Path(__file__).parents[1] / "tests/core/dataset" / f"kept-{parser.parse_args().version}"
+    folder = Path(__file__).parents[1] / "tests/_dataset" / f"kept-{parser.parse_args().version}"
     folder.mkdir()
     write(folder)
 

@@ -13,6 +13,7 @@ from bushel.errors import (
     CodecError,
     CorruptError,
     FormatError,
+    InUseError,
     SpecError,
     StateError,
     TooManyErrors,
@@ -34,6 +35,7 @@ EXAMPLES: list[BushelError] = [
     SpecError("unknown codec"),
     UnsupportedError("no random access"),
     StateError("another dataset"),
+    InUseError("out/ is in use: process 7 on host1 writes to it"),
     TooManyErrors("101 bad samples", count=101),
 ]
 

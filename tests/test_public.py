@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import pickle
+import re
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import pytest
+from tests.paths import ROOT
 
 import bushel
 
@@ -15,11 +23,11 @@ NAMES = [
     "BushelError",
     "Codec",
     "CodecError",
-    "ConvertResult",
     "CorruptError",
     "DamagedWarning",
     "Dataset",
     "FormatError",
+    "InUseError",
     "IncompleteWarning",
     "Info",
     "Loader",
@@ -35,6 +43,7 @@ NAMES = [
     "StreamLoader",
     "TooManyErrors",
     "UnsupportedError",
+    "UntrustedWarning",
     "VerifyResult",
     "Viewer",
     "Writer",
@@ -49,6 +58,7 @@ NAMES = [
     "open_stream",
     "pack",
     "register_codec",
+    "register_container",
     "repair",
     "to_hf",
     "transforms",
@@ -85,7 +95,7 @@ def test_other_names_are_no_attributes() -> None:
 
 def test_every_error_is_a_bushel_error() -> None:
     errors = [getattr(bushel, name) for name in NAMES if name.endswith("Error") or name == "TooManyErrors"]
-    assert len(errors) == 8
+    assert len(errors) == 9
     assert all(issubclass(error, bushel.BushelError) for error in errors)
 
 
@@ -103,3 +113,80 @@ def test_modules_are_reached_without_being_imported() -> None:
 def test_open_imports_no_decoder_and_no_command_line() -> None:
     imported = modules_after("import bushel; bushel.open")
     assert imported & {"PIL", "av", "click", "rich"} == set()
+
+
+def public_modules() -> list[str]:
+    """The modules whose names docs/compatibility.md promises."""
+    page = (ROOT / "docs" / "compatibility.md").read_text("utf-8")
+    promise = page.partition("Public are")[2].partition("Modules whose")[0]
+    named = re.findall(r"`(bushel(?:\.\w+)*)`", promise)
+    return [name for name in named if name not in ("bushel.integrations", "bushel.compat")]
+
+
+def public_things() -> list[tuple[str, str, Any]]:
+    """The public classes and functions of Bushel itself, with the module that has them."""
+    return [
+        (module, name, thing)
+        for module in public_modules()
+        for name in import_module(module).__all__
+        if isinstance(thing := getattr(import_module(module), name), type | FunctionType)
+        and thing.__module__.partition(".")[0] == "bushel"
+    ]
+
+
+def test_public_names_are_known_by_public_modules() -> None:
+    things = public_things()
+    assert len(things) > 200
+    for module, name, thing in things:
+        assert "._" not in thing.__module__, f"{module}.{name} is known as {thing.__module__}.{thing.__qualname__}"
+    for name in NAMES:
+        thing = getattr(bushel, name)
+        if isinstance(thing, type | FunctionType):
+            assert thing.__module__ in ("bushel", "bushel.errors"), name
+
+
+def test_a_public_name_is_where_it_says_and_in_the_same_file_as_before() -> None:
+    for module, name, thing in public_things():
+        if "kernels" not in thing.__module__:
+            found = getattr(import_module(thing.__module__), thing.__name__)
+            assert found is thing, f"{module}.{name}"
+            if getattr(thing, "_is_protocol", False):
+                continue  # its attributes are what isinstance looks for, so it cannot lead to its file
+            source = inspect.getsource(thing)
+            assert re.search(rf"^(class|def) {thing.__name__}\b", source, re.MULTILINE), f"{module}.{name}"
+
+
+def test_signatures_are_those_of_the_classes() -> None:
+    for _, _, thing in public_things():
+        if isinstance(thing, type):
+            init = next(vars(each)["__init__"] for each in thing.__mro__ if "__init__" in vars(each))
+            if not isinstance(init, FunctionType):
+                continue
+            own = list(inspect.signature(init).parameters)[1:]
+            assert list(inspect.signature(thing).parameters) == own, thing
+
+
+def test_subclasses_and_instances_wrap_nothing() -> None:
+    class Own(bushel.Info):
+        """A class of a user."""
+
+    assert "A class of a user" in inspect.getsource(Own)
+    assert not hasattr(Own, "__wrapped__")
+    assert not hasattr(bushel.codecs.get_codec("int"), "__wrapped__")
+    assert hasattr(bushel.Codec, "__wrapped__")
+
+
+def test_pickles_name_public_modules(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "a.tar", {"x": "int"}) as writer:
+        writer.append({"x": 1})
+    with bushel.open(tmp_path / "a.tar") as ds:
+        for thing in (bushel.Dataset, bushel.open, bushel.containers.ShardIndex, bushel.loader.Exact, ds.info):
+            stored = pickle.dumps(thing)
+            assert b"._" not in stored, stored
+            assert pickle.loads(stored) == thing
+
+
+def test_old_modules_still_have_the_names() -> None:
+    """A pickle that an older version wrote names `bushel._dataset.info`, say."""
+    old = b"\x80\x04\x95\x1f\x00\x00\x00\x00\x00\x00\x00\x8c\x14bushel._dataset.info\x94\x8c\x04Info\x94\x93\x94."
+    assert pickle.loads(old) is bushel.Info

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,14 @@ import bushel
 HOUSE = Path(bushel.__file__).parent
 PUBLIC_NAMES = "the public names"
 FLOORS = (
-    ("kernels", "errors", "core.lazy_names", "core.system"),
-    ("core.order", "core.parallel", "core.processes", "core.progress", "core.tasks"),
+    ("kernels", "errors"),
+    ("_runtime",),
+    ("filters",),
     ("spec", "codecs", "storage"),
-    ("core.index", "jpeg", "transforms"),
-    ("containers", "core.pictures"),
-    ("core.dataset",),
-    ("core.writer", "loader", "sources"),
+    ("_index", "jpeg", "transforms"),
+    ("containers", "_pictures"),
+    ("_dataset",),
+    ("_writer", "loader", "sources"),
     ("ingest",),
     ("integrity",),
     ("engines", "integrations"),
@@ -35,7 +37,6 @@ FLOORS = (
 """From the ground up. Rooms of one floor do not import each other."""
 
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-ROOMS_IN_CORE = {room.removeprefix("core.") for room in FLOOR_OF if room.startswith("core.")}
 
 
 def room_of(module: str) -> str:
@@ -43,12 +44,12 @@ def room_of(module: str) -> str:
     parts = module.split(".")
     if len(parts) == 1:
         return PUBLIC_NAMES
-    return ".".join(parts[1:3]) if parts[1] == "core" else parts[1]
+    return parts[1]
 
 
 def files_of(room: str) -> list[Path]:
     """Return the Python files of a room."""
-    place = HOUSE.joinpath(*room.split("."))
+    place = HOUSE / room
     return sorted(place.rglob("*.py")) or [place.with_suffix(".py")]
 
 
@@ -63,10 +64,18 @@ def modules() -> dict[str, Path]:
 
 
 def imports_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line of each import of Bushel's own modules, also within functions, and the module's dotted name."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    """Yield the line of each import of Bushel's own modules, and the module's dotted name.
+
+    Imports within functions count, and so do those that are made at run time: by `import_module`, `__import__`, and
+    tables of lazy names.
+    """
+    tree = ast.parse(path.read_text("utf-8"))
+    taken = {each.value: each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call):  # `import_module(…).command` imports a module with this attribute
+            names = list(at_run_time(node, taken.get(node), path))
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: imports name the whole path"
             module = node.module or ""
@@ -76,6 +85,84 @@ def imports_of(path: Path) -> Iterator[tuple[int, str]]:
         else:
             continue
         yield from ((node.lineno, name) for name in names if name.partition(".")[0] == "bushel")
+
+
+def at_run_time(call: ast.Call, attribute: str | None, path: Path) -> Iterator[str]:
+    """Yield the modules that a call may import, if it is one of those that import modules."""
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", None)
+    if function == "lazy_names" and isinstance(call.args[1], ast.Dict):
+        yield from (f"bushel.{each}" for each in ast.literal_eval(call.args[1]).values())
+    elif function in ("import_module", "__import__") and call.args:
+        name = call.args[0]
+        if isinstance(name, ast.Constant):
+            yield str(name.value)
+        elif isinstance(name, ast.JoinedStr) and name_of(path) not in LAZY:
+            pattern = "".join(part_of(each, path) for each in name.values)
+            found = [module for module in modules() if re.fullmatch(pattern, module)]
+            if attribute is not None:
+                found = [module for module in found if defines(modules()[module], attribute)]
+            yield from found
+
+
+def part_of(part: ast.expr, path: Path) -> str:
+    """Return a pattern of the text that a part of an f-string may be."""
+    if isinstance(part, ast.Constant):
+        return re.escape(str(part.value))
+    assert isinstance(part, ast.FormattedValue)
+    value = part.value
+    if isinstance(value, ast.Name) and value.id == "__name__":
+        return re.escape(name_of(path))
+    if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
+        table = getattr(import_module(name_of(path)), value.value.id)
+        return "(?:" + "|".join(re.escape(str(each)) for each in table.values()) + ")"
+    return r"\w+"
+
+
+def name_of(path: Path) -> str:
+    """Return the dotted name of a file's module; empty for a file elsewhere."""
+    return next((name for name, place in modules().items() if place == path), "")
+
+
+@cache
+def defines(path: Path, name: str) -> bool:
+    """Return whether a module binds a name at its top."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(each, ast.Name) and each.id == name for each in targets) or getattr(node, "name", "") == name:
+            return True
+        if isinstance(node, ast.ImportFrom) and name in {alias.asname or alias.name for alias in node.names}:
+            return True
+    return False
+
+
+LAZY = frozenset({"bushel", "bushel._runtime.lazy_names", "bushel.compat.webdataset", "bushel._runtime.tasks.engine"})
+"""Modules whose imports at run time are not looked at. Names of the two packages are imported when they are first used,
+and nothing within a package imports the package itself; `lazy_names` imports what the tables of its callers name, which
+are looked at there; `tasks.engine` imports the one engine that a user names (`bushel.engines`), which is above it."""
+
+
+def test_nothing_imports_a_lazy_package_from_within() -> None:
+    for package in LAZY & {"bushel.compat.webdataset"}:
+        for name, path in modules().items():
+            if name.startswith(f"{package}."):
+                for line, other in imports_of(path):
+                    assert other != package, (
+                        f"{path}:{line}: {package} imports this module when one of its names is used"
+                    )
+
+
+def test_imports_at_run_time_are_seen(tmp_path: Path) -> None:
+    seen = {
+        'import_module("bushel.codecs.image")': {"bushel.codecs.image"},
+        '__import__("bushel.spec")': {"bushel.spec"},
+        'lazy_names(__name__, {"x": "codecs.image"})': {"bushel.codecs.image"},
+        'import_module(f"bushel.containers.{name}").CONTAINER': {"bushel.containers.tar", "bushel.containers.bag"},
+    }
+    for source, expected in seen.items():
+        (tmp_path / "module.py").write_text(source)
+        found = {name for _, name in imports_of(tmp_path / "module.py")}
+        assert expected <= found
+        assert all(name in modules() for name in found)
 
 
 @pytest.mark.parametrize("room", sorted(FLOOR_OF.keys() - {PUBLIC_NAMES}))  # whose imports are lazy
@@ -90,9 +177,7 @@ def test_a_room_imports_from_rooms_below_it(room: str) -> None:
 
 def test_every_room_is_there() -> None:
     there = {path.stem for path in HOUSE.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
-    assert there == {room.partition(".")[0] for room in FLOOR_OF.keys() - {PUBLIC_NAMES}} | {"__init__"}
-    in_core = {path.stem for path in (HOUSE / "core").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
-    assert in_core == ROOMS_IN_CORE | {"__init__"}
+    assert there == (FLOOR_OF.keys() - {PUBLIC_NAMES}) | {"__init__"}
 
 
 def test_no_files_import_each_other() -> None:
@@ -116,10 +201,22 @@ def test_helpers_of_tests_are_in_helper_modules() -> None:
             assert not re.match(r"\s*(from|import) tests\.(\w+\.)*test_", line), f"{path}:{number}: {line}"
 
 
-def test_folders_of_tests_mirror_the_rooms() -> None:
-    others = {"cloud", "cluster", "docs", "examples", "faults", "fuzz", "golden", "interop"}
-    folders = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/*.py"))} - others
-    assert folders <= {path.name for path in HOUSE.iterdir() if path.is_dir()}
+OTHER_TESTS = {"cloud", "cluster", "docs", "examples", "extension_package", "faults", "fuzz", "golden", "interop"}
+"""Folders of tests that are about the whole, and of no room."""
+
+
+def folders_of(root: Path, files: str) -> set[str]:
+    """Return the folders that hold files, with their parents, as paths below a root."""
+    found = {path.relative_to(root).parent for path in root.rglob(files) if "__pycache__" not in path.parts}
+    return {str(each) for path in found for each in (path, *path.parents) if each != Path()}
+
+
+def test_folders_of_tests_mirror_the_source() -> None:
+    there, tests = folders_of(HOUSE, "*.py"), folders_of(ROOT / "tests", "*.py")
+    assert {path for path in tests if path.split("/")[0] not in OTHER_TESTS} <= there
+    tested = folders_of(ROOT / "tests", "test_*.py")
+    rooms = {path for path in there if path.count("/") < 2}
+    assert rooms <= tested, "each room, and each folder in it, has tests of its own"
 
 
 def test_few_modules_at_the_root() -> None:

@@ -23,12 +23,16 @@ EDGE, QUALITY, WORKERS = 256, 95, 2
 def bushel_into(container: str, quality: int) -> Callable[[Path, Path], None]:
     """Pack with `bushel.pack`, in two threads."""
     import bushel
-    from bushel.ingest import im2rec
+    from bushel.compat.mxnet.steps import im2rec_steps
     from bushel.sources import ImageFolder
 
     def pack(folder: Path, out: Path) -> None:
         bushel.pack(
-            ImageFolder(folder), out, container=container, transforms=im2rec(EDGE, quality=quality), workers=WORKERS
+            ImageFolder(folder),
+            out,
+            container=container,
+            transforms=im2rec_steps(EDGE, quality=quality),
+            workers=WORKERS,
         )
 
     return pack

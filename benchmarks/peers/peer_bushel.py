@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from bushel.containers import containers
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.open import open as open_dataset
-from bushel.core.writer.writer import Writer
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.open import open as open_dataset
+from bushel._writer.writer import Writer
+from bushel.containers import writable_containers
 
-containers()  # imported on first use; here, with everything else that is imported before a clock starts
+writable_containers()  # imported on first use; here, with everything else that is imported before a clock starts
 
 GULP_FIELD = "frames"  # a gulp holds frames and nothing else; they need not be JPEG for as long as nobody decodes them
 

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bushel import jpeg, transforms
+    from bushel._dataset.concat import concat
+    from bushel._dataset.dataset import Dataset
+    from bushel._dataset.indexing import index
+    from bushel._dataset.info import Info
+    from bushel._dataset.open import open, open_stream
+    from bushel._dataset.stream import StreamDataset
+    from bushel._runtime.progress import Progress
+    from bushel._writer.writer import Writer
     from bushel.codecs import Codec, register_codec
-    from bushel.core.dataset.concat import concat
-    from bushel.core.dataset.dataset import Dataset
-    from bushel.core.dataset.indexing import index
-    from bushel.core.dataset.info import Info
-    from bushel.core.dataset.open import open, open_stream
-    from bushel.core.dataset.stream import StreamDataset
-    from bushel.core.progress import Progress
-    from bushel.core.writer.writer import Writer
+    from bushel.containers import register_container
     from bushel.errors import (
         BushelError,
         CodecError,
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
         DamagedWarning,
         FormatError,
         IncompleteWarning,
+        InUseError,
         SpecError,
         StateError,
         TooManyErrors,
         UnsupportedError,
+        UntrustedWarning,
     )
-    from bushel.ingest import ConvertResult, PackResult, convert, pack
+    from bushel.ingest import PackResult, convert, pack
     from bushel.integrations.huggingface import from_hf, to_hf
     from bushel.integrity import Problem, RepairResult, VerifyResult, repair, verify
     from bushel.loader import BadSample, Loader, LoaderStats, Mixture, StreamLoader, mix
@@ -44,11 +47,11 @@ __all__ = [
     "BushelError",
     "Codec",
     "CodecError",
-    "ConvertResult",
     "CorruptError",
     "DamagedWarning",
     "Dataset",
     "FormatError",
+    "InUseError",
     "IncompleteWarning",
     "Info",
     "Loader",
@@ -64,6 +67,7 @@ __all__ = [
     "StreamLoader",
     "TooManyErrors",
     "UnsupportedError",
+    "UntrustedWarning",
     "VerifyResult",
     "Viewer",
     "Writer",
@@ -78,6 +82,7 @@ __all__ = [
     "open_stream",
     "pack",
     "register_codec",
+    "register_container",
     "repair",
     "to_hf",
     "transforms",
@@ -90,45 +95,47 @@ _HOME = {
     "BushelError": "errors",
     "Codec": "codecs",
     "CodecError": "errors",
-    "ConvertResult": "ingest",
     "CorruptError": "errors",
     "DamagedWarning": "errors",
-    "Dataset": "core.dataset.dataset",
+    "Dataset": "_dataset.dataset",
     "FormatError": "errors",
+    "InUseError": "errors",
     "IncompleteWarning": "errors",
-    "Info": "core.dataset.info",
+    "Info": "_dataset.info",
     "Loader": "loader",
     "LoaderStats": "loader",
     "Mixture": "loader",
     "PackResult": "ingest",
     "Problem": "integrity",
-    "Progress": "core.progress",
+    "Progress": "_runtime.progress",
     "RepairResult": "integrity",
     "SpecError": "errors",
     "StateError": "errors",
-    "StreamDataset": "core.dataset.stream",
+    "StreamDataset": "_dataset.stream",
     "StreamLoader": "loader",
     "TooManyErrors": "errors",
     "UnsupportedError": "errors",
+    "UntrustedWarning": "errors",
     "VerifyResult": "integrity",
     "Viewer": "viewer",
-    "Writer": "core.writer.writer",
-    "concat": "core.dataset.concat",
+    "Writer": "_writer.writer",
+    "concat": "_dataset.concat",
     "convert": "ingest",
     "from_hf": "integrations.huggingface",
-    "index": "core.dataset.indexing",
+    "index": "_dataset.indexing",
     "mix": "loader",
-    "open": "core.dataset.open",
-    "open_stream": "core.dataset.open",
+    "open": "_dataset.open",
+    "open_stream": "_dataset.open",
     "pack": "ingest",
     "register_codec": "codecs",
+    "register_container": "containers",
     "repair": "integrity",
     "to_hf": "integrations.huggingface",
     "verify": "integrity",
     "view": "viewer",
 }
 
-_MODULES = ("engines", "integrations", "jpeg", "loader", "sources", "testing", "transforms")
+_MODULES = ("codecs", "containers", "engines", "integrations", "jpeg", "loader", "sources", "testing", "transforms")
 
 
 def __getattr__(name: str) -> Any:

@@ -17,11 +17,13 @@ __all__ = [
     "CorruptError",
     "DamagedWarning",
     "FormatError",
+    "InUseError",
     "IncompleteWarning",
     "SpecError",
     "StateError",
     "TooManyErrors",
     "UnsupportedError",
+    "UntrustedWarning",
     "is_out_of_room",
     "name_file",
     "noted_in",
@@ -77,6 +79,17 @@ class DamagedWarning(UserWarning):
     """
 
 
+class UntrustedWarning(UserWarning):
+    """Files name a codec that runs code, such as `pickle`, and the caller does not: the values stay stored bytes.
+
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", bushel.UntrustedWarning)  # do not go on with such a dataset
+        ...     ds = bushel.open("train/")
+    """
+
+
 @contextmanager
 def noted_in(error: BaseException) -> Iterator[None]:
     """Add errors of the body, which cleans up after `error`, to `error` as notes instead of raising them."""
@@ -124,8 +137,8 @@ class FormatError(BushelError):
         >>> bushel.open("photo.jpg")
         Traceback (most recent call last):
             ...
-        bushel.errors.FormatError: photo.jpg: this file does not belong to any of the five containers (bag,
-            tar, ffrecord, gulp, recordio) (`bushel pack` makes a dataset of a folder of plain files)
+        bushel.errors.FormatError: photo.jpg: this file does not belong to any container that Bushel
+            reads (bag, tar, ffrecord, ...) (`bushel pack` makes a dataset of a folder of plain files)
     """
 
     def __init__(
@@ -210,7 +223,7 @@ class UnsupportedError(BushelError):
         >>> bushel.open_stream("train/*.tar").read([3])
         Traceback (most recent call last):
             ...
-        bushel.core.dataset.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot be read at
+        bushel._dataset.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot be read at
             random and is read from front to back: run `bushel convert ... and open the result for random access
     """
 
@@ -225,6 +238,23 @@ class StateError(BushelError):
             ...
         bushel.errors.StateError: the state belongs to another dataset (fingerprint ... instead of ...). Open
             the same dataset, or start without the state
+    """
+
+
+class InUseError(BushelError, FileExistsError):
+    """Another writer is open for the target: in this process, in another one, or on another machine.
+
+    The message names its process, machine and command, says since when, and what to do. The target is free when that
+    writer has ended, also if it was killed.
+
+    Examples:
+        >>> first = bushel.Writer("numbers/", {"y": "int"}, container="tar")
+        >>> try:
+        ...     bushel.Writer("numbers/", {"y": "int"}, container="tar")
+        ... except bushel.InUseError as error:
+        ...     print("is in use by this process" in str(error))
+        True
+        >>> first.close()
     """
 
 

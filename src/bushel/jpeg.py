@@ -1,4 +1,4 @@
-"""Tiled JPEGs: plain JPEGs whose crops can be decoded without reading the rest (docs/tiled-jpeg.md)."""
+"""JPEGs: decode, encode, read headers; tiled ones, whose crops can be decoded without the rest (docs/tiled-jpeg.md)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,87 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel.codecs.base import Buffer, codec_error, found_bytes
+from bushel.codecs.base import Buffer, codec_error, describe, found_bytes
 
-__all__ = ["Box", "Tiles", "is_tiled", "read_crop", "tile"]
+__all__ = ["Box", "Tiles", "decode", "encode", "is_tiled", "read_crop", "read_header", "tile"]
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, in pixels; right and bottom are exclusive."""
+
+
+def decode(
+    data: Buffer, *, orient: bool = False, tolerant: bool = False, fast: bool = False, grey: bool = False
+) -> npt.NDArray[np.uint8]:
+    """Decode a JPEG.
+
+    Args:
+        data: A JPEG.
+        orient: Apply the Exif orientation.
+        tolerant: Accept damage of which libjpeg only warns, such as a premature end: missing parts are grey, or repeat
+            the rows above.
+        fast: Use the fast inverse DCT and no smoothing of chroma. Levels differ by a few.
+        grey: Decode only the luma of a colour JPEG.
+
+    Returns:
+        uint8[height, width, 3], RGB, or uint8[height, width] of a grey JPEG or with `grey`.
+
+    Raises:
+        CodecError: The data are not a JPEG, or a damaged one.
+
+    Examples:
+        >>> bushel.jpeg.decode(Path("photo.jpg").read_bytes()).shape
+        (400, 500, 3)
+    """
+    try:
+        return kernels.decode_jpeg(data, orient=orient, tolerant=tolerant, fast=fast, grey=grey)
+    except kernels.JpegError as error:
+        raise codec_error("jpg", "a complete JPEG", f"{found_bytes(data)}: {error}") from error
+
+
+def encode(
+    image: npt.NDArray[np.uint8], quality: int = 95, sampling: tuple[int, int] = (2, 2), *, fast: bool = False
+) -> bytes:
+    """Encode an image as a baseline JPEG.
+
+    Args:
+        image: uint8[height, width], or uint8[height, width, 3], RGB.
+        quality: 1 to 100.
+        sampling: Horizontal and vertical sampling factor of the luma: (2, 2) is 4:2:0, (1, 1) is 4:4:4.
+        fast: Use the fast DCT.
+
+    Raises:
+        CodecError: A side has no pixel, or more than 65,500.
+        TypeError: The array has another dtype or shape.
+        ValueError: `quality` or `sampling` is out of range.
+
+    Examples:
+        >>> data = bushel.jpeg.encode(np.zeros((8, 16), np.uint8))
+        >>> bushel.jpeg.decode(data).shape
+        (8, 16)
+    """
+    try:
+        return kernels.encode_jpeg(np.ascontiguousarray(image), quality, sampling, fast=fast)
+    except kernels.JpegError as error:
+        raise codec_error("jpg", "an image of 1 to 65,500 pixels a side", f"{describe(image)}: {error}") from error
+
+
+def read_header(data: Buffer) -> kernels.JpegHeader:
+    """Return width, height, components (1 grey, 3 colour, 4 CMYK) and Exif orientation (1 to 8) of a JPEG.
+
+    The bytes up to the first scan suffice.
+
+    Raises:
+        CodecError: The data are not a JPEG, or its header is damaged.
+
+    Examples:
+        >>> header = bushel.jpeg.read_header(Path("photo.jpg").read_bytes())
+        >>> header.width, header.height, header.components, header.orientation
+        (500, 400, 3, 1)
+    """
+    try:
+        return kernels.jpeg_header(data)
+    except kernels.JpegError as error:
+        raise codec_error("jpg", "a JPEG", f"{found_bytes(data)}: {error}") from error
 
 
 def tile(data: Buffer, *, metadata: bool = False) -> bytes:

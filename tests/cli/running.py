@@ -29,7 +29,7 @@ def fails(*arguments: object, code: int = 2) -> str:
 SLOW = """
 import time
 from bushel.cli import main
-from bushel.core.writer.dataset_writer import DatasetWriter
+from bushel._writer.dataset_writer import DatasetWriter
 
 append = DatasetWriter.append
 def slow(*arguments, **options):

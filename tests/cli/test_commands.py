@@ -99,12 +99,13 @@ def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
         "convert", data, out, "-c", "tar", "--no-keys", "--replace-dots", "_"
     )
     assert "'label' should be NAME=VALUE" in fails("convert", data, out, "-c", "tar", "--rename", "label")
-    assert "unknown container 'zip'" in fails("convert", data, out, "-c", "zip")
+    assert "unknown container 'rar'" in fails("convert", data, out, "-c", "rar")
+    assert "zip datasets are read where they lie, and not written" in fails("convert", data, out, "-c", "zip")
     assert "does not imply a container" in fails("convert", data, out)
     assert "there is no field 'x': the fields are" in fails("convert", data, out, "-c", "tar", "--fields", "x")
     assert "there is no file or folder" in fails("convert", tmp_path / "nowhere", out, "-c", "tar")
     assert "invalid size 'much'" in fails("convert", data, out, "-c", "tar", "--shard-bytes", "much")
-    assert "is a dataset already" in fails("convert", data, data, "-c", "tar")
+    assert "write to another path, or replace the source with --overwrite" in fails("convert", data, data, "-c", "tar")
     assert "generation" in fails("convert", data, out, "-c", "bag", "--generation", "Z")
     assert not out.exists()
 
@@ -232,7 +233,7 @@ def test_info(data: Path) -> None:
 
 def test_info_of_what_is_no_dataset(tmp_path: Path) -> None:
     assert "there is no file or folder" in fails("info", tmp_path / "nowhere")
-    assert "any of the five containers" in fails("info", tmp_path, code=1)
+    assert "any container that Bushel reads" in fails("info", tmp_path, code=1)
     (tmp_path / "x.tar.gz").write_bytes(b"")
     assert "bushel.open_stream" in fails("info", tmp_path / "x.tar.gz")
     assert "bushel.open_stream" in fails("get", tmp_path / "x.tar.gz", 0)

@@ -268,4 +268,4 @@ def test_split_and_merge(tmp_path: Path) -> None:
 def test_segments_in_the_index(tmp_path: Path) -> None:
     run("pack", image_folder(tmp_path / "photos", 2), tmp_path / "out", "-c", "bag", "--jpeg", "tile")
     run("index", tmp_path / "out", "--segments")
-    assert all(shard.index.columns["image"].segments is not None for shard in opened(tmp_path / "out").shards)
+    assert all(shard.index.fields["image"].segments is not None for shard in opened(tmp_path / "out").shards)

@@ -75,7 +75,7 @@ def test_absolute_paths_in_a_table(tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
     names = sorted(str(path) for path in photos.rglob("*.jpg"))
     (tmp_path / "lists/x.csv").write_text("path,label\n" + "".join(f"{name},a\n" for name in names))
-    run("pack", tmp_path / "lists/x.csv", tmp_path / "x.ffr")
+    run("pack", tmp_path / "lists/x.csv", tmp_path / "x.ffr", "--root", "/")
     assert list(bushel.open(tmp_path / "x.ffr").keys) == [name[1:-4] for name in names]
 
 

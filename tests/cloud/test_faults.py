@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,9 @@ def test_same_bytes(folder: str, proxy: Proxy, name: str) -> None:
 def test_loader_over_a_bad_network(folder: str, proxy: Proxy) -> None:
     proxy.become(every(3, "cut:150000"))
     dataset = bushel.open(folder)
-    loader = bushel.Loader(dataset, batch_size=4, shuffle="blocks", seed=0, collate=list)
+    loader: bushel.Loader[list[dict[str, Any]]] = bushel.Loader(
+        dataset, batch_size=4, shuffle="blocks", seed=0, collate=list
+    )
     samples = list(itertools.chain.from_iterable(loader))
     assert sorted(int(sample["label"]) for sample in samples) == list(range(30))
     assert all(sample["data"] == VALUES[int(sample["label"])] for sample in samples)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,7 +186,9 @@ def test_cache_of_loaders_and_their_worker_processes(
     upload(tmp_path / "set", bucket / "set")
     remote = opened(f"{bucket}/set")
     for processes in (2, 0):
-        loader = bushel.Loader(remote, batch_size=8, shuffle="blocks", seed=1, processes=processes, collate=list)
+        loader: bushel.Loader[list[dict[str, Any]]] = bushel.Loader(
+            remote, batch_size=8, shuffle="blocks", seed=1, processes=processes, collate=list
+        )
         for batch in loader:
             for sample in batch:
                 assert sample["data"] == samples[int(sample["label"])]["data"]

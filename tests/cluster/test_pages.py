@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.cloud.conftest import upload
 from tests.cluster.clusters import Place, make_place, s3_server
-from tests.docs.pages import shown
+from tests.docs.pages import commands_of, shown
 from tests.paths import ROOT
 from tests.sources.folders import image_folder
 
@@ -59,7 +59,7 @@ def test_ten_million_photos(bucket: Place, tmp_path: Path, monkeypatch: pytest.M
         if language == "python":
             (tmp_path / "train.py").write_text(placed(text, bucket))
             continue
-        for line in placed(text, bucket).splitlines():
+        for line in commands_of(placed(text, bucket)):
             words = shlex.split(line, comments=True)
             if words[0] == "export":
                 for word in words[1:]:

@@ -19,7 +19,7 @@ import bushel.compat.webdataset as wds
 from bushel.compat import ffrecord
 from bushel.compat import granular as v20
 from bushel.compat.gulpio2 import GulpChunk
-from bushel.compat.webdataset import encoders, filters, flow, shardlists
+from bushel.compat.webdataset import encoders, filters, shardlists
 from bushel.compat.webdataset.wids import ShardListDataset
 from bushel.errors import FormatError
 
@@ -55,11 +55,11 @@ def test_a_damaged_archive_is_a_read_error(tmp_path: Path, damage: slice) -> Non
         lambda: list(filters.map_dict(a=str)([()])),
         lambda: list(filters.map_tuple(3)([()])),
         lambda: list(filters.map_tuple(str)([{}])),
-        lambda: flow.combine_values([np.zeros(1), np.zeros(2)]),
-        lambda: flow.default_collation_fn([{"a": 1}, {"b": 1}]),
-        lambda: list(flow.unlisted()([()])),
-        lambda: list(flow.unbatched()([([1], [1, 2])])),
-        lambda: list(flow.rsample(2.0)([])),
+        lambda: filters.combine_values([np.zeros(1), np.zeros(2)]),
+        lambda: filters.default_collation_fn([{"a": 1}, {"b": 1}]),
+        lambda: list(filters.unlisted()([()])),
+        lambda: list(filters.unbatched()([([1], [1, 2])])),
+        lambda: list(filters.rsample(2.0)([])),
         lambda: shardlists.envsubst("${NOT_SET_ANYWHERE}"),
         lambda: shardlists.SimpleShardList([3]),  # type: ignore[list-item]
         lambda: shardlists.DirectoryShardList("no-slash"),

@@ -1,8 +1,10 @@
-"""The drop-ins go through public names only: what a user or an extension may import, and a few extension points."""
+"""The drop-ins go through public names only: what docs/compatibility.md promises to users and extensions."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,35 +13,13 @@ import pytest
 import bushel
 
 COMPAT = Path(bushel.__file__).parent / "compat"
-PUBLIC = frozenset(
-    {
-        "bushel",
-        "bushel.codecs",
-        "bushel.containers",
-        "bushel.containers.bag",
-        "bushel.containers.ffrecord",
-        "bushel.containers.gulp",
-        "bushel.containers.recordio",
-        "bushel.containers.tar",
-        "bushel.errors",
-        "bushel.ingest",
-        "bushel.integrity",
-        "bushel.jpeg",
-        "bushel.kernels",
-        "bushel.loader",
-        "bushel.sources",
-        "bushel.spec",
-        "bushel.storage",
-        "bushel.transforms",
-    }
-)
-"""Modules at the top of the package, and the faces of its rooms. Only names of `__all__` may be taken from them."""
-EXTENSION_POINTS = frozenset({"bushel.core.order", "bushel.core.parallel"})
-"""Private modules that drop-ins may use; docs/extending.md documents them."""
+PAGES = Path(__file__).resolve().parents[2] / "docs"
+_PROMISE = (PAGES / "compatibility.md").read_text("utf-8").partition("Public are")[2].partition("; the modules")[0]
+PUBLIC = frozenset(re.findall(r"`(bushel(?:\.\w+)*)`", _PROMISE))
+"""The modules whose `__all__` is public, as docs/compatibility.md names them."""
 SHARED = frozenset({"bushel.compat.arguments", "bushel.compat.batching", "bushel.compat.errors"})
 """Modules that several drop-ins share."""
 DROP_INS = ("ffrecord", "granular", "gulpio2", "mxnet", "webdataset")
-UNFINISHED: frozenset[str] = frozenset()
 
 
 def imports_of(path: Path) -> Iterator[tuple[int, str, str]]:
@@ -54,21 +34,18 @@ def imports_of(path: Path) -> Iterator[tuple[int, str, str]]:
 def is_public(module: str, name: str) -> bool:
     if f"{module}.{name}" in PUBLIC:
         return True
-    found = __import__(module, fromlist=["__all__"])
-    return module in PUBLIC and (not name or name in found.__all__)
+    return module in PUBLIC and (not name or name in importlib.import_module(module).__all__)
 
 
 @pytest.mark.parametrize("drop_in", DROP_INS)
 def test_a_drop_in_uses_public_names_only(drop_in: str) -> None:
-    if drop_in in UNFINISHED:
-        pytest.xfail("imports private names still")
     private = [
         f"{path.relative_to(COMPAT)}:{line}: {module}.{name}"
         for path in sorted((COMPAT / drop_in).rglob("*.py"))
         for line, module, name in imports_of(path)
         if not module.startswith(f"bushel.compat.{drop_in}")
         and f"{module}.{name}" != f"bushel.compat.{drop_in}"
-        and module not in EXTENSION_POINTS | SHARED
+        and module not in SHARED
         and not is_public(module, name)
     ]
     assert not private
@@ -77,8 +54,6 @@ def test_a_drop_in_uses_public_names_only(drop_in: str) -> None:
 @pytest.mark.parametrize("drop_in", DROP_INS)
 def test_a_drop_in_touches_no_private_attributes_of_others(drop_in: str) -> None:
     """`shard._index` of an object that is not the drop-in's own; those that it defines itself are fine."""
-    if drop_in in UNFINISHED:
-        pytest.xfail("uses private attributes still")
     trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted((COMPAT / drop_in).rglob("*.py"))}
     attributes = [
         (path, node) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Attribute)
@@ -95,6 +70,36 @@ def test_a_drop_in_touches_no_private_attributes_of_others(drop_in: str) -> None
     assert not foreign
 
 
-def test_every_extension_point_is_documented() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "extending.md").read_text("utf-8")
-    assert [name for name in EXTENSION_POINTS if f"`{name}`" not in page] == []
+def test_what_drop_ins_share_uses_public_names_only() -> None:
+    private = [
+        f"{path.name}:{line}: {module}.{name}"
+        for path in sorted(COMPAT.glob("*.py"))
+        for line, module, name in imports_of(path)
+        if module not in SHARED and not is_public(module, name)
+    ]
+    assert not private
+
+
+@pytest.mark.parametrize("module", sorted(PUBLIC))
+def test_public_modules_export_what_they_list(module: str) -> None:
+    found = importlib.import_module(module)
+    assert [name for name in found.__all__ if not hasattr(found, name)] == []
+
+
+def test_both_pages_name_the_same_modules() -> None:
+    page = (PAGES / "extending.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(bushel(?:\.[a-z_0-9]+)+)`(?::| \|)", page, re.MULTILINE)) <= PUBLIC
+
+
+def test_no_drop_in_hides_an_import_from_the_tests_of_rooms() -> None:
+    """`import_module` of Bushel's own modules only gives packages their lazy names."""
+    calls = [
+        f"{path.relative_to(COMPAT)}:{node.lineno}"
+        for path in sorted(COMPAT.rglob("*.py"))
+        if path.name != "__init__.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("import_module")
+        and "bushel" in ast.unparse(node)
+    ]
+    assert not calls

@@ -19,8 +19,8 @@ def check_manifest(container: Container, manifest: Path) -> None:
     read: list[tuple[str, dict[str, Any], dict[str, str]]] = []
     for shard in container.shards(manifest.parent / wanted["open"]) or []:
         index = container.index(shard, ReadOptions(checksums=True))
-        codecs = {name: column.codec for name, column in index.columns.items()}
-        assert all(column.crc32 is not None for column in index.columns.values())
+        codecs = {name: column.codec for name, column in index.fields.items()}
+        assert all(column.crc32 is not None for column in index.fields.values())
         for key, fields in stored_samples(shard, index):
             read.append((key if index.keys is not None else str(len(read)), fields, codecs))
     assert [key for key, _, _ in read] == [sample["key"] for sample in wanted["samples"]], manifest

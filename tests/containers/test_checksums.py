@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bushel._index.held_blocks import blocks_in_table
+from bushel._index.split_records import blocks_without, length_words
+from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel.containers import checksums
 from bushel.containers.checksums import with_checksums
-from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Fragments, ShardIndex
 from bushel.errors import FormatError
-from bushel.kernels import MappedFile, join_recordio, split_recordio
+from bushel.kernels import MappedFile, split_recordio
 from bushel.spec import Field
-from bushel.storage import File, as_path, open_file
+from bushel.storage import Blocks, File, as_path, open_file
 
 CONTENT = [bytes(range(256)) * 3, b"the second file"]
 
@@ -39,15 +42,14 @@ def files_in(folder: Path, *, mapped: bool) -> list[File]:
     return [InMemory(data) for data in CONTENT]
 
 
-def column(name: str, file: int, extents: list[tuple[int, int]], **more: object) -> Column:
+def column(name: str, file: int, extents: list[tuple[int, int]], **more: object) -> FieldExtents:
     offset, length = np.array(extents, np.int64).reshape(-1, 2).T.copy()
-    return Column(Field(name, "bytes"), "bytes", file, offset, length, **more)  # type: ignore[arg-type]
+    return FieldExtents(Field(name, "bytes"), "bytes", file, offset, length, **more)  # type: ignore[arg-type]
 
 
-def index_of(*columns: Column, inline: bytes | None = None) -> ShardIndex:
+def index_of(*columns: FieldExtents, blocks: tuple[Blocks, ...] = ()) -> ShardIndex:
     stamps = tuple(FileStamp(str(number), len(data)) for number, data in enumerate(CONTENT))
-    text = None if inline is None else np.frombuffer(inline, np.uint8)
-    return ShardIndex(3, stamps, {each.field.name: each for each in columns}, "tar", inline=text)
+    return ShardIndex(3, stamps, {each.field.name: each for each in columns}, "tar", blocks=blocks)
 
 
 @pytest.mark.parametrize("mapped", [True, False])
@@ -60,7 +62,7 @@ def test_every_extent_gets_the_checksum_of_its_bytes(
     found = with_checksums(index_of(column("a", 0, extents), column("b", 1, second)), files)
     for name, data, rows in (("a", CONTENT[0], extents), ("b", CONTENT[1], second)):
         wanted = [0 if length < 0 else zlib.crc32(data[offset : offset + length]) for offset, length in rows]
-        crc32 = found.columns[name].crc32
+        crc32 = found.fields[name].crc32
         assert crc32 is not None
         assert crc32.dtype == np.uint32
         assert crc32.tolist() == wanted
@@ -70,35 +72,39 @@ def test_checksums_that_are_there_stay(tmp_path: Path) -> None:
     known = np.array([1, 2, 3], np.uint32)
     index = index_of(column("a", 0, [(0, 1)] * 3, crc32=known), column("b", 1, [(0, 1)] * 3))
     found = with_checksums(index, files_in(tmp_path, mapped=True))
-    assert found.columns["a"] is index.columns["a"]
-    assert found.columns["b"].crc32 is not None
-    assert found.columns["b"].crc32.tolist() == [zlib.crc32(b"t")] * 3
+    assert found.fields["a"] is index.fields["a"]
+    assert found.fields["b"].crc32 is not None
+    assert found.fields["b"].crc32.tolist() == [zlib.crc32(b"t")] * 3
 
 
 def test_extents_in_the_index_itself(tmp_path: Path) -> None:
-    index = index_of(column("meta", INLINE, [(0, 2), (0, MISSING), (2, 4)]), inline=b"{}[12]")
-    crc32 = with_checksums(index, files_in(tmp_path, mapped=True)).columns["meta"].crc32
-    assert crc32 is not None
-    assert crc32.tolist() == [zlib.crc32(b"{}"), 0, zlib.crc32(b"[12]")]
+    held = blocks_in_table(np.frombuffer(b"{}[12]", np.uint8))
+    index = index_of(column("meta", 2, [(0, 2), (0, MISSING), (2, 4)]), column("a", 0, [(1, 2)] * 3), blocks=(held,))
+    found = with_checksums(index, files_in(tmp_path, mapped=True)).fields
+    assert found["meta"].crc32 is not None
+    assert found["meta"].crc32.tolist() == [zlib.crc32(b"{}"), 0, zlib.crc32(b"[12]")]
+    assert found["a"].crc32 is not None
+    assert found["a"].crc32.tolist() == [zlib.crc32(CONTENT[0][1:3])] * 3
 
 
-def test_records_in_pieces_are_joined_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mapped", [True, False])
+def test_records_in_pieces_and_blocks_that_do_not_expand(tmp_path: Path, mapped: bool) -> None:
     magic = (0xCED7230A).to_bytes(4, "little")
     payload = b"HEAD" + magic + b"body" + magic
     raw = split_recordio(payload)
     (tmp_path / "x.rec").write_bytes(raw)
-    pieces = Fragments(np.array([1]), np.array([4]), np.array([12]))
-    extents = column("data", 0, [(0, 8), (0, len(raw)), (8, 4)], fragments=pieces)
-    index = index_of(extents)
-    files: list[File] = [MappedFile(tmp_path / "x.rec")]
-    crc32 = with_checksums(index, files, join=join_recordio).columns["data"].crc32
+    stamps = (FileStamp("x.rec", len(raw)),)
+    files: list[File] = [MappedFile(tmp_path / "x.rec") if mapped else InMemory(raw)]
+    blocks = blocks_without(len(raw), length_words(raw))
+    extents = column("data", 1, [(0, 8), (12, 12), (0, MISSING)])
+    index = ShardIndex(3, stamps, {"data": extents}, "recordio", blocks=(blocks,)).check("x")
+    crc32 = with_checksums(index, files).fields["data"].crc32
     assert crc32 is not None
-    assert crc32.tolist() == [zlib.crc32(raw[:8]), zlib.crc32(payload[4:16]), zlib.crc32(raw[8:12])]
-    with pytest.raises(TypeError, match="join"):
-        with_checksums(index, files)
-    (tmp_path / "y.rec").write_bytes(bytes(len(raw)))
-    with pytest.raises(FormatError, match="cannot be joined"):
-        with_checksums(index, [MappedFile(tmp_path / "y.rec")], join=join_recordio)
+    assert crc32.tolist() == [zlib.crc32(raw[:8]), zlib.crc32(payload[4:16]), 0]
+    bad = replace(blocks, filter=np.array([0, 1, 0], np.uint8), filters=("stored", "damaged"))
+    with pytest.raises(FormatError, match="cannot be read \\(filter\\)") as caught:
+        with_checksums(replace(index, blocks=(bad,)), files)
+    assert (caught.value.file, caught.value.offset) == (files[0].path, 12)
 
 
 def test_progress_counts_the_bytes_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +114,7 @@ def test_progress_counts_the_bytes_in_batches(tmp_path: Path, monkeypatch: pytes
     found = with_checksums(index_of(column("a", 0, extents)), files_in(tmp_path, mapped=True), report=seen.append)
     assert sum(seen) == 20 * 30 + 150
     assert max(seen) <= 150
-    crc32 = found.columns["a"].crc32
+    crc32 = found.fields["a"].crc32
     assert crc32 is not None
     assert crc32.tolist() == [zlib.crc32(CONTENT[0][o : o + n]) if n >= 0 else 0 for o, n in extents]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bushel.containers import get_container
-from bushel.containers.base import Container, Layout, ReadOptions, Shard, Stored, WriteOptions
-from bushel.core.index.builders import ColumnBuilder, IndexBuilder
-from bushel.core.index.table import INLINE, MISSING, FileStamp, ShardIndex
+from bushel._index.builders import FieldBuilder, IndexBuilder
+from bushel._index.opening import opener
+from bushel._index.table import MISSING, FileStamp, ShardIndex
+from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WritableContainer, WriteOptions
 from bushel.kernels import crc32
 from bushel.spec import parse_spec
-from bushel.storage import Staging, open_file
+from bushel.storage import Staging
 
 Sample = tuple[str | None, Mapping[str, Stored]]
 
@@ -25,7 +25,7 @@ class ShardInProgress:
 
     def __init__(
         self,
-        container: Container,
+        container: WritableContainer,
         root: Path,
         spec: Mapping[str, str],
         *,
@@ -95,15 +95,15 @@ class ShardInProgress:
         return index
 
 
-def new_builder(container: Container, layout: Layout) -> IndexBuilder:
-    columns = [ColumnBuilder(column.field, column.codec, column.file) for column in layout.columns]
+def new_builder(container: WritableContainer, layout: Layout) -> IndexBuilder:
+    columns = [FieldBuilder(column.field, column.codec, column.file) for column in layout.columns]
     return IndexBuilder(container.name, columns, keyed=layout.options.keyed)
 
 
 def restore(builder: IndexBuilder, index: ShardIndex) -> None:
     """Put the rows of an index into an empty builder."""
     for sample in range(index.samples):
-        for name, column in index.columns.items():
+        for name, column in index.fields.items():
             for row in column.rows_of(np.array([sample]))[0].tolist():
                 checksum = 0 if column.crc32 is None else int(column.crc32[row])
                 builder.columns[name].add(int(column.offset[row]), int(column.length[row]), checksum)
@@ -113,7 +113,7 @@ def restore(builder: IndexBuilder, index: ShardIndex) -> None:
 
 
 def write_shard(
-    container: Container, root: Path, spec: Mapping[str, str], samples: Iterable[Sample], **options: Any
+    container: WritableContainer, root: Path, spec: Mapping[str, str], samples: Iterable[Sample], **options: Any
 ) -> tuple[Shard, ShardIndex]:
     """Write a whole shard."""
     progress = ShardInProgress(container, root, spec, **options)
@@ -124,25 +124,17 @@ def write_shard(
 
 def stored_samples(shard: Shard, index: ShardIndex) -> list[tuple[str, dict[str, Any]]]:
     """Key and stored bytes of every sample, straight from the extents. Checks CRCs that the index has."""
-    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    file_of = opener(index, shard.path)
     samples = []
     for sample in range(index.samples):
         fields: dict[str, Any] = {}
-        for name, column in index.columns.items():
+        for name, column in index.fields.items():
             values = []
             for row in column.rows_of(np.array([sample]))[0].tolist():
                 offset, length = int(column.offset[row]), int(column.length[row])
                 if length == MISSING:
                     continue
-                if column.file == INLINE:
-                    assert index.inline is not None
-                    value = bytes(index.inline[offset : offset + length])
-                else:
-                    value = files[column.file].read(offset, length)
-                if column.fragments is not None and row in column.fragments.rows:
-                    [at] = np.flatnonzero(column.fragments.rows == row).tolist()
-                    start, size = int(column.fragments.start[at]), int(column.fragments.length[at])
-                    value = get_container(index.container).join(value)[start : start + size]
+                value = file_of(column.file).read(offset, length)
                 if column.crc32 is not None:
                     assert crc32(value) == column.crc32[row]
                 values.append(value)
@@ -158,9 +150,9 @@ def same_table(ours: ShardIndex, theirs: ShardIndex) -> None:
     """Assert that an index made while writing says what one made from the files says, but for names and CRCs."""
     assert ours.samples == theirs.samples
     assert [replace(stamp, mtime_ns=0) for stamp in ours.files] == [replace(s, mtime_ns=0) for s in theirs.files]
-    assert set(ours.columns) == set(theirs.columns)
-    for name, column in ours.columns.items():
-        other = theirs.columns[name]
+    assert set(ours.fields) == set(theirs.fields)
+    for name, column in ours.fields.items():
+        other = theirs.fields[name]
         assert column.file == other.file
         np.testing.assert_array_equal(column.offset, other.offset)
         np.testing.assert_array_equal(column.length, other.length)

@@ -51,10 +51,16 @@ def run(page: str, source: str, names: dict[str, Any]) -> int:
     return compared
 
 
+def commands_of(source: str) -> list[str]:
+    """Return the commands of a block of a shell: its lines without comments, joined where a line goes on."""
+    lines = source.replace("\\\n", " ").replace(" && ", "\n").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
 def run_commands(source: str) -> str:
     """Run lines of `bushel`, and of scripts that these wrote, and return what they print."""
     printed = ""
-    for line in source.replace(" && ", "\n").splitlines():
+    for line in commands_of(source):
         words = shlex.split(line, comments=True)
         if words[0].startswith("./"):
             printed += subprocess.run(words, check=True, capture_output=True, text=True).stdout

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.docs.pages import blocks, run
+from tests.containers.read_in_place import FOREIGN
+from tests.docs.pages import blocks, commands_of, run
 from tests.paths import ROOT
 from tests.sources.folders import image_folder, jpeg
+from tests.testing.shelves import PACKAGE, write_shelf
 
 import bushel
 from bushel.cli.app import app
+from bushel.containers import registry
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +59,7 @@ def test_packing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs/empty").mkdir(parents=True)
     (tmp_path / "docs/a.txt").write_text("text")
     [commands] = blocks(page, "sh")
-    run_commands(commands.splitlines())
+    run_commands(commands_of(commands))
     assert [len(bushel.open(name)) for name in ("train/", "train.rec", "gulped/", "docs.ffr")] == [6, 6, 4, 1]
     script = ModuleType("page")  # a source is pickled, and so is to be found in a module
     monkeypatch.setitem(sys.modules, script.__name__, script)
@@ -107,7 +110,9 @@ def test_loading(tmp_path: Path) -> None:
         shutil.copy("drawn.tar", f"train-{number:03d}.tar")
         run_gzip(Path(f"train-{number:03d}.tar"))
 
-    first, buckets, collate, nested, transform, errors, mixture, torch_view, stream, state = blocks(page, "python")
+    first, buckets, collate, nested, together, text, transform, errors, mixture, torch_view, stream, state = blocks(
+        page, "python"
+    )
     names: dict[str, Any] = {}
     run(page, first, names)
     assert names["batch"]["image"].shape == (4, 224, 224, 3)
@@ -127,6 +132,21 @@ def test_loading(tmp_path: Path) -> None:
     run(page, nested, names)
     assert sum(len(each) for each in names["nested"].unbind()) == sum(number * 9 + 1 for number in range(6))
 
+    with bushel.Writer(
+        "masks.tar",
+        {"image": "jpg", "mask": "png", "boxes": "json", "classes": "json", "keypoints": "json", "text": "utf8"},
+    ) as writer:
+        mask = np.zeros((48, 64), np.uint8)
+        more = {"boxes": [[0, 0, 64, 48]], "classes": [3], "keypoints": [[1, 2]], "text": "a"}
+        writer.append({"image": np.stack([mask] * 3, 2), "mask": mask, **more})
+    names["ds"] = bushel.open("masks.tar")
+    run(page, together, names)
+    [batch] = names["loader"]
+    assert (batch["mask"].shape, batch["classes"]) == ((1, 512, 512), [[3]])
+    run(page, text, names)
+    [batch] = bushel.Loader(names["ds"], 1, sample_transform=names["measure_text"])
+    assert batch["length"].tolist() == [1]
+
     names["ds"] = photos
     run(page, transform, names)
     run(page, errors, names)
@@ -144,11 +164,30 @@ def run_gzip(path: Path) -> None:
     path.unlink()
 
 
-def test_extending() -> None:
-    names: dict[str, Any] = {"bushel": bushel, "np": np}
-    run_page("docs/extending.md", names)
+def test_extending(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = "docs/extending.md"
+    module, project = PACKAGE / "bushel_shelf" / "__init__.py", PACKAGE / "pyproject.toml"
+    assert module.read_text("utf-8") in blocks(page, "python")
+    assert project.read_text("utf-8") in blocks(page, "text")
+    write_shelf(Path("words.shelf"), {"a": "one", "b": "two"})
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    package = ModuleType("bushel_shelf")  # datasets carry the container, by its importable class
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    names = vars(package)
+    names.update(bushel=bushel, np=np)
+    assert run_page(page, names) == 4
     found = names["layout"](b"vec1" + bytes(12))
     assert (found.header, found.dtype, found.shape) == (b"vec1", np.dtype("<f4"), (3,))
+
+
+def test_formats() -> None:
+    shutil.copy(FOREIGN / "npy" / "embed.npy", "embeddings.npy")
+    for name in ("corpus.bin", "corpus.idx"):
+        shutil.copy(FOREIGN / "megatron-uint16" / name, name)
+    for page in ("docs/format-megatron.md", "docs/format-npy.md"):
+        assert run_page(page, {}) == 3
+    shutil.copytree(FOREIGN / "folder" / "photos", "photos")
+    assert run_page("docs/format-folder.md", {}) == 4
 
 
 def test_integrity() -> None:
@@ -181,7 +220,7 @@ def test_columns() -> None:
     assert run_page("docs/columns.md", names) == 2
     assert len(names["labels"]) == 9
     for commands in blocks("docs/columns.md", "sh"):
-        run_commands(commands.splitlines())
+        run_commands(commands_of(commands))
     assert "image.format" in bushel.open("train").columns
 
 
@@ -209,7 +248,7 @@ def test_scale_out(tmp_path: Path) -> None:
     page = "docs/scale-out.md"
     image_folder(tmp_path / "photos", 6)
     for commands in blocks(page, "sh"):
-        run_commands(commands.splitlines())
+        run_commands(commands_of(commands))
     assert [len(bushel.open(name)) for name in ("train/", "gulped/", "out1/")] == [6, 6, 6]
     assert run_page(page, {}) == 1
     assert len(bushel.open("out2/")) == 6
@@ -237,5 +276,5 @@ def test_view(tmp_path: Path) -> None:
             writer.append({"image": jpeg(number, 40, 30), "label": number}, key=f"k{number}")
     assert run_page(page, {}) == 2
     for commands in blocks(page, "sh"):
-        run_commands(commands.splitlines())
+        run_commands(commands_of(commands))
     assert Path("sheet.jpg").exists()

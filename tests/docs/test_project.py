@@ -36,6 +36,10 @@ def test_a_release_joins_fragments_and_what_was_unreleased(tmp_path: Path) -> No
         "# Changelog\n\n## Unreleased\n\n## 0.2.0 (2027-01-31)\n\n### Datasets\n\n- One.\n- Hub.\n\n"
         f"### Writing\n\n- Two.\n\n### Training\n\n- Fast.\n  And more.\n\n{older}"
     )
+    assert script["join"](page, script["fragments"](tmp_path)) == (
+        "# Changelog\n\n## Unreleased\n\n### Datasets\n\n- One.\n- Hub.\n\n"
+        f"### Writing\n\n- Two.\n\n### Training\n\n- Fast.\n  And more.\n\n{older}"
+    )
     first = "# Changelog\n\n## Unreleased\n"
     assert script["release"](first, {}, "0.1.0", "2026-12-01").endswith("## Unreleased\n\n## 0.1.0 (2026-12-01)\n\n\n")
     (tmp_path / "what.md").write_text("- x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,29 @@ def test_links_become_those_of_the_site(site: Any) -> None:
     assert site.rewrite("[a](docs/view.md)\n", "README.md") == "[a](view.md)\n"
     code = "```sh\n[a](../README.md)\n```\n"
     assert site.rewrite(code, "docs/view.md") == code
+
+
+def test_docstrings_find_the_entries_of_the_names_that_they_mention(site: Any) -> None:
+    entries = site.entries_of(site.public_modules())
+    assert entries["Writer"] == entries["bushel.Writer"] == "bushel.Writer"
+    assert entries["Dataset.where"] == "bushel.Dataset.where"
+    assert entries["bushel.open"] == "bushel.open"
+    assert "open" not in entries  # which may be a parameter
+    config = site.CONFIG.format(navigation="[]", source="src", links="links.py", names=site._toml(entries))
+    [extension] = tomllib.loads(config)["project"]["plugins"]["mkdocstrings"]["handlers"]["python"]["options"][
+        "extensions"
+    ]
+    assert extension == {"links.py": {"names": entries}}
+
+
+def test_the_home_begins_with_what_a_user_types(site: Any) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert readme.split("```")[1].startswith("sh\nmake demo")
+    home = site.home_of(site.rewrite(readme, "README.md"))
+    assert home.split("```")[1].startswith("python\nimport bushel\n")
+    assert home.index("pip install bushel") < home.index("import bushel")
+    assert "make demo" not in home.partition("## ")[0]
+    assert "<!-- of" not in home
 
 
 def test_what_programs_read_has_a_line_for_each_page(site: Any) -> None:

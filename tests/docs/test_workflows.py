@@ -1,8 +1,10 @@
-"""Workflows of GitHub call make targets that are there, with pinned actions and few permissions."""
+"""Workflows of GitHub call make targets that are there, with pinned actions and few permissions; one skips no tests."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,12 @@ from tests.paths import ROOT
 yaml = pytest.importorskip("yaml")
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+MAKEFILES = [ROOT / "Makefile", ROOT / "make/extra.mk"]
+TARGETS = {name for path in MAKEFILES for name in re.findall(r"^([a-z0-9-]+):", path.read_text("utf-8"), re.MULTILINE)}
+
+ELSEWHERE = {"playwright": "make browser", "psutil": "make cluster"}
+"""Packages that the targets of tests that need them install."""
+IMPORTED_AS = {"av": "av", "cv2": "opencv-python-headless", "upath": "universal-pathlib", "yaml": "pyyaml"}
 
 
 def steps(workflow: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -35,7 +42,7 @@ def test_jobs_call_make_targets(path: Path) -> None:
                 if "$" not in name:
                     assert name in TARGETS
                 elif name == "$TARGET":
-                    assert {each["target"] for each in matrix["include"]} <= TARGETS
+                    assert {target for each in matrix["include"] for target in each["target"].split()} <= TARGETS
                 else:
                     assert {name.replace("$WHICH", which) for which in matrix["which"]} <= TARGETS
             called += 1
@@ -54,3 +61,33 @@ def test_actions_are_pinned_and_may_do_little(path: Path) -> None:
         granted = {name for name, right in job.get("permissions", {}).items() if right == "write"}
         assert granted <= ({"id-token"} if path.stem == "release" else {"pages", "id-token", "contents"})
         assert not granted or path.stem in ("release", "docs")
+
+
+def test_help_lists_a_dozen_targets_and_help_all_the_rest() -> None:
+    def listed(target: str) -> set[str]:
+        command = ["make", "--silent", "--no-print-directory", target]
+        printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return {line.split()[1] for line in printed.splitlines()}
+
+    assert len(listed("help")) <= 12
+    assert listed("help") < listed("help-all") == TARGETS
+
+
+def test_a_workflow_installs_what_tests_import_if_it_is_there() -> None:
+    """The packages that tests skip without are those of `make extras`, which the job of the coverage calls."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    there = {re.split(r"[\[>]", each)[0] for group in ("dev", "extras") for each in groups[group]}
+    texts = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    names = {name for text in texts for name in re.findall(r"importorskip\(\"([\w.]+)\"", text)}
+    packages = {name.partition(".")[0] for name in names} - {"tests", "bushel"} - ELSEWHERE.keys()
+    assert {IMPORTED_AS.get(name, name) for name in packages} <= there
+    jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))["jobs"]
+    assert "make extras coverage" in [step.get("run") for step in jobs["coverage"]["steps"]]
+
+
+def test_extras_are_all_extras_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    groups = project["dependency-groups"]
+    there = {re.split(r"[\[>]", each)[0] for group in ("dev", "extras") for each in groups[group]}
+    extras = project["project"]["optional-dependencies"].values()
+    assert {re.split(r"[\[>]", each)[0] for extra in extras for each in extra} <= there

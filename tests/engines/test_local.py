@@ -8,7 +8,7 @@ from tests.engines.jobs import Doubling, KillsOnce
 from tests.ingest.pack_sources import Numbered, files_of
 
 import bushel
-from bushel.core.tasks.drive import TaskOptions, drive
+from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel.engines import Attempt, LostWorkerError, connect
 from bushel.engines.local import LocalEngine
 from bushel.ingest.run_folder import find_run

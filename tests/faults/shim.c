@@ -1,8 +1,9 @@
-/* A library for LD_PRELOAD that logs what a process changes below one folder, kills it at a chosen change, makes system
- * calls fail, and sets the clock back. `crash.py` reads the log and decides what a power cut would have left.
+/* A library for LD_PRELOAD that logs what a process changes below one folder, kills or stops it at a chosen change, makes
+ * system calls fail, and sets the clock back. `crash.py` reads the log and decides what a power cut would have left.
  *
- * A program switches it on by `shim_log(root, log, kill_at)`, `shim_fail(...)` and `shim_clock(...)` (see `shim.py`);
- * without that, every call is passed on unchanged. Writes by `mmap` cannot be seen: such a mapping is logged as an error.
+ * A program switches it on by `shim_log(root, log, kill_at)`, `shim_stop(...)`, `shim_fail(...)` and `shim_clock(...)` (see
+ * `shim.py`); without that, every call is passed on unchanged. Writes by `mmap` cannot be seen: such a mapping is logged as
+ * an error.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -41,7 +42,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX];
 static size_t root_length;
 static int log_file = -1;
-static long changes, kill_at;
+static long changes, kill_at, stop_at;
 static char failing[PATH_MAX];
 static long fail_after, fail_times;
 static int fail_calls, fail_errno;
@@ -60,6 +61,9 @@ void shim_log(const char *folder, const char *path, long number) {
     kill_at = number;
     log_file = real(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
+
+/* Stop the process, until it gets SIGCONT, before change number `number` since `shim_log` (0: never). */
+void shim_stop(long number) { stop_at = number; }
 
 /* Number of changes so far. */
 long shim_changes(void) { return changes; }
@@ -143,6 +147,10 @@ static void die(void) {
 static void begin(void) {
     pthread_mutex_lock(&mutex);
     if (kill_at && changes + 1 >= kill_at) die();
+    if (stop_at && changes + 1 >= stop_at) {
+        stop_at = 0;
+        syscall(SYS_kill, getpid(), SIGSTOP);
+    }
 }
 
 static void end(void) {

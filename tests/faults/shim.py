@@ -67,6 +67,10 @@ class Shim:
         """Log changes below a folder, and kill this process before change number `kill_at` (0: never)."""
         self._library.shim_log(os.fsencode(folder.resolve()), os.fsencode(log), ctypes.c_long(kill_at))
 
+    def stop(self, change: int) -> None:
+        """Stop this process before change number `change` since `log`, until another one continues it."""
+        self._library.shim_stop(ctypes.c_long(change))
+
     @property
     def changes(self) -> int:
         """Number of changes since `log`."""

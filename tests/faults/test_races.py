@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.kernels.jpegs import picture, save
-from tests.paths import ROOT
+from tests._dataset.models import CONTAINERS
+from tests.faults.race import TARGETS
+from tests.faults.shim import compiler, start
 
 import bushel
 
 SPEC = {"data": "bytes", "label": "int"}
 
 
-@pytest.mark.parametrize(("container", "name"), [("bag", "ds"), ("tar", "x.tar"), ("recordio", "x.rec")])
-def test_one_of_two_writers_is_refused(tmp_path: Path, container: str, name: str) -> None:
-    command = [sys.executable, "-m", "tests.faults.race", str(tmp_path), container, name, "4", "1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "4\n"
+@pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_interleaved_writers_leave_what_one_after_the_other_leaves(container: str) -> None:
+    targets = ",".join(target for target in TARGETS if target.partition(".")[0] == container)
+    done = start("tests.faults.race", "--count", "12", "--targets", targets, timeout=600)
+    assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "gulp", "recordio"])
-def test_a_writer_does_not_add_shards_to_those_of_another(tmp_path: Path, container: str) -> None:
-    spec = {"image": "jpg"} if container == "gulp" else SPEC
-    samples = [
-        {"image": save(picture(8, 8, n))} if container == "gulp" else {"data": b"x", "label": n} for n in range(4)
-    ]
-
-    def writer() -> bushel.Writer:
-        return bushel.Writer(tmp_path / "a", spec, container=container, shard_samples=2, sync=False)
-
-    with writer() as first:
-        second = writer()
-        for number, sample in enumerate(samples[:2]):  # the first shard is published
-            first.append(sample, key=f"k{number}")
-        with pytest.raises(FileExistsError, match="another process"):
-            second.append(samples[0], key="other")
-        second.suspend()
-        for number, sample in enumerate(samples[2:], 2):
-            first.append(sample, key=f"k{number}")
-    assert list(bushel.open(tmp_path / "a").keys) == ["k0", "k1", "k2", "k3"]
-    assert bushel.verify(tmp_path / "a").ok
+@pytest.mark.nightly
+@pytest.mark.parametrize("target", TARGETS)
+def test_writers_interleaved_at_every_change(target: str) -> None:
+    done = start("tests.faults.race", "--targets", target, timeout=7200)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])

@@ -17,12 +17,14 @@ __all__ = ["check_state", "comparable", "note_samples"]
 def comparable(root: Path) -> dict[str, Any]:
     """Return the files below a folder by name. Times of modification are left out.
 
-    So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses, and
-    the records of a run in parts, which name attempts.
+    So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses, the
+    claims of writers that were killed, which the next writer takes over, and the records of a run in parts, which name
+    attempts.
     """
     found: dict[str, Any] = {}
     for path in sorted(root.rglob("*")):
-        if ".bushel/run/" in path.relative_to(root).as_posix():
+        name = path.relative_to(root).as_posix()
+        if ".bushel/run/" in name or ".run/" in name or ".bushel/writers/" in name:
             continue
         if path.is_file() and not (path.parent.name == ".bushel" and path.name.endswith(".partial")):
             data: Any = path.read_bytes()
@@ -32,7 +34,7 @@ def comparable(root: Path) -> dict[str, Any]:
                 data = json.loads(data)
                 for shard in data["shards"]:
                     shard["files"] = [file[:2] for file in shard["files"]]
-            found[path.relative_to(root).as_posix()] = data
+            found[name] = data
     return found
 
 

@@ -29,10 +29,10 @@ def test_a_case_depends_on_its_number_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("suite", ["read", "kernels"])
+@pytest.mark.parametrize("suite", ["read", "kernels", "names"])
 def test_some_cases_of_every_container(tmp_path: Path, container: str, suite: str) -> None:
     bench = Bench(container, 1, tmp_path)
-    run = bench.run if suite == "read" else bench.run_kernels
+    run = {"read": bench.run, "kernels": bench.run_kernels, "names": bench.run_names}[suite]
     outcomes = [run(bench.case(number)) for number in range(16, 64)]
     assert any(outcome.opened and outcome.samples for outcome in outcomes)
     material = bench.materials[0]

@@ -15,9 +15,9 @@ from pathlib import Path
 from tests.fuzz.mutations import mutate, with_own_crc32
 
 import bushel
+from bushel._dataset.indexing import index
+from bushel._dataset.stream import StreamDataset
 from bushel.codecs import get_codec
-from bushel.core.dataset.indexing import index
-from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import BushelError
 
 MEMORY = 1 << 30

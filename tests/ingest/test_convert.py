@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import json
 import tarfile
 import threading
 from collections.abc import Callable
@@ -17,10 +19,11 @@ from tests.formats import FORMAT_NAMES, FORMATS
 from tests.integrity.small import SPEC, flip, jpeg, key, reading, sample, tree, write
 
 import bushel
+import bushel.transforms
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, CorruptError, SpecError, StateError
-from bushel.ingest import ConvertResult
-from bushel.ingest.batches import batch_ranges
+from bushel.ingest import PackResult
+from bushel.ingest.part import batch_ranges
 
 Generation = Literal["B", "C"] | None
 each_source = pytest.mark.parametrize(("source", "old"), FORMATS, ids=FORMAT_NAMES)
@@ -215,7 +218,7 @@ def test_resume_goes_on_where_it_stopped(
 ) -> None:
     write(tmp_path / "in", "tar", count=2500, shard_samples=None)
 
-    def convert(name: str, **more: Any) -> ConvertResult:
+    def convert(name: str, **more: Any) -> PackResult:
         return bushel.convert(
             tmp_path / "in", tmp_path / name, container=target, generation=new, shard_samples=900, sync=False, **more
         )
@@ -225,7 +228,7 @@ def test_resume_goes_on_where_it_stopped(
         if now.done > 2000:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("bushel.core.progress._INTERVAL_SECONDS", 0)
+    monkeypatch.setattr("bushel._runtime.progress._INTERVAL_SECONDS", 0)
 
     threads = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
@@ -283,7 +286,89 @@ def test_limits_are_told(tmp_path: Path) -> None:
     assert any("32-bit floats" in limit for limit in done.limits)
 
 
+# What it shares with packing
+
+
+def test_packing_a_dataset_writes_the_same_files(tmp_path: Path) -> None:
+    write(tmp_path / "in", "tar", count=9)
+    options: dict[str, Any] = {"container": "recordio", "rename": {"label": "class"}, "sync": False}
+    bushel.convert(tmp_path / "in", tmp_path / "a", **options)
+    bushel.pack(tmp_path / "in", tmp_path / "b", **options)
+    bushel.pack(reading(tmp_path / "in"), tmp_path / "c", **options)
+    one = without_index(tmp_path / "a")
+    assert one == without_index(tmp_path / "b") == without_index(tmp_path / "c")
+
+
+def test_in_random_order_with_transforms_in_worker_processes(tmp_path: Path) -> None:
+    write(tmp_path / "in", "tar", count=9)
+    whole = reading(tmp_path / "in")
+    options: dict[str, Any] = {"shuffle": True, "seed": 3, "transforms": bushel.transforms.CenterCrop(8), "sync": False}
+    bushel.convert(whole, tmp_path / "out", container="bag", **options)
+    bushel.convert(whole, tmp_path / "again", container="bag", processes=2, **options)
+    assert without_index(tmp_path / "out") == without_index(tmp_path / "again")
+    written = reading(tmp_path / "out")
+    assert sorted(written.keys) == sorted(whole.keys) != list(written.keys)
+    for each in written:
+        assert each["image"].shape == (8, 8, 3)
+        assert each["label"] == whole[each["__key__"]]["label"]
+
+
+def test_damaged_samples_are_listed_and_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "in", "tar")
+    file, offset = reading(tmp_path / "in").location(4, "image")
+    flip(Path(file), offset + 20)
+    done = bushel.convert(tmp_path / "in", tmp_path / "out", container="bag", max_errors=1, sync=False)
+    assert (done.samples, done.errors) == (6, 1)
+    assert list(reading(tmp_path / "out").keys) == [key(number) for number in range(7) if number != 4]
+    [line] = Path(done.error_logs[0]).read_text().splitlines()
+    assert json.loads(line)["position"] == 4
+    assert json.loads(line)["path"] == f"{file}@{offset}"
+
+
+def test_a_key_function_sees_every_key_in_order_also_when_resuming(tmp_path: Path) -> None:
+    write(tmp_path / "in", "tar", count=40, shard_samples=None)
+    source = reading(tmp_path / "in")
+
+    def numbering(stop: int | None) -> Callable[[str], str]:
+        count = itertools.count()
+
+        def number(old: str) -> str:
+            place = next(count)
+            assert old == key(place)
+            if place == stop:
+                raise KeyboardInterrupt
+            return f"n{place}"
+
+        return number
+
+    options: dict[str, Any] = {"container": "tar", "shard_samples": 10, "sync": False}
+    with pytest.raises(KeyboardInterrupt):
+        bushel.convert(source, tmp_path / "out", keys=numbering(25), **options)
+    done = bushel.convert(source, tmp_path / "out", keys=numbering(None), mode="resume", **options)
+    assert done.kept >= 20
+    assert list(reading(tmp_path / "out").keys) == [f"n{place}" for place in range(40)]
+
+
 # Streams
+
+
+def test_a_stream_is_resumed(tmp_path: Path) -> None:
+    path = packed(tmp_path, [{"cls": str(number).encode()} for number in range(50)])
+    with pytest.raises(KeyboardInterrupt):
+        bushel.convert(path, tmp_path / "out", container="tar", keys=_stops_at("s0031"), shard_samples=10, sync=False)
+    done = bushel.convert(path, tmp_path / "out", container="tar", mode="resume", shard_samples=10, sync=False)
+    assert done.kept >= 30
+    assert done.kept + done.samples == 50
+    assert [each["cls"] for each in reading(tmp_path / "out")] == list(range(50))
+
+
+def _stops_at(last: str) -> Callable[[str], str]:
+    def same(old: str) -> str:
+        if old == last:
+            raise KeyboardInterrupt
+        return old
+
+    return same
 
 
 def packed(folder: Path, samples: list[dict[str, Any]]) -> Path:
@@ -335,17 +420,16 @@ def test_an_empty_stream(tmp_path: Path) -> None:
 # Plans
 
 
-@given(st.lists(st.integers(0, 40 << 20), max_size=30), st.integers(0, 1000))
-def test_batches_are_whole_and_bounded(lengths: list[int], first: int) -> None:
-    ranges = list(batch_ranges(first, np.array(lengths, np.int64)))
-    assert [position for batch in ranges for position in batch] == list(range(first, first + len(lengths)))
+@given(st.lists(st.integers(0, 40 << 20), max_size=30))
+def test_batches_are_whole_and_bounded(lengths: list[int]) -> None:
+    ranges = list(batch_ranges(np.array(lengths, np.int64), 16 << 20))
+    assert [position for batch in ranges for position in batch] == list(range(len(lengths)))
     for batch in ranges:
-        total = sum(lengths[position - first] for position in batch)
-        assert len(batch) == 1 or total <= 16 << 20
+        assert len(batch) == 1 or sum(lengths[position] for position in batch) <= 16 << 20
 
 
 def test_batches_have_at_most_1024_samples() -> None:
-    assert [len(batch) for batch in batch_ranges(0, np.zeros(2500, np.int64))] == [1024, 1024, 452]
+    assert [len(batch) for batch in batch_ranges(np.zeros(2500, np.int64), 1)] == [1024, 1024, 452]
 
 
 def test_golden_datasets_survive_a_round_trip(golden: Path, tmp_path: Path) -> None:

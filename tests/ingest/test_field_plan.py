@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel.codecs import get_codec
-from bushel.containers.base import LayoutColumn
+from bushel.containers import get_container
+from bushel.containers.base import LayoutField
 from bushel.errors import SpecError
 from bushel.ingest.field_plan import FieldPlan, encode_value, plan_fields, target_fields
 from bushel.spec import Field, parse_spec
@@ -23,9 +24,9 @@ def test_fields_keep_their_order_and_types(fields: list[str], rename: dict[str, 
     new = [rename.get(name, name) for name in kept]
     if len(set(new)) < len(new):
         with pytest.raises(SpecError, match="would both be called"):
-            target_fields(SOURCE, container, fields=fields, rename=rename, spec={})
+            target_fields(SOURCE, get_container(container), fields=fields, rename=rename, spec={})
         return
-    found = target_fields(SOURCE, container, fields=fields, rename=rename, spec={})
+    found = target_fields(SOURCE, get_container(container), fields=fields, rename=rename, spec={})
     assert list(found) == kept
     assert [field.name for field in found.values()] == new
     for name, field in found.items():
@@ -36,16 +37,18 @@ def test_fields_keep_their_order_and_types(fields: list[str], rename: dict[str, 
 def test_unknown_fields_are_refused() -> None:
     for fields, rename, spec in ((["x"], {}, {}), (None, {"x": "y"}, {}), (None, {}, {"x": "jpg"})):
         with pytest.raises(KeyError, match="there is no field 'x': the fields are image, label, words, raw"):
-            target_fields(SOURCE, "tar", fields=fields, rename=rename, spec=spec)
+            target_fields(SOURCE, get_container("tar"), fields=fields, rename=rename, spec=spec)
 
 
 def test_bytes_are_copied_if_both_store_them_alike() -> None:
-    targets = target_fields(SOURCE, "tar", fields=None, rename={"raw": "text"}, spec={"raw": "utf8", "label": "int"})
+    targets = target_fields(
+        SOURCE, get_container("tar"), fields=None, rename={"raw": "text"}, spec={"raw": "utf8", "label": "int"}
+    )
     columns = [
-        LayoutColumn(targets["image"], "jpg", 0),
-        LayoutColumn(targets["label"], "int", 0),
-        LayoutColumn(targets["words"], "utf8", 0),
-        LayoutColumn(targets["raw"], "utf8", 0),
+        LayoutField(targets["image"], "jpg", 0),
+        LayoutField(targets["label"], "int", 0),
+        LayoutField(targets["words"], "utf8", 0),
+        LayoutField(targets["raw"], "utf8", 0),
     ]
     codecs = {name: frozenset({field.codec}) for name, field in SOURCE.items()}
     plans = {plan.source.name: plan for plan in plan_fields(SOURCE, codecs, targets, columns)}

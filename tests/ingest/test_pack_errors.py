@@ -15,8 +15,8 @@ from tests.ingest.pack_sources import Numbered, files_of, inverted
 from tests.sources.folders import image_folder, jpeg
 
 import bushel
+from bushel._runtime.order import make_order
 from bushel.codecs import get_codec
-from bushel.core.order import make_order
 from bushel.errors import CodecError, StateError, TooManyErrors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -281,7 +281,7 @@ class TestResume:
         assert [sample["label"] for sample in opened(str(tmp_path / "out/part-*"))] == list(range(30))
 
     def test_ctrl_c_can_be_resumed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("bushel.core.progress._INTERVAL_SECONDS", 0)
+        monkeypatch.setattr("bushel._runtime.progress._INTERVAL_SECONDS", 0)
 
         def interrupting(progress: Any) -> None:
             if progress.done >= 20:
@@ -307,7 +307,7 @@ class TestResume:
 
     def test_a_target_with_more_samples_than_the_source(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(9), tmp_path / "x.tar")
-        with pytest.raises(StateError, match="the target has 9 samples, but the source has only 5"):
+        with pytest.raises(StateError, match="the target has 9 samples, but the source only 5"):
             bushel.pack(Numbered(5), tmp_path / "x.tar", mode="resume")
 
     def test_a_log_that_a_power_cut_has_filled_with_zeros(self, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from bushel.codecs import get_codec
+from bushel.compat.mxnet.steps import im2rec_steps
 from bushel.errors import CodecError
-from bushel.ingest import im2rec
 from bushel.ingest.sample_encoder import FieldSteps
 from bushel.loader.micro_batch import generator
 from bushel.transforms import CenterCrop, Grayscale, Lambda, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize
@@ -46,7 +46,7 @@ def one_by_one(functions: Sequence[Transform], data: bytes) -> Any:
         [RandomResizedCrop(48), RandomHorizontalFlip()],
         [CenterCrop(60), Resize(30), Grayscale()],
         [CenterCrop(60)],
-        im2rec(64, center_crop=True, color=-1, encoding=".png")[:-1],
+        im2rec_steps(64, center_crop=True, color=-1, encoding=".png")[:-1],
     ],
 )
 @pytest.mark.parametrize("grey", [False, True])

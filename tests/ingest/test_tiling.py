@@ -156,7 +156,7 @@ def test_a_broken_jpeg_is_named_by_convert(tmp_path: Path, broken: bytes) -> Non
     with pytest.raises(CodecError) as caught:
         bushel.convert(tmp_path / "in", tmp_path / "out", container="bag", jpeg="tile", sync=False)
     assert "sample 'photo 1', field 'image': codec 'jpg' expected a complete JPEG to tile" in str(caught.value)
-    assert "max_errors=...) skips such samples" in str(caught.value)
+    assert "max_errors=... skips such samples" in str(caught.value)
     assert caught.value.details["field"] == "image"
     done = bushel.pack(
         tmp_path / "in", tmp_path / "packed", container="bag", jpeg="tile", max_errors=1, sync=False

@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.integrity.compare import differences
 from bushel.spec import Field
 
 
-def column(name: str, extents: list[tuple[int, int]], *, starts: list[int] | None = None, file: int = 0) -> Column:
+def column(
+    name: str, extents: list[tuple[int, int]], *, starts: list[int] | None = None, file: int = 0
+) -> FieldExtents:
     offset, length = np.array(extents, np.int64).reshape(-1, 2).T.copy()
-    return Column(
+    return FieldExtents(
         Field(name, "bytes", starts is not None),
         "bytes",
         file,
@@ -23,7 +25,7 @@ def column(name: str, extents: list[tuple[int, int]], *, starts: list[int] | Non
     )
 
 
-def table(*columns: Column, samples: int, keys: list[str] | None = None) -> ShardIndex:
+def table(*columns: FieldExtents, samples: int, keys: list[str] | None = None) -> ShardIndex:
     files = (FileStamp("x.data", 1000), FileStamp("x.table", 100))
     return ShardIndex(
         samples, files, {c.field.name: c for c in columns}, "bag", None if keys is None else Keys.of(keys)
@@ -88,12 +90,12 @@ def test_fields_that_the_files_do_not_tell_apart_must_lie_within_their_sample() 
     kept = table(
         column("label", [(4, 2), (24, 2)], file=1),
         column("words", [(7, 3), (11, 3), (30, 3)], starts=[0, 2, 3], file=1),
-        column("inline", [(0, 9), (900, 9)], file=INLINE),
+        column("held", [(0, 9), (900, 9)], file=2),  # in a block file that the files do not have
         samples=2,
     )
     assert list(differences(kept, built)) == []
-    moved = {**kept.columns, "label": column("label", [(4, 2), (18, 4)], file=1)}
-    [found] = differences(replace(kept, columns=moved), built)
+    moved = {**kept.fields, "label": column("label", [(4, 2), (18, 4)], file=1)}
+    [found] = differences(replace(kept, fields=moved), built)
     assert (found.sample, found.field, found.file, found.offset) == (1, "label", 1, 18)
 
 

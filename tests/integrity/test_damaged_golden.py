@@ -97,7 +97,6 @@ WITH_INDEX = {
     "recordio/data-cut": "0 1 2 3 4",
     "recordio/header-cut": "0 1 2 3 4",
     "recordio/cut-between-parts": "0 1 2",
-    "recordio/part-flag": "0 1 2 4 5",  # the parts of a record are joined by their flags
     "recordio/payload-bit": "0 1 3 4 5",
     "recordio/zero-bytes": "",
 }

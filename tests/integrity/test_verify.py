@@ -15,7 +15,7 @@ from tests.formats import each_format
 from tests.integrity.small import SPEC, flip, jpeg, key, overwrite, reading, sample, tree, write
 
 import bushel
-from bushel.core.progress import Progress
+from bushel._runtime.progress import Progress
 from bushel.errors import FormatError
 from bushel.integrity import Problem, VerifyResult
 
@@ -77,7 +77,7 @@ def test_an_element_of_a_sequence_is_named(tmp_path: Path) -> None:
         writer.append({"frames": [jpeg(0), jpeg(1)]}, key="a")
         writer.append({"frames": [jpeg(2), jpeg(3), jpeg(4)]}, key="b")
     dataset = reading(tmp_path / "data")
-    column = dataset.shards[0].index.columns["frames"]
+    column = dataset.shards[0].index.fields["frames"]
     offset = int(column.offset[3])
     crc = int(column.crc32[3]) if column.crc32 is not None else -1
     flip(tmp_path / "data" / "data_0.gulp", offset + 5)
@@ -244,7 +244,7 @@ def test_no_more_than_max_problems_are_listed_and_the_others_counted(tmp_path: P
 def test_what_is_no_dataset(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         bushel.verify(tmp_path / "nowhere")
-    with pytest.raises(FormatError, match="any of the five"):
+    with pytest.raises(FormatError, match="any container that Bushel reads"):
         bushel.verify(tmp_path)
     with pytest.raises(ValueError, match="at least 1"):
         bushel.verify(tmp_path, workers=0)

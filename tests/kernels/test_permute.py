@@ -1,4 +1,7 @@
-"""permute: one-to-one, undone by its inverse, strict about its arguments. tests/core/test_order.py has its values."""
+"""permute: one-to-one, undone by its inverse, strict about its arguments.
+
+tests/_runtime/test_order.py has its values.
+"""
 
 import numpy as np
 import pytest

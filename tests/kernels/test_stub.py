@@ -1,4 +1,4 @@
-"""The stub of the kernels documents the module that was compiled: its names, parameters and which have defaults."""
+"""The stubs of the kernels document the module that was compiled: its names, parameters and which have defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from tests.paths import ROOT
 
 from bushel.kernels import _kernels
 
-STUB = ast.parse((ROOT / "src/bushel/kernels/_kernels.pyi").read_text("utf-8"))
+FOLDER = ROOT / "src/bushel/kernels"
+STUB = [
+    node
+    for path in sorted(FOLDER.glob("_*.pyi"))
+    if path.stem != "_kernels"
+    for node in ast.parse(path.read_text("utf-8")).body
+]
+"""What the stubs of all subjects define."""
 Parameters = list[tuple[str, bool]]
 
 
@@ -47,20 +54,34 @@ CLASSES = sorted(name for name in dir(_kernels) if isinstance(getattr(_kernels, 
 
 
 def test_the_same_names() -> None:
-    assert set(FUNCTIONS) == of_stub(ast.FunctionDef, STUB.body).keys()
-    assert set(CLASSES) == of_stub(ast.ClassDef, STUB.body).keys()
+    assert set(FUNCTIONS) == of_stub(ast.FunctionDef, STUB).keys()
+    assert set(CLASSES) == of_stub(ast.ClassDef, STUB).keys()
+
+
+def test_the_stub_of_the_module_has_the_names_of_all_subjects() -> None:
+    module = ast.parse((FOLDER / "_kernels.pyi").read_text("utf-8"))
+    imported = {
+        alias.asname: node.module
+        for node in module.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    }
+    for name in (*FUNCTIONS, *CLASSES):
+        [path] = [path for path in FOLDER.glob("_*.pyi") if imported[name] == f"bushel.kernels.{path.stem}"]
+        assert any(getattr(node, "name", None) == name for node in ast.parse(path.read_text("utf-8")).body)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_have_the_same_parameters(name: str) -> None:
-    function = of_stub(ast.FunctionDef, STUB.body)[name]
+    function = of_stub(ast.FunctionDef, STUB)[name]
     assert ast.get_docstring(function)
     assert parameters(function) in compiled(getattr(_kernels, name))
 
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_methods_have_the_same_parameters(name: str) -> None:
-    stub = of_stub(ast.ClassDef, STUB.body)[name]
+    stub = of_stub(ast.ClassDef, STUB)[name]
     assert ast.get_docstring(stub)
     methods = {each: value for each, value in of_stub(ast.FunctionDef, stub.body).items() if not each.startswith("__")}
     members = {each for each in vars(getattr(_kernels, name)) if not each.startswith(("_", "n_"))}

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.core.order import Blocks, Exact, Sequential
+from bushel._runtime.order import Blocks, Exact, Sequential
 from bushel.loader.ahead_plan import AheadRequest, Grouping, plan_ahead
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.core.order_by_document import derive_by_document, permute_by_document
+from tests._runtime.order_by_document import derive_by_document, permute_by_document
 
 from bushel.loader.bucketed import Bucketed, TooLongError, bucketed_order
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bushel.errors import SpecError
-from bushel.loader.collate import Padded, Sample, collate
+from bushel.loader.collate import Padded, Ragged, Sample, collate
 
 
 def batch_of(*values: Any, rule: Any = None) -> Any:
@@ -24,6 +24,9 @@ def batch_of(*values: Any, rule: Any = None) -> Any:
         ((np.float32(1), np.float32(2)), np.float32),
         ((np.uint8(1), np.uint8(255)), np.uint8),
         ((2**63, 2**64 - 1), np.uint64),
+        ((1, 2**63 + 1), np.uint64),
+        ((np.int64(3), np.uint64(2**64 - 1)), np.uint64),
+        ((2**53, 0.5), np.float64),
     ],
 )
 def test_numbers_become_an_array(values: tuple[Any, ...], dtype: type) -> None:
@@ -51,6 +54,10 @@ def test_equal_shapes_are_stacked_with_their_type() -> None:
         (np.zeros(2, np.int8), np.zeros(2, np.int16)),
         (1, "a"),
         (2**70, 1),
+        (-1, 2**63),
+        (np.int64(-1), np.uint64(2**64 - 1)),
+        (2**53 + 1, 0.5),
+        (np.int64(2**53 + 1), 0.5),
         (np.zeros(2), None),
     ],
 )
@@ -118,3 +125,43 @@ def test_padding_to_a_shape() -> None:
 def test_what_cannot_be_padded_is_refused(shapes: tuple[tuple[int, ...], ...], rule: Padded) -> None:
     with pytest.raises(SpecError, match=r"cannot collate field 'x' of the batch that starts at sample 'k0'"):
         batch_of(*(np.zeros(shape) for shape in shapes), rule=rule)
+
+
+@pytest.mark.parametrize("rule", [None, "stack", Padded(), Ragged()], ids=str)
+def test_a_masked_array_is_refused_before_it_loses_its_mask(rule: Any) -> None:
+    values = [np.ma.masked_array([1, 2], [False, True]), np.ma.masked_array([3, 4], [False, False])]
+    with pytest.raises(SpecError, match=r"lose its mask: fill it in a transform.*'list'|.*\"list\""):
+        batch_of(*values, rule=rule)
+    assert batch_of(*values, rule="list")[0] is values[0]
+
+
+@pytest.mark.parametrize("rule", [None, "stack", Padded(), Ragged()], ids=str)
+@pytest.mark.parametrize("length", [3, 3000])
+def test_arrays_come_out_in_native_byte_order(rule: Any, length: int) -> None:
+    values = [np.arange(length, dtype=">i4") + i for i in range(3)]
+    batch = batch_of(*values, rule=rule)
+    array = batch["values"].reshape(3, -1) if isinstance(rule, Ragged) else batch
+    assert array.dtype == np.dtype("=i4")
+    assert array.dtype.isnative
+    np.testing.assert_array_equal(array, np.stack(values))
+
+
+def test_joined_arrays_have_a_type_that_holds_all_numbers() -> None:
+    large, small = np.array([2**63 + 1], np.uint64), np.array([5, 6], np.int64)
+    for rule in (Padded(), Ragged()):
+        batch = batch_of(large, small, rule=rule)
+        array = batch["values"] if isinstance(rule, Ragged) else batch
+        assert array.dtype == np.uint64
+        assert array.reshape(-1)[0] == 2**63 + 1
+        with pytest.raises(SpecError, match="no type holds the numbers of arrays of int64, uint64"):
+            batch_of(large, -small, rule=rule)
+        with pytest.raises(SpecError, match="no type holds the numbers of arrays of float32, int64"):
+            batch_of(np.array([2**53 + 1]), np.ones(1, np.float32), rule=rule)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(0.5, np.int64), (-1, np.uint8), (float("nan"), np.int32), (300, np.uint8)]
+)
+def test_a_padding_that_the_type_does_not_have_is_refused(value: float, dtype: str) -> None:
+    with pytest.raises(SpecError, match="cannot be padded with"):
+        batch_of(np.ones(2, dtype), np.ones(3, dtype), rule=Padded(value))

@@ -14,7 +14,7 @@ from tests.loader.memory_dataset import jitter
 import bushel
 from bushel.errors import CodecError, SpecError
 from bushel.loader import Loader, MapView, StreamLoader
-from bushel.loader.micro_batch import SampleTransforms
+from bushel.loader.sample_transforms import SampleTransforms
 from bushel.transforms import (
     CenterCrop,
     ColorJitter,
@@ -172,7 +172,7 @@ def test_stored_bytes_are_not_decoded_unless_asked(dataset: bushel.Dataset) -> N
     [batch] = Loader(dataset, 40, decode=False, transforms={"image": [len]})
     assert batch["image"].tolist() == [len(photo(i)) for i in range(40)]
     assert SampleTransforms.of({"image": CROP}, SPEC, decode=False).fused == set()
-    with pytest.raises(SpecError, match="names the field"):
+    with pytest.raises(SpecError, match="names 'picture'"):
         Loader(dataset, 4, transforms={"picture": CROP})
 
 

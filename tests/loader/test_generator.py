@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.paths import ROOT
 
 from bushel.loader.micro_batch import generator
 
@@ -47,3 +50,12 @@ def test_it_can_be_pickled() -> None:
     rng.random()
     copy = pickle.loads(pickle.dumps(rng))
     assert copy.random() == rng.random()
+
+
+def test_the_vectors_of_the_page() -> None:
+    lines = (ROOT / "docs/order.md").read_text().splitlines()
+    vectors = [json.loads(line) for line in lines if line.startswith('{"generator"')]
+    assert len(vectors) == 2
+    for vector in vectors:
+        drawn: Any = generator(*vector["generator"]).bit_generator
+        assert drawn.random_raw(3).tolist() == vector["raw"]

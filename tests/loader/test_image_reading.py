@@ -13,9 +13,9 @@ from PIL import Image, ImageOps
 from tests.kernels.jpegs import picture
 
 import bushel
+from bushel._dataset.stream import StreamDataset
 from bushel.codecs import get_codec
 from bushel.codecs.image import ImageReading, image_reading
-from bushel.core.dataset.stream import StreamDataset
 from bushel.errors import CodecError, SpecError
 from bushel.loader import Loader, MapView, StreamLoader
 from bushel.transforms import CenterCrop, EachFrame, Lambda, RandomResizedCrop, Resize

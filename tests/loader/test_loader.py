@@ -1,7 +1,10 @@
 """The loader as the trainer sees it: epochs, batches, determinism, state."""
 
+import copy
 import inspect
-from typing import Any, get_type_hints
+import pickle
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset, jitter
 
-from bushel.core.order import Shuffle
+from bushel._runtime.order import Shuffle
 from bushel.errors import CorruptError, SpecError, StateError
-from bushel.loader import Blocks, Exact, Loader, Padded, Sequential, StreamLoader
-from bushel.loader.base import Options, SharedArguments
+from bushel.loader import Blocks, Exact, Loader, MapView, Padded, Sequential, StreamLoader
+from bushel.loader.options import BatchOptions, Options
 
 
 def numbers(loader: Loader) -> list[list[int]]:
@@ -87,8 +90,10 @@ def test_collation_can_be_chosen() -> None:
     [batch] = Loader(MemoryDataset(2), 2, collate={"number": "list", "vector": Padded(-1, (4,))})
     assert batch["number"] == [0, 1]
     assert batch["vector"].tolist() == [[0, 0, 0, -1], [1, 1, 1, -1]]
-    assert list(Loader(MemoryDataset(3), 2, collate=len)) == [2, 1]
-    assert [b.sum() for b in Loader(MemoryDataset(3), 2, batch_transform=lambda batch: batch["number"])] == [1, 2]
+    counts: Loader[int] = Loader(MemoryDataset(3), 2, collate=len)
+    assert list(counts) == [2, 1]
+    arrays: Loader[Any] = Loader(MemoryDataset(3), 2, batch_transform=lambda batch: batch["number"])
+    assert [array.sum() for array in arrays] == [1, 2]
 
 
 def test_lengths() -> None:
@@ -109,44 +114,61 @@ def test_break_leaves_the_epoch_and_the_next_for_begins_another() -> None:
     assert sum(numbers(loader), []) == Exact(20).take(1, np.arange(20)).tolist()
 
 
+def test_every_for_is_an_epoch_however_early_it_is_left() -> None:
+    loader = Loader(MemoryDataset(20), 5, shuffle=True)
+    iter(loader)  # no batch was asked for, so no epoch has begun
+    for epoch in range(4):
+        for batch in loader:
+            assert batch["number"].tolist() == Exact(20).take(epoch, np.arange(5)).tolist()
+            break
+        assert (loader.epoch, loader.state_dict()["epoch"], loader.state_dict()["samples"]) == (epoch, epoch, 5)
+    assert sum(numbers(loader), []) == Exact(20).take(4, np.arange(20)).tolist()
+
+
 @pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1}], ids=str)
-def test_a_look_costs_nothing(options: dict[str, Any]) -> None:
-    loader = Loader(MemoryDataset(20), 5, shuffle=True, transforms={"vector": jitter}, **options)
-    iter(loader)
-    first = next(iter(loader))
-    assert loader.state_dict()["samples"] == 5  # what the trainer was given
-    for again in loader:
-        np.testing.assert_array_equal(again["vector"], first["vector"])
-        break
-    assert loader.epoch == 0
-    assert [numbers(loader), numbers(loader)] == [
-        Exact(20).take(epoch, np.arange(20)).reshape(4, 5).tolist() for epoch in (0, 1)
-    ]
-    next(iter(loader))
-    assert loader.epoch == 2
-    assert sum(numbers(loader), []) == Exact(20).take(2, np.arange(20)).tolist()
+def test_a_peek_is_not_counted(options: dict[str, Any]) -> None:
+    dataset = MemoryDataset(20, undecodable=[7])
+    more = {"transforms": {"vector": jitter}, "on_error": "skip", **options}
+    plain, peeked = (Loader(dataset, 5, shuffle=True, **more) for _ in range(2))
+    for place in range(3):  # before, in the middle and after
+        states = [plain.state_dict(), peeked.state_dict()]
+        before = peeked.epoch, peeked.errors, peeked.stats()
+        looks = [peeked.peek(), peeked.peek()]
+        assert (peeked.epoch, peeked.errors, peeked.stats()) == before
+        assert [plain.state_dict(), peeked.state_dict()] == states
+        first, *_ = batches = [list(plain), list(peeked)]
+        for look in looks:
+            np.testing.assert_array_equal(look["vector"], first[0]["vector"])
+        assert str(batches[0]) == str(batches[1])
+        for loader in (plain, peeked):
+            if place == 0:
+                loader.load_state_dict({**loader.state_dict(), "samples": 10})
+            elif place == 1:  # left early: the next is the next epoch
+                next(iter(loader))
 
 
-def test_a_look_at_samples_and_at_the_only_batch_of_an_epoch() -> None:
-    loader = Loader(MemoryDataset(4), None, workers=0)
-    assert [next(iter(loader))["number"] for _ in range(3)] == [0, 0, 0]
-    assert [sample["number"] for sample in loader] == [0, 1, 2, 3]
-    loader = Loader(MemoryDataset(4), 4, shuffle=True, workers=0)
-    look = next(iter(loader))["number"].tolist()
-    assert (loader.epoch, loader.state_dict()["epoch"]) == (0, 1)
-    assert numbers(loader) == [look]
-    assert loader.epoch == 1
+def test_a_peek_while_a_loop_runs_shows_the_next_epoch() -> None:
+    loader = Loader(MemoryDataset(20), 5, shuffle=True)
+    seen = []
+    for batch in loader:
+        look = loader.peek()["number"].tolist()
+        seen += batch["number"].tolist()
+    assert look == Exact(20).take(1, np.arange(5)).tolist()
+    assert seen == Exact(20).take(0, np.arange(20)).tolist()
+    assert Loader(MemoryDataset(4), None, workers=0).peek()["number"] == 0
+    with pytest.raises(ValueError, match="no batch to peek at in epoch 0"):
+        Loader(MemoryDataset(0), 2).peek()
 
 
-def test_a_look_after_a_resume_starts_where_the_state_does() -> None:
-    whole, loader = Loader(MemoryDataset(20), 5, shuffle=True), Loader(MemoryDataset(20), 5, shuffle=True)
-    expected = numbers(whole)
+def test_a_state_does_not_depend_on_how_early_loops_were_left() -> None:
+    loader, again = Loader(MemoryDataset(20), 5, shuffle=True), Loader(MemoryDataset(20), 5, shuffle=True)
     loader.load_state_dict({**loader.state_dict(), "samples": 10})
-    assert next(iter(loader))["number"].tolist() == expected[2]
+    next(iter(loader))
     state = loader.state_dict()
-    assert numbers(loader) == expected[2:]
-    loader.load_state_dict(state)
-    assert numbers(loader) == expected[3:]
+    assert (state["epoch"], state["samples"], loader.steps_left) == (0, 15, 1)
+    again.load_state_dict(state)
+    assert numbers(again) == [Exact(20).take(0, np.arange(15, 20)).tolist()]
+    assert sum(numbers(loader), []) == Exact(20).take(1, np.arange(20)).tolist()
 
 
 def test_an_old_iterator_does_not_move_a_newer_one() -> None:
@@ -156,16 +178,53 @@ def test_an_old_iterator_does_not_move_a_newer_one() -> None:
     new = iter(loader)
     assert [next(new)["number"][0], next(new)["number"][0]] == [0, 5]
     assert [batch["number"][0] for batch in old] == [5, 10, 15]
-    assert (loader.epoch, loader.state_dict()["samples"]) == (0, 10)
+    assert (loader.epoch, loader.state_dict()["samples"]) == (1, 10)
 
 
-def test_an_iteration_that_fails_at_its_first_batch_is_tried_again() -> None:
-    dataset = MemoryDataset(10, unreadable=[2])
-    loader = Loader(dataset, 5, workers=0)
-    for _ in range(2):
-        with pytest.raises(CorruptError):
-            list(loader)
+def test_an_iteration_that_fails_leaves_its_place_in_the_state() -> None:
+    loader = Loader(MemoryDataset(10, unreadable=[7]), 5, workers=0)
+    with pytest.raises(CorruptError):
+        list(loader)
+    assert (loader.state_dict()["epoch"], loader.state_dict()["samples"]) == (0, 5)
+    loader.load_state_dict(loader.state_dict())
+    with pytest.raises(CorruptError):
+        list(loader)
     assert loader.epoch == 0
+
+
+def test_the_epoch_can_be_set() -> None:
+    loader = Loader(MemoryDataset(20), 5, shuffle=True)
+    next(iter(loader))
+    loader.epoch = 3
+    assert (loader.state_dict()["epoch"], loader.state_dict()["samples"]) == (3, 0)
+    assert sum(numbers(loader), []) == Exact(20).take(3, np.arange(20)).tolist()
+    assert (loader.epoch, len(loader), loader.batch_size) == (4, 4, 5)
+    with pytest.raises(ValueError, match="epoch=-1"):
+        loader.epoch = -1
+    with pytest.raises(AttributeError, match="batch_size"):
+        loader.batch_size = 6  # type: ignore[misc]
+
+
+def test_the_length_is_that_of_an_epoch_also_after_resuming() -> None:
+    loader = Loader(MemoryDataset(20), 5)
+    loader.load_state_dict({**loader.state_dict(), "samples": 10})
+    assert (len(loader), loader.steps_left) == (4, 2)
+    assert len(list(loader)) == 2
+    assert loader.steps_left == 4
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_goes_on_by_itself(copied: Any) -> None:
+    loader = Loader(MemoryDataset(20), 5, shuffle=Exact(20, 9), keys=False, rank=0, world_size=1)
+    iterator = iter(loader)
+    next(iterator)
+    other = copied(loader)
+    assert other.state_dict() == loader.state_dict()
+    assert (other.seed, other.keys) == (9, False)
+    rest = [batch["number"].tolist() for batch in iterator]
+    assert numbers(other) == rest
+    assert numbers(loader) == numbers(other)
+    assert (loader.epoch, other.epoch) == (2, 2)
 
 
 def test_state_counts_what_the_trainer_got_and_not_what_is_prefetched() -> None:
@@ -350,7 +409,32 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
         ({"pin_memory": True}, ValueError, "pin_memory"),
         ({"device": "cpu"}, ValueError, "device"),
         ({"exclude": ["no such key"]}, ValueError, "no such key"),
-        ({"on_error": "ignore"}, ValueError, "raise, skip, replace"),
+        ({"on_error": "ignore"}, ValueError, "'raise', 'skip', 'replace'"),
+        ({"on_error": "skipp"}, ValueError, "did you mean 'skip'"),
+        ({"collate": {"name": "stak"}}, ValueError, "'stak'.*did you mean 'stack'"),
+        ({"collate": {"nam": "stack"}}, SpecError, "'nam'.*did you mean 'name'"),
+        ({"collate": {"vector": Padded}}, TypeError, r"Padded\(\)"),
+        ({"collate": {"vector": 3}}, TypeError, "'vector': 3.*a function"),
+        ({"collate": "stack"}, TypeError, "a mapping"),
+        ({"fields": ["vectr"]}, SpecError, "'vectr'.*did you mean 'vector'"),
+        ({"fields": "vector"}, TypeError, r"fields=\['vector'\]"),
+        ({"fields": ["name"], "transforms": {"vector": [len]}}, SpecError, "'vector', which fields= does not read"),
+        ({"transforms": {"vectr": [len]}}, SpecError, "did you mean 'vector'"),
+        ({"shuffle": True, "weights": [1] * 10}, ValueError, "leave out shuffle=True"),
+        ({"dataset": "packed"}, TypeError, r"open it first.*bushel.open\('packed'\)"),
+        ({"dataset": Path("packed")}, TypeError, r"open it first.*bushel.open\('packed'\)"),
+        ({"dataset": [{"name": "a"}]}, TypeError, "a list is not a dataset"),
+        ({"seed": None}, TypeError, "seed=None.*secrets.randbits"),
+        ({"seed": -1}, ValueError, "seed=-1"),
+        ({"batch_size": "2"}, TypeError, "batch_size='2'"),
+        ({"batch_size": 2.0}, TypeError, "batch_size=2.0"),
+        ({"workers": 1.5}, TypeError, "workers=1.5"),
+        ({"processes": -1}, ValueError, "processes=-1"),
+        ({"batch_transform": 3}, TypeError, "batch_transform=3"),
+        ({"on_error": "skip", "rank": 0, "world_size": 2}, ValueError, 'give on_error="replace"'),
+        ({"on_error": "skip", "drop_last": True}, ValueError, 'give on_error="replace"'),
+        ({"on_error": "skip", "pad": "wrap"}, ValueError, 'give on_error="replace"'),
+        ({"exclude": ["key 1"], "rank": 0, "world_size": 2}, ValueError, 'give on_error="replace"'),
         ({"workers": -1}, ValueError, "workers"),
         ({"prefetch": 0}, ValueError, "prefetch"),
         ({"max_errors": -1}, ValueError, "max_errors"),
@@ -361,21 +445,27 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
 )
 def test_wrong_arguments_are_refused_at_once(arguments: dict[str, Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
-        Loader(MemoryDataset(10), **{"batch_size": 2, **arguments})
+        Loader(**{"dataset": MemoryDataset(10), "batch_size": 2, **arguments})
 
 
-def test_shared_arguments_are_declared_once() -> None:
-    assert get_type_hints(Options) == get_type_hints(SharedArguments)
+@pytest.mark.parametrize("loader", [Loader, StreamLoader, MapView])
+def test_every_python_shows_all_options(loader: type) -> None:
+    for function in (loader, loader.__init__):  # type: ignore[misc]
+        shown = inspect.signature(function).parameters
+        assert set(Options.__dataclass_fields__) < set(shown)
+        assert not any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in shown.values())
+        assert all(one.annotation for one in shown.values() if one.name != "self")
+        assert (shown["seed"].default, shown["reducing_gap"].default) == (0, 2.0)
+        if loader is not MapView:
+            assert set(BatchOptions.__dataclass_fields__) < set(shown)
+    assert "__signature__" not in vars(loader)
+    with pytest.raises(TypeError, match=rf"{loader.__name__}\(\) got an unexpected .*'seeds': did you mean 'seed'\?"):
+        loader(MemoryDataset(1), seeds=3)
 
 
-@pytest.mark.parametrize("loader", [Loader, StreamLoader])
-def test_help_shows_all_arguments(loader: type) -> None:
-    shown = inspect.signature(loader).parameters
-    assert set(Options.__dataclass_fields__) < set(shown)
-    assert "shared" not in shown
-    assert shown["max_errors"].default == 100
-    with pytest.raises(TypeError, match="batchsize"):
-        loader(MemoryDataset(1), 1, batchsize=3)
+def test_an_option_that_is_not_there_names_the_loader_and_the_nearest_option() -> None:
+    with pytest.raises(TypeError, match=r"^Loader\(\) got .* 'batchsize': did you mean 'batch_size'\?"):
+        Loader(MemoryDataset(1), batchsize=3)  # type: ignore[call-arg]
 
 
 def test_reprs_can_be_read() -> None:

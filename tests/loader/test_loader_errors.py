@@ -40,11 +40,12 @@ def test_an_error_in_a_transform_is_raised_with_its_own_traceback(workers: int) 
 @pytest.mark.parametrize("workers", [0, 3])
 def test_skip_leaves_bad_samples_out(workers: int) -> None:
     loader = Loader(damaged(), 5, workers=workers, on_error="skip", transforms={"number": [refuse_seven]})
+    name = "tests.loader.memory_dataset.refuse_seven"
     assert [batch["number"].tolist() for batch in loader][:3] == [[0, 1, 2], [5, 6, 8, 9], [10, 11, 13, 14]]
     assert loader.errors == [
         BadSample(3, "key 3", "number", "memory.bin", 24, "CorruptError: memory.bin@24: bad crc"),
         BadSample(4, "key 4", None, "memory.bin", 32, "ValueError: no number"),
-        BadSample(7, "key 7", None, "memory.bin", 56, "KeyError: 'seven'"),
+        BadSample(7, "key 7", None, "memory.bin", 56, f"KeyError: 'seven' (in the transform {name} of field 'number')"),
         BadSample(12, "key 12", "number", "memory.bin", 96, "CorruptError: memory.bin@96: bad crc"),
     ]
     list(loader)
@@ -120,8 +121,54 @@ def test_there_is_a_limit(on_error: OnError) -> None:
 
 
 def test_nothing_replaces_when_nothing_is_good() -> None:
-    with pytest.raises(TooManyErrors, match="all samples of the dataset are bad"):
+    with pytest.raises(TooManyErrors, match="all samples of epoch 0 are bad, such as sample 'key"):
         list(Loader(MemoryDataset(5, range(5)), 2, on_error="replace", max_errors=None))
+
+
+def test_what_is_drawn_is_bad_and_not_all() -> None:
+    weights = [1.0] + [0.0] * 9
+    with pytest.raises(TooManyErrors, match="all samples that epoch 0 draws are bad, such as sample 'key 0'"):
+        list(Loader(MemoryDataset(10, [0]), 2, weights=weights, on_error="replace"))
+
+
+def fail(value: Any) -> Any:
+    raise ValueError("no good")
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 2, "workers": 1}], ids=str)
+def test_an_epoch_of_which_nothing_can_be_used_names_the_transform(options: dict[str, Any]) -> None:
+    loader = Loader(MemoryDataset(20), 4, on_error="skip", transforms={"vector": fail}, **options)
+    says = r"no sample of epoch 0.*'key 0'.*ValueError: no good \(in the transform .*\.fail of field 'vector'\).*all 20"
+    with pytest.raises(TooManyErrors, match=says):
+        list(loader)
+
+
+def test_a_rest_of_bad_samples_only_is_no_error() -> None:
+    loader = Loader(MemoryDataset(6, [4, 5]), 2, on_error="skip")
+    loader.load_state_dict({**loader.state_dict(), "samples": 4})
+    assert list(loader) == []
+    assert loader.epoch == 1
+
+
+@pytest.mark.parametrize("taken", range(6))
+def test_a_state_after_skipped_samples_loses_none(taken: int) -> None:
+    bad = [0, 1, 2, 3, 9, 14, 20, 21]
+    whole = Loader(MemoryDataset(24, bad), 4, shuffle=True, on_error="skip")
+    expected = [batch["number"].tolist() for batch in whole]
+    first, again = (Loader(MemoryDataset(24, bad), 4, shuffle=True, on_error="skip") for _ in range(2))
+    iterator = iter(first)
+    seen = [next(iterator)["number"].tolist() for _ in range(min(taken, len(expected)))]
+    again.load_state_dict(first.state_dict())
+    assert seen + [batch["number"].tolist() for batch in again if again.epoch == 0] == expected
+    assert sorted(sum(expected, [])) == [number for number in range(24) if number not in bad]
+
+
+def test_the_notes_of_an_error_in_a_worker_process_come_once() -> None:
+    loader = Loader(MemoryDataset(20), 4, transforms={"vector": fail}, processes=1, workers=1)
+    with pytest.raises(ValueError, match="no good") as raised:
+        list(loader)
+    notes = [note for note in raised.value.__notes__ if "worker process" not in note]
+    assert len(notes) == len(set(notes)) == 2
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.core.order import Exact, Sequential
+from bushel._runtime.order import Exact, Sequential
 from bushel.loader.plan import Pad, Plan
 
 

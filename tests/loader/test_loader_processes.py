@@ -222,8 +222,8 @@ def test_a_worker_process_imports_nothing_that_only_its_parent_needs() -> None:
         "bushel.loader.streaming",
         "bushel.opening",
         "bushel.loader.bucketed",
-        "bushel.core.dataset.info",
-        "bushel.core.dataset.stream",
+        "bushel._dataset.info",
+        "bushel._dataset.stream",
         "difflib",
         "subprocess",
         "tempfile",
@@ -312,4 +312,4 @@ def test_the_first_batch_of_files_does_not_import_masked_arrays(tmp_path: Path) 
     loader = Loader(bushel.open(tmp_path / "data"), 8, processes=1, collate={"number": modules_in_the_process})
     [batch] = list(loader)
     assert "numpy.ma" not in batch["number"].split()
-    assert "bushel.core.dataset.numbers" in batch["number"].split()
+    assert "bushel._dataset.numbers" in batch["number"].split()

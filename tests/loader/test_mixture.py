@@ -133,10 +133,10 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         mixture.order.take(2**48, np.arange(1))
 
 
-def test_a_look_costs_nothing_and_the_repr_can_be_read(tmp_path: Path) -> None:
+def test_a_peek_is_not_counted_and_the_repr_can_be_read(tmp_path: Path) -> None:
     mixture = mix({write(tmp_path / "a", 30, 0): 3, write(tmp_path / "b", 20, 1000): 1}, seed=1)
     loader, twin = Loader(mixture, 4), Loader(mixture, 4)
-    look = next(iter(loader))["x"].tolist()
+    look = loader.peek()["x"].tolist()
     epochs = [[x for batch in loader for x in batch["x"].tolist()] for _ in range(2)]
     assert epochs == [[x for batch in twin for x in batch["x"].tolist()] for _ in range(2)]
     assert epochs[0][:4] == look

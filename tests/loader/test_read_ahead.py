@@ -45,7 +45,7 @@ def write(folder: Path, container: str = "tar", samples: int = SAMPLES, **more: 
     return bushel.open(folder)
 
 
-def loader(source: Server | bushel.Dataset, seed: int = 3, **more: Any) -> bushel.Loader:
+def loader(source: Server | bushel.Dataset, seed: int = 3, **more: Any) -> bushel.Loader[Any]:
     dataset = bushel.open(f"{source.url}/set") if isinstance(source, Server) else source
     arguments = {"batch_size": 8, "shuffle": Blocks(len(dataset), seed, 16, 4), **KEPT, **more}
     return bushel.Loader(dataset, **arguments)

@@ -1,6 +1,7 @@
 """Loading from compressed archives that are read forward only."""
 
 import bz2
+import copy
 import gzip
 import io
 import lzma
@@ -17,7 +18,7 @@ import pytest
 from tests.loader.memory_dataset import refuse_seven
 
 import bushel
-from bushel.core.parallel import cpu_count
+from bushel._runtime.parallel import cpu_count
 from bushel.errors import CodecError, FormatError, StateError, UnsupportedError
 from bushel.loader import Loader, StreamLoader
 
@@ -111,7 +112,9 @@ def test_errors_name_the_sample_or_are_skipped(folder: Path) -> None:
     assert "sample 'k007' (position 7" in "\n".join(caught.value.__notes__)
     loader = StreamLoader(stream_of(folder), 10, buffer=0, transforms={"n": [refuse_seven]}, on_error="skip")
     assert numbers(loader) == [n for n in range(120) if n != 7]
-    assert [(bad.key, bad.sample, bad.cause) for bad in loader.errors] == [("k007", 7, "KeyError: 'seven'")]
+    assert [(bad.key, bad.sample, bad.cause) for bad in loader.errors] == [
+        ("k007", 7, "KeyError: 'seven' (in the transform tests.loader.memory_dataset.refuse_seven of field 'n')")
+    ]
 
 
 def test_what_does_not_decode_names_its_field(tmp_path: Path) -> None:
@@ -191,22 +194,40 @@ def test_wrong_use_is_refused(folder: Path) -> None:
         Loader(stream_of(folder), 2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="give 'raise' or 'skip'"):
         StreamLoader(stream_of(folder), 2, on_error="replace")
-    with pytest.raises(ValueError, match="batch_size >= 1"):
+    with pytest.raises(ValueError, match="batch_size=0"):
         StreamLoader(stream_of(folder), 0)
 
 
-def test_a_look_costs_nothing(folder: Path) -> None:
+def test_a_peek_is_not_counted(folder: Path) -> None:
     loader, twin = (StreamLoader(stream_of(folder), 10, seed=3) for _ in range(2))
-    look = next(iter(loader))
-    assert loader.state_dict()["samples"] == 10
+    look = loader.peek()
+    assert loader.state_dict()["samples"] == 0
     first = numbers(loader)
     assert first[:10] == look["n"].tolist()
     assert [first, numbers(loader)] == [numbers(twin), numbers(twin)]
-    for number, _ in enumerate(loader, 1):
-        if number == 2:
-            break
     next(iter(loader))
-    assert loader.epoch == 3
+    assert (loader.epoch, loader.state_dict()["samples"]) == (2, 10)
+    loader.peek()
+    assert (loader.epoch, loader.state_dict()["samples"]) == (2, 10)
+    next(iter(loader))
+    assert loader.epoch == 3, "every `for` is an epoch"
+
+
+def test_what_is_read_once_cannot_be_peeked_at(folder: Path) -> None:
+    with min(folder.rglob("*.tar*")).open("rb") as handle:
+        loader = StreamLoader(bushel.open_stream(handle), 10)
+        with pytest.raises(UnsupportedError, match="read only once"):
+            loader.peek()
+        assert next(iter(loader))
+
+
+def test_a_copy_goes_on_by_itself(folder: Path) -> None:
+    loader = StreamLoader(stream_of(folder), 10, seed=3)
+    iterator = iter(loader)
+    next(iterator)
+    other = copy.copy(loader)
+    assert other.state_dict() == loader.state_dict()
+    assert numbers(other) == [number for batch in iterator for number in batch["n"].tolist()]
 
 
 def test_the_repr_can_be_read(folder: Path) -> None:

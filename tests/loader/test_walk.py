@@ -1,16 +1,20 @@
 """How many files one batch passes: what a reader has to open to follow it."""
 
+import inspect
 import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 from tests.called_files import CalledFiles
+from tests.loader.memory_dataset import MemoryDataset
 
 import bushel
+from bushel.loader.loadable import source_of
+from bushel.loader.pipeline import Pipeline
 from bushel.transforms import RandomResizedCrop
 
-MOST_FILES = 18
+MOST_FILES = 19
 
 
 def test_one_batch_passes_few_files(tmp_path: Path) -> None:
@@ -39,3 +43,18 @@ def test_one_batch_passes_few_files(tmp_path: Path) -> None:
     assert "loader/pipeline.py" in passed
     assert "transforms/fused.py" in passed
     assert len(passed) <= MOST_FILES, sorted(passed)
+
+
+def test_the_pipeline_is_small_and_asks_no_dataset_what_it_is() -> None:
+    methods = [
+        name for name, value in vars(Pipeline).items() if inspect.isfunction(value) or isinstance(value, property)
+    ]
+    assert len([name for name in methods if not name.startswith("__")]) < 16
+    assert "isinstance(self.dataset" not in Path(inspect.getfile(Pipeline)).read_text()
+
+
+def test_datasets_of_others_load_with_the_narrow_protocol() -> None:
+    dataset = MemoryDataset(10)
+    assert not hasattr(dataset, "read_encoded")
+    assert source_of(dataset).extents([0]) == []
+    assert [batch["number"].tolist() for batch in bushel.Loader(dataset, 5)] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]

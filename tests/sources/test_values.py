@@ -94,7 +94,7 @@ class TestSamples:
             "mask": "png",
             "raw": "bytes",
             "label": "int",
-            "yes": "int",
+            "yes": "json",
             "score": "float",
             "text": "utf8",
             "x": "array",

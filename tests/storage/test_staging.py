@@ -256,7 +256,7 @@ def test_two_shards_are_staged_beside_each_other(tmp_path: Path) -> None:
     two.open("y").write(b"y")
     assert one.place != two.place
     one.discard()
-    assert sorted(path.name for path in two.place.iterdir()) == ["writer", "y"]
+    assert sorted(path.name for path in two.place.iterdir()) == ["y"]
     two.seal(["y"])
     two.commit(["y"])
     assert final(tmp_path) == {"y": b"y"}

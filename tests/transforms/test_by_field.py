@@ -37,7 +37,12 @@ def test_every_form(transforms: Transforms | None, spec: dict[str, str], expecte
     [
         (RESIZE, TWO, SpecError, "2 image fields: 'left', 'right'.*transforms={'left': "),
         ([RESIZE], {"label": "int"}, SpecError, "no image field; the fields are 'label'"),
-        ({"nose": [RESIZE]}, ONE, SpecError, "'nose', but the fields are 'image', 'label'"),
+        (
+            {"nose": [RESIZE]},
+            ONE,
+            SpecError,
+            "'nose'.*: the fields are 'image', 'label'",
+        ),
         (3, ONE, TypeError, 'transforms is 3, .*write a transform, a list of transforms or {"image"'),
         ("resize", ONE, TypeError, "'resize', which is not callable"),
         ([RESIZE, 3], ONE, TypeError, r"transforms\[1\] is 3"),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.core.dataset.where import choose
+from bushel._dataset.where import choose
+from bushel.cli.histograms import summary
 from bushel.viewer.histograms import Histogram, condition_name, histogram_of
 
 VALUES = st.one_of(
@@ -23,6 +24,15 @@ VALUES = st.one_of(
 
 def counts(found: Histogram) -> list[tuple[int, int]]:
     return [(bin_.count, bin_.all) for bin_ in found.bins]
+
+
+def test_numbers_that_no_dtype_holds_are_drawn_as_floats() -> None:
+    values = np.array([1, 1 << 64, 0.5, (1 << 53) + 1], object)
+    found = histogram_of("c", values, None, None)
+    assert found.kind == "numbers"
+    assert sum(bin_.count for bin_ in found.bins) == 4
+    shown = summary("c", values)
+    assert (shown.kind, shown.min, shown.max, sum(shown.histogram)) == ("float", 0.5, 2.0**64, 4)
 
 
 @given(values=VALUES, data=st.data())

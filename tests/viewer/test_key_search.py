@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.core.index.table import Keys
+from bushel._index.table import Keys
 from bushel.viewer import key_search
 from bushel.viewer.key_search import keys_with
 

@@ -110,9 +110,9 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
     Args:
         module: Path of a Python file, or name of a module.
         name: Name of the class.
-        arguments: Arguments of the command line; by default those of the process.
+        arguments: Arguments of the command line. Default: `sys.argv`.
     """
-    from bushel.cli.app import exit_code_of
+    from bushel.cli.messages import exit_code_of
     from bushel.cli.output import count, print_text, say
     from bushel.ingest import pack
     from bushel.sources.adapters import Adapter, load_class

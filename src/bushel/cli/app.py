@@ -1,24 +1,16 @@
-"""The command group, and the messages and exit codes of errors."""
+"""The command group."""
 
 from __future__ import annotations
 
-import errno
-import functools
-import os
-import re
-import sys
-import warnings
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import click
 
 from bushel import __version__
-from bushel.cli.command import QUIET, command_from
+from bushel.cli.command import command_from
+from bushel.cli.messages import WRONG_USE, exit_code_of, guarded, say_json
 from bushel.cli.originals import ORIGINALS, Original
-from bushel.cli.output import STDOUT, print_json
-from bushel.errors import BushelError, CodecError, DamagedWarning, FormatError, IncompleteWarning, TooManyErrors, naming
 
 __all__ = ["app", "exit_code_of", "guarded"]
 
@@ -47,117 +39,6 @@ _COMMANDS = {
 """The commands and what they do, in the order of the help. Each is the function `command` of the module of its name,
 which is imported when the command is used."""
 
-_ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
-"""Arguments of Python functions in error messages. Commands show them as options."""
-_AS_OPTIONS = {"bushel.sources.Files": "--kind files", "suffixes=": "--exts"}
-"""Other things in error messages that Python and the commands call differently."""
-
-_FOUND, _WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
-
-
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command so that errors become a line on standard error and an exit code."""
-
-    @functools.wraps(command)
-    def run(**arguments: Any) -> None:
-        try:
-            try:
-                with warnings.catch_warnings():
-                    warnings.showwarning = _show_warning
-                    for kind in (DamagedWarning, IncompleteWarning):
-                        warnings.simplefilter("always", kind)
-                    if _wants_quiet(arguments):
-                        warnings.simplefilter("ignore")
-                    command(**arguments)
-            finally:
-                with naming(STDOUT):  # an error here is reported more clearly than one at exit
-                    sys.stdout.flush()
-        except (click.exceptions.Exit, click.BadParameter):
-            raise
-        except KeyboardInterrupt:
-            _say("stopped")
-            raise click.exceptions.Exit(_STOPPED) from None
-        except Exception as error:
-            if isinstance(error, OSError) and (error.errno == errno.EPIPE or error.filename == STDOUT):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes at exit
-                if error.errno == errno.EPIPE:
-                    raise click.exceptions.Exit(_BROKEN_PIPE) from None
-            expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
-            if arguments.get("debug") or not expected:
-                import traceback
-
-                traceback.print_exc()
-            text, found = _describe(error), isinstance(error, FormatError | CodecError | TooManyErrors)
-            if arguments.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
-                _say_json(type(error).__name__, text, _FOUND if found else _WRONG_USE)
-                raise click.exceptions.Exit(_FOUND if found else _WRONG_USE) from None
-            _say(text if expected else "this is a bug in Bushel: please report it")
-            raise click.exceptions.Exit(_FOUND if found else _WRONG_USE if expected else _FAULT) from None
-
-    return run
-
-
-def _wants_quiet(arguments: dict[str, Any]) -> bool:
-    context = click.get_current_context(silent=True)
-    return bool(arguments.get("quiet") or (context is not None and context.meta.get(QUIET)))
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    if isinstance(message, IncompleteWarning):
-        text = str(message).replace("; open it with partial=True to use it as it is", "")
-        _say("warning: " + _ARGUMENT.sub(_as_option, text))
-    else:
-        _say(f"warning: {message}")
-
-
-def exit_code_of(command: Callable[[], None]) -> int:
-    """Run a command of another script, with the error messages of `bushel`.
-
-    Returns:
-        The exit code.
-    """
-    try:
-        guarded(command)()
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    return 0
-
-
-def _describe(error: Exception) -> str:
-    """Return an error as one line, followed by its hint and notes, with options instead of arguments."""
-    hint = error.hint if isinstance(error, FormatError) else None
-    first = _first_line(error) if hint is None else str(error).removesuffix(f" ({hint})")
-    lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
-    text = _ARGUMENT.sub(_as_option, "\n".join(lines))
-    for python, option in _AS_OPTIONS.items():
-        text = text.replace(python, option)
-    return text
-
-
-def _as_option(argument: re.Match[str]) -> str:
-    name, value = argument["name"], argument["value"]
-    return f"--{value}" if name == "mode" else f"--{name}{' ' if value else ''}{value or ''}"
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return f"out of memory: {error}" if str(error) else "out of memory"
-    if isinstance(error, OSError) and error.strerror:
-        files = [str(file) for file in (error.filename, error.filename2) if file is not None]
-        return f"{' -> '.join(files)}: {error.strerror}" if files else error.strerror
-    if isinstance(error, KeyError) and error.args and not isinstance(error, BushelError):
-        return str(error.args[0])
-    return str(error) or type(error).__name__
-
-
-def _say_json(kind: str, text: str, code: int) -> None:
-    print_json({"error": {"type": kind, "message": text, "exit_code": code}})
-    sys.stdout.flush()
-
-
-def _say(text: str) -> None:
-    click.echo("bushel: " + text.replace("\n", "\n        "), err=True)
-
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
@@ -183,15 +64,15 @@ class _Group(click.Group):
         return command_from(function, cmd_name, guarded(function))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that the arguments name. With `--json`, wrong use is told as JSON, too."""
+        """Run the command that the arguments name. With `--json`, wrong use is reported as JSON, too."""
         as_json = "--json" in [*ctx._protected_args, *ctx.args]
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
             if not as_json:
                 raise
-            _say_json("UsageError", error.format_message(), _WRONG_USE)
-            raise click.exceptions.Exit(_WRONG_USE) from None
+            say_json("UsageError", error.format_message(), WRONG_USE)
+            raise click.exceptions.Exit(WRONG_USE) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -245,7 +126,7 @@ app = _Group(
             help="Print the version.",
         )
     ],
-    help="Training data in five containers: bag, tar, ffrecord, gulp and recordio.",
+    help="Training data in the formats that are there: read, checked, written and fed to models.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",

@@ -36,10 +36,10 @@ def command(
     Example:
       bushel bench train/ --crop 224
     """
+    from bushel._dataset.open import open_any
     from bushel.cli.output import print_json, print_text
     from bushel.cli.stage_benchmarks import measure
     from bushel.codecs import holds_image
-    from bushel.core.dataset.open import open_any
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
     dataset = open_any(path, container=container, allow_commands=allow_commands, damaged="warn")

@@ -29,9 +29,9 @@ def command(
     Example:
       bushel cat train/ --fields label | jq .label | sort | uniq -c
     """
+    from bushel._dataset.open import open_any
     from bushel.cli.describe import lines
     from bushel.cli.output import print_json
-    from bushel.core.dataset.open import open_any
 
     dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn")
     names = None if fields is None else [name for name in fields.split(",") if name]

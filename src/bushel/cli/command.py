@@ -119,7 +119,6 @@ def _quiet(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None
     ctx.meta[QUIET] = wanted
 
 
-_DATA_FILES = (".bag", ".tar", ".ffr", ".gulp", ".rec")
 _PART = re.compile(r"part-[0-9]{5,}")
 _POSITION = re.compile(r"-[0-9]+")
 _ESCAPE = "\0"
@@ -184,8 +183,10 @@ def _joined(args: list[str], needed: int, flags: Collection[str]) -> list[str]:
 
 def _alike(first: str, other: str) -> bool:
     suffix = os.path.splitext(first)[1]
-    if suffix in _DATA_FILES:
-        return other.endswith(suffix) and os.path.isfile(other)
+    if suffix and other.endswith(suffix) and os.path.isfile(other):
+        from bushel.containers import is_data_file
+
+        return is_data_file(os.path.basename(first))
     return bool(_PART.fullmatch(os.path.basename(other.rstrip("/")))) and os.path.isdir(other)
 
 

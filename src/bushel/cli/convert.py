@@ -25,7 +25,8 @@ from bushel.cli.options import (
     Workers,
     pairs,
 )
-from bushel.cli.runs import PartOptions, written
+from bushel.cli.packoptions import allowed_errors
+from bushel.cli.runs import PartOptions, tell_of_errors, written
 
 if TYPE_CHECKING:
     from bushel.ingest.images import Jpeg
@@ -48,6 +49,11 @@ def command(
     jpeg: TileJpeg = None,
     seek: Seek = False,
     index_columns: IndexColumns = None,
+    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Write in a random order.")] = False,
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0,
+    max_errors: Annotated[
+        str, Option("--max-errors", help="Samples that may fail in the whole run: 100, 1% or all.")
+    ] = "0",
     parts: PartOptions,
     shards: ShardOptions,
     keys: KeyOptions,
@@ -71,8 +77,8 @@ def command(
     mode, form = modes.mode(), keys.form()
     parts.check()
     import bushel
+    from bushel._dataset.open import open_any
     from bushel.cli.output import print_json, print_text, progress_bar, resumable, say
-    from bushel.core.dataset.open import open_any
 
     opened = open_any(source, verify=True, allow_commands=allow_commands, pickle=pickle)
     with resumable(target), progress_bar("converting", quiet=quiet, kind=progress) as report:
@@ -86,6 +92,9 @@ def command(
             jpeg=cast("Jpeg", jpeg),
             seek=seek or None,
             columns=index_columns,
+            shuffle=shuffle,
+            seed=seed,
+            max_errors=allowed_errors(max_errors),
             keys=None if form is True else form,
             mode=mode,
             workers=workers,
@@ -103,3 +112,4 @@ def command(
         say(f"note: {limit}", quiet=quiet)
     if not quiet:
         print_text(written(target, done))
+    tell_of_errors(done)

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bushel._dataset.dataset import Dataset, Sample
+from bushel._dataset.shards import OpenShard
+from bushel._index.table import MISSING, FieldExtents
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
-from bushel.core.dataset.dataset import Dataset, Sample
-from bushel.core.dataset.shards import OpenShard
-from bushel.core.index.table import MISSING, Column
 from bushel.errors import CodecError
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
-    from bushel.core.dataset.stream import StreamDataset
+    from bushel._dataset.stream import StreamDataset
 
 __all__ = [
     "FieldSummary",
@@ -78,20 +78,16 @@ def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[Fiel
     """
     indexes = [shard.index for shard in shards]
     return [
-        _summarise(name, kind, [index.columns[name] for index in indexes if name in index.columns])
+        _summarise(name, kind, [index.fields[name] for index in indexes if name in index.fields])
         for name, kind in spec.items()
     ]
 
 
-def _summarise(name: str, kind: str, parts: list[Column]) -> FieldSummary:
+def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
     samples = elements = total = longest = 0
     shortest: int | None = None
     for column in parts:
-        length = column.length
-        if (fragments := column.fragments) is not None:
-            length = length.copy()
-            length[fragments.rows] = fragments.length
-        length = length[length != MISSING]
+        length = column.length[column.length != MISSING]
         if column.starts is None:
             samples += len(length)
         else:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.columns import drawable
+
 __all__ = ["ColumnSummary", "bars", "summary"]
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -48,10 +50,11 @@ class ColumnSummary:
 
 
 def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
-    """Return what is shown of a column as `Dataset.column` returns it."""
+    """Summarise a column that `Dataset.column` returned."""
     masked = isinstance(column, np.ma.MaskedArray)
     own: npt.NDArray[Any] = column.compressed() if isinstance(column, np.ma.MaskedArray) else column
     missing = len(column) - len(own) if masked else 0
+    own = drawable(own)
     kind = {"O": "text", "b": "bool", "f": "float"}.get(own.dtype.kind, "int")
     distinct, counts = np.unique(own, return_counts=True)
     top: tuple[tuple[Any, int], ...] = ()

@@ -37,13 +37,13 @@ def command(
       bushel info --columns train/
     """
     import bushel
+    from bushel._dataset.info import unlisted_shards
     from bushel.cli.describe import summarise
     from bushel.cli.output import print_json, print_text
-    from bushel.core.dataset.info import unlisted_shards
 
     dataset = bushel.open(path, container=container, pickle=pickle)
     info, fields = dataset.info, summarise(dataset.shards, dataset.spec)
-    stray = unlisted_shards(dataset.shards)
+    stray = unlisted_shards(path, dataset.shards)
     summaries = []
     if columns_too:
         from bushel.cli.histograms import summary
@@ -97,6 +97,8 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield "index", "beside the data" if info.indexed else "not stored, made at every opening: `bushel index` stores it"
     if not info.complete:
         yield "complete", "no" if info.expected is None else f"no: {info.expected:,} samples expected"
+    if info.costly is not None:
+        yield "compressed", f"{info.costly}: `bushel convert` makes a copy that is not compressed"
     if stray:
         yield "stray", _strays(stray)
     for name, names in dataset.labels.items():

@@ -46,7 +46,7 @@ def command(
       bushel list lists/train photos/ --recursive --train-ratio 0.9
     """
     from bushel.cli.output import count, print_json, print_text, say
-    from bushel.ingest import (
+    from bushel.compat.mxnet.lists import (
         IM2REC_SUFFIXES,
         ListPlan,
         find_images,

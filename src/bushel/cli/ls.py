@@ -8,7 +8,7 @@ from bushel.cli.command import Option
 from bushel.cli.options import Allow, Debug, Json, Kind, Path, Pickle
 
 if TYPE_CHECKING:
-    from bushel.core.dataset.dataset import Dataset
+    from bushel._dataset.dataset import Dataset
 
 __all__ = ["command"]
 
@@ -44,10 +44,10 @@ def command(
       bushel ls train/ --json | jq .key
       bushel ls train/ --where 'label == 3' --columns label,image.width --sort -image.width --csv
     """
+    from bushel._dataset.dataset import Dataset
+    from bushel._dataset.open import open_any
     from bushel.cli.describe import listing
     from bushel.cli.output import print_csv, print_json, print_text
-    from bushel.core.dataset.dataset import Dataset
-    from bushel.core.dataset.open import open_any
 
     dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn")
     names = [name.strip() for name in (columns or "").split(",") if name.strip()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 if TYPE_CHECKING:
-    from bushel.core.writer.options import Mode
+    from bushel._writer.options import Mode
 
 from bushel.cli.command import Argument, Option
 
@@ -112,7 +112,7 @@ Workers = Annotated[int | None, Option("--workers", min=1, help="Number of threa
 MaxProblems = Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")]
 Allow = Annotated[bool, Option("--allow-commands", help="Allow a PATH 'pipe:COMMAND', which runs the command.")]
 Pickle = Annotated[
-    bool, Option("--pickle", help="Unpickle gulp metadata, which runs code that the author of the file chose.")
+    bool, Option("--pickle", help="Use codecs that run code where the files name them, if you trust their author.")
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and no summary.")]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import Buffer
 
-from bushel.core.progress import count, size
+from bushel._runtime.progress import count, size
 from bushel.errors import naming
 
 if TYPE_CHECKING:
-    from bushel.core.progress import OnProgress, Progress
+    from bushel._runtime.progress import OnProgress, Progress
 
 __all__ = [
     "STDOUT",
@@ -103,7 +103,7 @@ def progress_bar(task: str, *, quiet: bool, kind: str = "bar") -> Iterator[OnPro
     if quiet or kind == "none":
         yield None
         return
-    from bushel.core import progress
+    from bushel._runtime import progress
 
     with progress.progress_bar(task) as report:
         yield report

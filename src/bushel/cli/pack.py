@@ -31,7 +31,7 @@ from bushel.cli.packoptions import (
     given_options,
     image_types,
 )
-from bushel.cli.runs import PartOptions, written
+from bushel.cli.runs import PartOptions, tell_of_errors, written
 
 if TYPE_CHECKING:
     from bushel.ingest import PackResult
@@ -94,13 +94,14 @@ def command(
     mode, form = modes.mode(), keys.form()
     parts.check()
     from bushel.cli.output import print_json, progress_bar, resumable
+    from bushel.compat.gulpio2.layouts import LAYOUTS
     from bushel.ingest import pack
     from bushel.ingest.run_folder import planned_listing
     from bushel.sources.opening import KINDS, kind_of, open_source
 
     kind = reading.kind or kind_of(source)
     framed = videos.framed(kind)
-    if kind in KINDS:
+    if kind in KINDS or kind in LAYOUTS:
         given = given_options(
             reading=replace(reading, kind=None), videos=videos, images=images, orient=orient, check=check, jpeg=jpeg
         )
@@ -113,7 +114,11 @@ def command(
     with resumable(target):
         if parts.parts is not None and not modes.overwrite:
             options["listing"] = planned_listing(target)
-        opened = open_source(source, kind, **options)
+        if kind in LAYOUTS:
+            options.pop("listing", None)  # of a folder
+            opened = LAYOUTS[kind](source, **options)
+        else:
+            opened = open_source(source, kind, **options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
         with progress_bar("packing", quiet=quiet or as_json, kind=progress) as report:
@@ -126,9 +131,9 @@ def command(
                 orient=orient,
                 check=check,
                 jpeg=cast("Jpeg", jpeg),
-                seek=seek,
+                seek=seek or None,
                 columns=index_columns,
-                keys=form,
+                keys=None if form is True else form,
                 shuffle=shuffle,
                 seed=seed,
                 max_errors=allowed_errors(max_errors),
@@ -150,8 +155,8 @@ def command(
 
 
 def _tell(target: str, done: PackResult, *, quiet: bool) -> None:
-    from bushel.cli.output import count, print_text, say
-    from bushel.ingest.prepared_source import describe_skipped
+    from bushel.cli.output import print_text, say
+    from bushel.ingest.prepared import describe_skipped
 
     if not quiet:
         if done.skipped:
@@ -160,5 +165,4 @@ def _tell(target: str, done: PackResult, *, quiet: bool) -> None:
             say(f"note: {limit}", quiet=False)
         fields = ", ".join(f"{name}: {kind}" for name, kind in done.spec.items())
         print_text(f"{written(target, done, f' ({fields})')}, {done.samples / max(done.seconds, 1e-9):,.0f}/s")
-    if done.errors:
-        say(f"bushel: {count(done.errors, 'item')} could not be packed: see {', '.join(done.error_logs)}", quiet=False)
+    tell_of_errors(done)

@@ -80,7 +80,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """The options that change images, which are those of im2rec."""
+    """The options that change images, as im2rec has them."""
 
     resize: Annotated[str | None, Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
     center_crop: Annotated[bool, Option("--center-crop", help="Crop to the middle square first.")] = False
@@ -107,9 +107,9 @@ class ImageOptions:
         changed = (self.resize, self.quality, self.color, self.encoding, self.inter_method)
         if not self.center_crop and all(option is None for option in changed):
             return None
-        from bushel.ingest import im2rec
+        from bushel.compat.mxnet.steps import im2rec_steps
 
-        return im2rec(
+        return im2rec_steps(
             self._size(),
             center_crop=self.center_crop,
             quality=self.quality,
@@ -150,7 +150,7 @@ class VideoOptions:
 
     def framed(self, kind: str) -> bool:
         """Return whether the videos of a source of this kind are stored as frames."""
-        from bushel.sources.layouts import LAYOUTS
+        from bushel.compat.gulpio2.layouts import LAYOUTS
 
         sampled = self.rate is not None or self.stride > 1
         return not self.clip and (kind == "videos" or kind in LAYOUTS or (kind == "table" and sampled))

@@ -12,9 +12,9 @@ from bushel.cli.command import Option
 from bushel.cli.options import Parts, Retries, Speculate
 
 if TYPE_CHECKING:
-    from bushel.ingest import ConvertResult, PackResult
+    from bushel.ingest import PackResult
 
-__all__ = ["PartOptions", "written"]
+__all__ = ["PartOptions", "tell_of_errors", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class PartOptions:
         }
 
     def tell_of_plan(self, target: str) -> None:
-        """Print what is missing of a run whose plan was written, or submit it to Slurm."""
+        """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
         from bushel.cli.output import print_text
         from bushel.ingest.run_folder import find_run
         from bushel.ingest.run_plan import format_numbers
@@ -90,10 +90,18 @@ class PartOptions:
         print_text(f"{target}: submitted {len(missing):,} of {plan.parts:,} parts to Slurm: {jobs}")
 
 
-def written(target: str, done: PackResult | ConvertResult, fields: str = "") -> str:
+def written(target: str, done: PackResult, fields: str = "") -> str:
     """Return the line that says what a run has written: samples, container, `fields`, bytes and seconds."""
     from bushel.cli.output import count, size
 
     kept = f" after {done.kept:,} from before" if done.kept else ""
     what = f"{count(done.samples, 'sample')} written as {done.container}{kept}{fields}"
     return f"{target}: {what}, {size(done.bytes)} in {done.seconds:.1f} s"
+
+
+def tell_of_errors(done: PackResult) -> None:
+    """Say how many items could not be written, and where they are listed."""
+    from bushel.cli.output import count, say
+
+    if done.errors:
+        say(f"bushel: {count(done.errors, 'item')} could not be packed: see {', '.join(done.error_logs)}", quiet=False)

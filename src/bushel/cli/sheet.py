@@ -42,9 +42,9 @@ def command(
     import os
 
     import bushel
+    from bushel._pictures.notebook import main_field
+    from bushel._pictures.sheet import contact_sheet
     from bushel.cli.output import count, say
-    from bushel.core.pictures.notebook import main_field
-    from bushel.core.pictures.sheet import contact_sheet
     from bushel.errors import naming
 
     if os.path.splitext(output)[1].lower() not in (".jpg", ".jpeg", ".png", ".webp"):

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order import LIMIT, Exact, Shuffle
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.stream import StreamDataset
+from bushel._runtime.order import LIMIT, Exact, Shuffle
 from bushel.loader.collate import Sample
 from bushel.loader.loader import Loader
 from bushel.loader.micro_batch import stored_bytes

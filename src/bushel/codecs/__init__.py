@@ -14,6 +14,7 @@ from bushel.codecs.registry import (
     holds_sound,
     is_registered,
     register_codec,
+    runs_code,
 )
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "holds_sound",
     "is_registered",
     "register_codec",
+    "runs_code",
     "tar_storage",
 ]

@@ -33,7 +33,7 @@ from bushel.codecs.base import (
 )
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "FACTORIES", "array_from", "as_array", "dtype_from"]
+__all__ = ["FACTORIES", "NPY_HEADER_LIMIT", "array_from", "as_array", "dtype_from", "parse_npy"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -42,7 +42,7 @@ _DTYPE = re.compile(r"[<>|=]?([biufcSU][0-9]{1,9}|[mM]8(\[[0-9]{0,9}[A-Za-z]{1,7
 _DTYPE_NAME = re.compile(r"[a-z]+[0-9]{0,3}")
 _BIN_HEADS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # msgpack's bin 8, 16 and 32: bytes of the length
 _NPY_MAGIC = b"\x93NUMPY"
-_NPY_HEADER_LIMIT = 65_536
+NPY_HEADER_LIMIT = 65_536
 
 
 def as_array(codec: str, value: Any) -> Array:
@@ -149,21 +149,33 @@ def _array_layout(data: Buffer) -> ArrayLayout | None:
 
 def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value: Any) -> bytes:
     array = as_array(codec, value)
-    if array.shape != shape or array.dtype != dtype:
+    fits = array.ndim == len(shape) and all(size in (-1, own) for size, own in zip(shape, array.shape, strict=True))
+    if not fits or array.dtype != dtype:
         raise codec_error(codec, f"an array of shape {shape} and dtype {dtype}", describe(array))
     return array.astype(dtype, copy=False).tobytes()
 
 
 def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> Array:
-    return array_from(codec, dtype, shape, data)
+    return array_from(codec, dtype, _whole_shape(dtype, shape, data), data)
 
 
 def _raw_layout(dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> ArrayLayout | None:
-    return _layout(data, dtype, shape, memoryview(data))
+    return _layout(data, dtype, _whole_shape(dtype, shape, data), memoryview(data))
+
+
+def _whole_shape(dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> tuple[int, ...]:
+    """Return the shape of an array, whose first size follows from its bytes if it is -1."""
+    if not shape or shape[0] >= 0:
+        return shape
+    row = math.prod(shape[1:]) * dtype.itemsize
+    return (memoryview(data).nbytes // row if row else 0, *shape[1:])
 
 
 def _array(name: str, arguments: str) -> Codec:
-    """Return codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name."""
+    """Return codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name.
+
+    A first size of -1 follows from the number of bytes: `array(int32,-1)` is a list of numbers of any length.
+    """
     if not arguments:
         column = partial(rows_after_header, _encode_array)
         return Codec(name, _encode_array, _decode_array, encode_column=column, layout=_array_layout)
@@ -174,8 +186,8 @@ def _array(name: str, arguments: str) -> Codec:
         dtype = None
     if dtype is None or dtype.kind not in _KINDS or not dtype.itemsize:
         raise SpecError(f"codec {name!r}: {kind!r} is not a dtype such as float32 or uint8")
-    if not all(re.fullmatch("[0-9]{1,18}", size) for size in sizes):
-        raise SpecError(f"codec {name!r}: sizes must be numbers, as in 'array(float32,64,128)'")
+    if not all(re.fullmatch("[0-9]{1,18}", size) or (size == "-1" and not at) for at, size in enumerate(sizes)):
+        raise SpecError(f"codec {name!r}: sizes must be numbers, as in 'array(float32,64,128)'; the first may be -1")
     shape = tuple(map(int, sizes))
     # These bytes carry no byte order. Their writers ran on little-endian machines.
     little = dtype.newbyteorder("<")
@@ -191,16 +203,20 @@ def _encode_npy(value: Any, codec: str = "npy") -> bytes:
     return stream.getvalue()
 
 
-def _parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...], memoryview, bool]:
-    """Return dtype, shape and elements of a .npy file, and whether they are in Fortran order."""
+def parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...], memoryview, bool]:
+    """Return dtype, shape and elements of a .npy file, and whether they are in Fortran order.
+
+    Raises:
+        CodecError: The header is malformed, or the array is one of objects or records.
+    """
     view = memoryview(data)
     version = view[6] if len(view) >= 12 and view[:6] == _NPY_MAGIC else 0
     start = 10 if version == 1 else 12
     length = int.from_bytes(view[8:start], "little")
     if not 1 <= version <= 3 or start + length > len(view):
         raise codec_error(codec, "a NumPy .npy file", found_bytes(data))
-    if length > _NPY_HEADER_LIMIT:
-        raise codec_error(codec, f"a .npy header of at most {_NPY_HEADER_LIMIT} bytes", f"{length} bytes")
+    if length > NPY_HEADER_LIMIT:
+        raise codec_error(codec, f"a .npy header of at most {NPY_HEADER_LIMIT} bytes", f"{length} bytes")
     text = bytes(view[start : start + length]).decode("latin-1")
     try:
         header = ast.literal_eval(text.strip())
@@ -213,12 +229,12 @@ def _parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...]
 
 
 def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
-    dtype, shape, payload, fortran = _parse_npy(data, codec)
+    dtype, shape, payload, fortran = parse_npy(data, codec)
     return array_from(codec, dtype, shape, payload, fortran=fortran)
 
 
 def _npy_layout(data: Buffer) -> ArrayLayout | None:
-    dtype, shape, payload, fortran = _parse_npy(data, "npy")
+    dtype, shape, payload, fortran = parse_npy(data, "npy")
     return None if fortran and len(shape) > 1 else _layout(data, dtype, shape, payload)
 
 

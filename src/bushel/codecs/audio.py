@@ -1,7 +1,7 @@
 """Sound, through PyAV (`pip install 'bushel[video]'`).
 
 Files are stored unchanged. A decoded value is float32[frames, channels], where a frame is one number per channel;
-`sample_rate` tells how many frames there are in a second.
+`sample_rate` is the number of frames in a second.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Sound:
             self._stream.codec_context.thread_count = 1  # decoding many sounds at once uses processors better
             self.rate, self.channels = int(self._stream.rate), int(self._stream.channels)
             if self.rate < 1 or self.channels < 1:
-                raise ValueError("no sample rate or no channels")  # noqa: TRY301 - told as every error here
+                raise ValueError("no sample rate or no channels")  # noqa: TRY301 - reported as every error here
         except Exception as error:  # beside FFmpeg's errors, PyAV raises IndexError, ValueError, TypeError …
             raise self._failed(error) from error
         return self
@@ -97,7 +97,7 @@ class _Sound:
 
     @property
     def length(self) -> int | None:
-        """Number of frames, if the header tells it and frames can be sought by their number; else None."""
+        """Number of frames if it is in the header and frames can be sought by their number, else None."""
         stream = self._stream
         if self._container not in ("wav", "flac") or not stream.duration or stream.time_base is None:
             return None

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.public import public
 from bushel.errors import CodecError, SpecError
 
 __all__ = [
@@ -137,6 +138,7 @@ def rows_after_header(
     return fixed_rows(out) if out[0].tobytes() == first else None
 
 
+@public()
 @dataclass(frozen=True, slots=True)
 class Codec:
     """A pair of functions between values and stored bytes.
@@ -154,6 +156,8 @@ class Codec:
             int64[n + 1] offsets: the bytes that `encode` makes of element `i` are `data[offsets[i]:offsets[i + 1]]`. It
             returns None for an array whose elements it cannot encode; `encode` then gets them one by one.
         layout: Where the numbers are in the stored bytes, for loading without `decode`; None for other values.
+        runs_code: Whether `decode` runs code that the bytes bring along, as unpickling does. Such a codec is used only
+            if the caller names it, never because a file does.
 
     Examples:
         >>> from bushel.codecs import get_codec
@@ -168,6 +172,7 @@ class Codec:
     ranged: Ranged | None = None
     encode_column: ColumnEncoder | None = None
     layout: Layout | None = None
+    runs_code: bool = False
 
 
 Factory: TypeAlias = Callable[[str, str], Codec]
@@ -179,13 +184,15 @@ def plain(
     decode: Callable[[Buffer], Any],
     encode_column: ColumnEncoder | None = None,
     layout: Layout | None = None,
+    *,
+    runs_code: bool = False,
 ) -> Factory:
     """Return a factory for a codec without parameters."""
 
     def factory(name: str, arguments: str) -> Codec:
         if arguments:
             raise SpecError(f"codec {name!r} takes no parameters: write {name.partition('(')[0]!r}")
-        return Codec(name, encode, decode, encode_column=encode_column, layout=layout)
+        return Codec(name, encode, decode, encode_column=encode_column, layout=layout, runs_code=runs_code)
 
     return factory
 

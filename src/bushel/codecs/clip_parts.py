@@ -79,7 +79,7 @@ class ClipPackets:
     flags: npt.NDArray[np.uint8]
 
     def part(self, elements: slice | I64) -> ClipPart | None:
-        """Return what some frames need, without the bytes of its packets; None if the packets tell no frames.
+        """Return the plan to decode some frames, without the bytes of packets; None if the packets do not list frames.
 
         Raises:
             IndexError: A frame is out of range.

@@ -1,6 +1,6 @@
 """Scan of a clip for its packets, through PyAV (`pip install 'bushel[video]'`).
 
-FFmpeg's demuxers tell where packets are, after edit lists and everything else that a container may hold. What they say
+FFmpeg's demuxers know where packets are, after edit lists and everything else that a container may hold. What they say
 is compared with the bytes of the clip, since some demuxers change packets.
 """
 

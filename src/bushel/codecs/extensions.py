@@ -86,6 +86,8 @@ def tar_storage(codec: str) -> tuple[str, str]:
     if base == "gzip":
         extension, stored = tar_storage(arguments[:-1])
         return f"{extension}.gz", f"gzip({stored})"
+    if base == "stored":
+        return tar_storage(arguments[:-1])[0], codec
     if base in ("jpg", "jpeg"):
         return "jpg", codec
     return _STORAGE.get(base, (base, codec))

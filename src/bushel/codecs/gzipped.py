@@ -5,25 +5,20 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, Factory, codec_error, found_bytes
-from bushel.codecs.registry import get_codec
-from bushel.errors import SpecError
+from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, codec_error, found_bytes
 
-__all__ = ["FACTORIES"]
+__all__ = ["WRAPPERS"]
 
 _STEP = 1 << 20
 
 
-def _gzip(name: str, arguments: str) -> Codec:
+def _gzip(name: str, inner: Codec) -> Codec:
     """Return the codec that stores another codec's bytes as a gzip file without name or time."""
-    if not arguments:
-        raise SpecError("codec 'gzip' wraps another one: write 'gzip(utf8)' or 'gzip(bytes)'")
-    inner = get_codec(arguments)
-    return Codec(name, partial(_encode_gzip, inner), partial(_decode_gzip, inner))
+    return Codec(name, partial(_encode_gzip, inner), partial(_decode_gzip, inner), runs_code=inner.runs_code)
 
 
 def _encode_gzip(inner: Codec, value: Any) -> bytes:
@@ -46,4 +41,4 @@ def _decode_gzip(inner: Codec, data: Buffer) -> Any:
     return inner.decode(b"".join(pieces))
 
 
-FACTORIES: Mapping[str, Factory] = {"gzip": _gzip}
+WRAPPERS: Mapping[str, Callable[[str, Codec], Codec]] = {"gzip": _gzip}

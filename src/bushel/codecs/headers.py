@@ -41,7 +41,7 @@ class ClipHeader:
     """The facts in the header of a clip.
 
     Attributes:
-        frames: Number of frames; None if its packets do not tell.
+        frames: Number of frames; None if it cannot be determined from the packets.
         duration: Seconds; None if unknown.
         fps: Average number of frames per second; None if unknown.
     """

@@ -1,4 +1,4 @@
-"""Codecs by name: the built-in ones and those that users register."""
+"""Codecs by name: built-in ones, registered ones, and ones of installed packages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
+from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
+from bushel._runtime.public import public
 from bushel.codecs.base import (
     ArrayLayout,
     Buffer,
@@ -30,6 +32,7 @@ __all__ = [
     "holds_sound",
     "is_registered",
     "register_codec",
+    "runs_code",
 ]
 
 _NAME = re.compile(r"[a-z0-9_-]+")
@@ -44,12 +47,19 @@ _MODULES: Mapping[str, Collection[str]] = {
     "video": ("mp4", "webm"),
     "audio": ("wav", "flac", "mp3", "ogg"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
-    "gzipped": ("gzip",),
 }
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
 Pillow and zipfile, say, take as long to import as opening a dataset."""
 
+_RUN_CODE = frozenset({"pickle"})
+"""The built-in codecs whose bytes may run code (`Codec.runs_code`), known without importing their modules."""
+
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_WRAPPERS = {"gzip": ("gzipped", "utf8"), "stored": ("stored_bytes", "pickle")}
+"""The built-in codecs around another codec, `gzip(utf8)`: the module that defines each, and an inner codec."""
+
+_GROUP = "bushel.codecs"
+"""The entry points by which packages add codecs: what `register_codec` returns, under the codec's name."""
 
 _registered: dict[str, Codec] = {}
 
@@ -60,6 +70,7 @@ def get_codec(name: str) -> Codec:
 
     Raises:
         SpecError: The codec is unknown, or its parameters are wrong.
+        UnsupportedError: An installed package adds the codec, and importing it fails.
 
     Examples:
         >>> from bushel.codecs import get_codec
@@ -75,7 +86,30 @@ def get_codec(name: str) -> Codec:
     if base in _MODULE_OF:
         factories: Mapping[str, Factory] = import_module(f"bushel.codecs.{_MODULE_OF[base]}").FACTORIES
         return factories[base](name, arguments)
+    if base in _WRAPPERS:
+        module, example = _WRAPPERS[base]
+        if not arguments:
+            raise SpecError(f"codec {base!r} wraps another one: write '{base}({example})' or '{base}(bytes)'")
+        wrap: Callable[[str, Codec], Codec] = import_module(f"bushel.codecs.{module}").WRAPPERS[base]
+        return wrap(name, get_codec(arguments))
+    if has_plugin(_GROUP, base):
+        _registered[base] = _added(base)
+        return get_codec(name)
     raise SpecError(_unknown(name, base))
+
+
+def _added(name: str) -> Codec:
+    """Return the codec that an installed package adds.
+
+    Raises:
+        UnsupportedError: It cannot be imported, or is not a codec of this name; the message names the package.
+    """
+    codec = load_plugin(_GROUP, name)  # which may register it
+    if not isinstance(codec, Codec):
+        raise broken_plugin(_GROUP, name, f"it is a {type(codec).__name__}, and no codec of bushel.register_codec")
+    if codec.name != name:
+        raise broken_plugin(_GROUP, name, f"it is the codec {codec.name!r}")
+    return codec
 
 
 def _unknown(name: str, base: str) -> str:
@@ -94,7 +128,7 @@ def codec_names() -> tuple[str, ...]:
         >>> {"jpg", "int", "utf8"} <= set(codec_names())
         True
     """
-    return tuple(sorted({*_MODULE_OF, *_registered}))
+    return tuple(sorted({*_MODULE_OF, *_WRAPPERS, *_registered, *plugin_names(_GROUP)}))
 
 
 def is_registered(name: str) -> bool:
@@ -106,6 +140,18 @@ def is_registered(name: str) -> bool:
         False
     """
     return name in _registered
+
+
+def runs_code(name: str) -> bool:
+    """Return whether decoding with a codec, or with one inside it, runs code that the bytes bring along.
+
+    Examples:
+        >>> from bushel.codecs import runs_code
+        >>> runs_code("pickle"), runs_code("gzip(pickle)"), runs_code("json")
+        (True, True, False)
+    """
+    bases = _NAME.findall(name)
+    return any(_registered[each].runs_code if each in _registered else each in _RUN_CODE for each in bases)
 
 
 @lru_cache(maxsize=1024)
@@ -157,6 +203,7 @@ def holds_elements(name: str) -> bool:
     return _registered[base].ranged is not None if base in _registered else _MODULE_OF.get(base) in ("video", "audio")
 
 
+@public()
 def register_codec(
     name: str,
     encode: Callable[[Any], Buffer],
@@ -165,6 +212,7 @@ def register_codec(
     ranged: Ranged | None = None,
     encode_column: ColumnEncoder | None = None,
     layout: Callable[[Buffer], ArrayLayout | None] | None = None,
+    runs_code: bool = False,
     replace: bool = False,
 ) -> Codec:
     """Add a codec, for this process, under a name that specs can use.
@@ -180,6 +228,8 @@ def register_codec(
         encode_column: Encodes an array of values at once, for `Writer.extend` (`Codec.encode_column`).
         layout: Says where the elements of an array lie in its stored bytes, so that loaders copy them without `decode`;
             None if this differs from value to value.
+        runs_code: Whether `decode` runs code that the bytes bring along. Files that name the codec then give the stored
+            bytes, unless the caller of `bushel.open` names it, too, or says `pickle=True`.
         replace: Whether to replace an existing codec.
 
     Returns:
@@ -202,13 +252,13 @@ def register_codec(
     """
     if not _NAME.fullmatch(name):
         raise SpecError(f"invalid codec name {name!r}: use lower-case letters, digits, '_' and '-'")
-    if not replace and name in codec_names():
+    if not replace and name in {*_MODULE_OF, *_WRAPPERS, *_registered}:
         raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")
     if ranged is not None:
         ranged = Ranged(partial(_guarded_decode, name, ranged.count), partial(_guarded_decode, name, ranged.decode))
     guarded = partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode)
     own_layout = None if layout is None else partial(_guarded_decode, name, layout)
-    codec = Codec(name, *guarded, ranged, encode_column, own_layout)
+    codec = Codec(name, *guarded, ranged, encode_column, own_layout, runs_code)
     _registered[name] = codec
     get_codec.cache_clear()
     holds_image.cache_clear()

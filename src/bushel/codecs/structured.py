@@ -138,5 +138,5 @@ FACTORIES: Mapping[str, Factory] = {
     "json": plain(_encode_json, _decode_json),
     "msgpack": plain(_encode_msgpack, _decode_msgpack),
     "tree": plain(_encode_tree, _decode_tree),
-    "pickle": plain(_encode_pickle, _decode_pickle),
+    "pickle": plain(_encode_pickle, _decode_pickle, runs_code=True),
 }

@@ -188,7 +188,7 @@ def _is_shown(codec: str, packet: Any) -> bool:
     """Return whether a packet makes a frame: not if an edit list omits it, nor if it only serves prediction.
 
     The first byte of a VP8 frame (RFC 6386, 9.1) or of a VP9 frame (VP9 bitstream specification, 6.2) that is not
-    in a superframe tells the latter.
+    in a superframe identifies the latter.
     """
     if packet.is_discard:
         return False

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from bushel.core.parallel import parallel_map
+from bushel.loader import parallel_map
 
 LastBatch = Literal["keep", "discard", "rollover"]
 T = TypeVar("T")

@@ -1,93 +1,96 @@
-"""The five containers.
+"""The containers: five that are read and written, and any number that are read.
 
-`containers()` lists them in the order in which they are tried on an unknown path; `get_container` finds one by name,
-`container_for` by the name of an output file. A container is imported when it is first needed.
+`get_container` finds one by name, `candidates` those that may own files, `container_for` the one that the name of an
+output implies, and `register_container` adds one. A container is imported when it is first needed.
 """
 
-from __future__ import annotations
-
-import re
-from functools import cache
-from importlib import import_module
-from typing import cast
-
+from bushel._index.builders import FieldBuilder, IndexBuilder
+from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.containers.base import (
+    ChangesTypes,
+    ChecksStored,
     Container,
+    HasFileNames,
+    HasGenerations,
+    HasOwnIndex,
+    KeepsFolders,
+    KeepsNames,
+    KeepsReferences,
     Layout,
-    LayoutColumn,
+    LayoutField,
+    MendsKeys,
+    PromisesChecksums,
     ReadOptions,
+    Recovers,
+    ReportsFaults,
     Shard,
     ShardWriter,
     Stored,
+    WritableContainer,
     WriteOptions,
+    WritesColumns,
 )
-from bushel.core.index.builders import ColumnBuilder, IndexBuilder
-from bushel.core.index.table import Column, FileStamp, ShardIndex
+from bushel.containers.plain_table import PlainField, table_of
+from bushel.containers.registry import (
+    candidates,
+    container_by_suffix,
+    container_for,
+    container_names,
+    get_container,
+    get_writable,
+    installed_candidates,
+    is_data_file,
+    is_forward_only,
+    last_candidates,
+    needs_index,
+    register_container,
+    registered_here,
+    writable_containers,
+)
 
 __all__ = [
-    "FILE_NAMES",
-    "Column",
-    "ColumnBuilder",
+    "ChangesTypes",
+    "ChecksStored",
+    "FieldExtents",
+    "FieldBuilder",
     "Container",
     "FileStamp",
+    "HasFileNames",
+    "HasGenerations",
+    "HasOwnIndex",
     "IndexBuilder",
+    "KeepsFolders",
+    "KeepsNames",
+    "KeepsReferences",
+    "Keys",
     "Layout",
-    "LayoutColumn",
+    "LayoutField",
+    "PlainField",
+    "MendsKeys",
+    "PromisesChecksums",
     "ReadOptions",
+    "Recovers",
+    "ReportsFaults",
     "Shard",
     "ShardIndex",
     "ShardWriter",
     "Stored",
+    "WritableContainer",
     "WriteOptions",
+    "WritesColumns",
+    "candidates",
     "container_by_suffix",
     "container_for",
-    "containers",
+    "container_names",
     "get_container",
+    "get_writable",
+    "installed_candidates",
+    "is_data_file",
+    "is_forward_only",
+    "last_candidates",
+    "needs_index",
+    "register_container",
+    "registered_here",
+    "table_of",
+    "writable_containers",
 ]
-
-_SUFFIXES = {"bag": "", "tar": ".tar", "ffrecord": ".ffr", "gulp": ".gulp", "recordio": ".rec"}
-"""Names of the containers, and the suffixes of their data files; empty if a dataset is a folder."""
-
-FILE_NAMES = re.compile(
-    r"(?P<bag>spec\.json|.*\.bag|[0-9]+)|(?P<tar>.*\.tar)|(?P<ffrecord>.*\.ffr)"
-    r"|(?P<gulp>data.*\.gulp|meta.*\.gmeta)|(?P<recordio>.+\.rec(?:\.part[0-9]+)?)",
-    re.DOTALL,
-)
-"""Pattern of the names of files and folders, with a group for each container that may own one.
-
-A container that owns none of the files is not imported.
-"""
-
-
-@cache
-def get_container(name: str) -> Container:
-    """Return the container of this name.
-
-    Raises:
-        ValueError: The name is unknown.
-    """
-    if name not in _SUFFIXES:
-        raise ValueError(f"unknown container {name!r}: use one of {', '.join(_SUFFIXES)}")
-    return cast("Container", import_module(f"bushel.containers.{name}").CONTAINER)
-
-
-def containers() -> list[Container]:
-    """Return all containers."""
-    return [get_container(name) for name in _SUFFIXES]
-
-
-def container_by_suffix(name: str) -> Container | None:
-    """Return the container whose suffix a file name has, or None."""
-    return next((get_container(each) for each, suffix in _SUFFIXES.items() if suffix and name.endswith(suffix)), None)
-
-
-def container_for(name: str) -> Container:
-    """Return the container that the suffix of an output's name implies.
-
-    Raises:
-        ValueError: The name implies none.
-    """
-    found = container_by_suffix(name)
-    if found is None:
-        raise ValueError(f"the name {name!r} does not imply a container: pass container=: {', '.join(_SUFFIXES)}")
-    return found

@@ -1,40 +1,54 @@
-"""The container protocol: finding the shards of a dataset, indexing them, and writing them.
+"""The protocols of containers: finding the shards of a dataset and indexing them, writing them, and optional abilities.
 
-A new container is one new module with an object that has these methods, and a line in `bushel.containers`.
+A container that is read is an object with the four members of `Container`, and is registered (`registry`); one that is
+written has those of `WritableContainer`, too. What only some containers can do is a protocol of its own, which callers
+test with `isinstance`: a container has an ability by having its members.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from typing_extensions import Buffer
 
-from bushel.core.index.class_names import Labels
-from bushel.core.index.table import Shard, ShardIndex
+from bushel._index.class_names import Labels
+from bushel._index.table import Shard, ShardIndex
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
 
 if TYPE_CHECKING:
+    from bushel._index.builders import IndexBuilder
+    from bushel.containers.recovery import Fault, Recovered
     from bushel.containers.stored_column import StoredColumn
-    from bushel.core.index.builders import IndexBuilder
+    from bushel.errors import FormatError
     from bushel.storage import Staging
 
 __all__ = [
+    "ChangesTypes",
+    "ChecksStored",
     "ColumnLimits",
     "Container",
+    "HasFileNames",
+    "HasGenerations",
+    "HasOwnIndex",
+    "KeepsFolders",
     "KeepsNames",
+    "KeepsReferences",
     "Layout",
-    "LayoutColumn",
+    "LayoutField",
+    "MendsKeys",
+    "PromisesChecksums",
     "ReadOptions",
+    "Recovers",
+    "ReportsFaults",
     "Shard",
     "ShardWriter",
     "Stored",
+    "WritableContainer",
     "WriteOptions",
     "WritesColumns",
-    "next_name",
 ]
 
 Stored = Buffer | Iterable[Buffer]
@@ -46,12 +60,12 @@ Report = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Facts about a dataset that its files do not tell, as the user declares them.
+    """Options of reading: facts that the files of a dataset do not contain, as the user declares them.
 
     Attributes:
         spec: Types of fields, where the container cannot know them.
-        pickle: Whether pickled gulp metadata may be unpickled, which runs code that its author chose.
-        checksums: Whether to compute the CRC-32 of every field for which the container stores none.
+        pickle: Whether codecs that run code are used where files name them, and pickled gulp metadata is read.
+        checksums: Whether the CRC-32 of every field is wanted. What `index` does not give is computed afterwards.
         report: Called with the bytes scanned since the last call.
         damaged: Whether a record that does not match the container's own checksum becomes a sample that cannot be
             read, where the default is an error.
@@ -85,13 +99,13 @@ class WriteOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutColumn:
+class LayoutField:
     """The place and the codec of one field in a container.
 
     Attributes:
         field: The field as declared by the user.
         codec: Codec of the stored bytes.
-        file: Number of its file in the shard; `bushel.core.index.table.INLINE` if its bytes are in no file.
+        file: Number of its file in the shard.
     """
 
     field: Field
@@ -110,7 +124,7 @@ class Layout:
         limits: Sentences for the user about what the container does not keep (such as floats rounded to 32 bits).
     """
 
-    columns: tuple[LayoutColumn, ...]
+    columns: tuple[LayoutField, ...]
     options: WriteOptions
     sparse: bool = False
     limits: tuple[str, ...] = field(default=())
@@ -179,51 +193,30 @@ class WritesColumns(Protocol):
 
 
 @runtime_checkable
-class KeepsNames(Protocol):
-    """A container whose original tool keeps the names of classes in a file in the folder of the dataset."""
-
-    def class_names(self, root: AnyPath, /) -> Labels:
-        """Return the names in that file, for each field that they may belong to; empty if there is no usable file."""
-        ...
-
-    def file_of_names(self, labels: Labels, /) -> tuple[str, bytes] | None:
-        """Return name and contents of that file, or None if there are no names."""
-        ...
-
-
 class Container(Protocol):
-    """One container format."""
+    """A container format that is read.
+
+    A dataset is known by its container's name: `Dataset.info.container`, `bushel.open(…, container=…)`.
+    """
 
     @property
     def name(self) -> str:
-        """The name for users."""
+        """The name for users: lower-case letters and digits."""
         ...
 
     @property
-    def suffix(self) -> str:
-        """Suffix of its data files; empty if a dataset is a folder."""
-        ...
+    def suffixes(self) -> tuple[str, ...]:
+        """The ends of the names of its data files, such as `.tar`, with `#` for a run of digits: `.rec.part#`.
 
-    @property
-    def scanned(self) -> bool:
-        """Whether making its index takes a pass over the data, so that the index is worth storing."""
-        ...
-
-    @property
-    def needs_keys(self) -> bool:
-        """Whether every sample needs a key. Samples without a key then get their number as text."""
-        ...
-
-    @property
-    def keeps_folders(self) -> bool:
-        """Whether it stores folders that hold no sample (`WriteOptions.folders`)."""
+        A container without suffixes and without `HasFileNames` is asked about paths that no other one owns.
+        """
         ...
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards of the dataset at a path, in the original reader's order; None for other containers.
 
         Args:
-            path: A file, or the folder of a dataset.
+            path: A file, or the folder of a dataset. It may lie in an object store.
 
         Raises:
             FormatError: The dataset is of this container, but too damaged to list its shards.
@@ -237,15 +230,23 @@ class Container(Protocol):
 
         Raises:
             FormatError: The files are damaged; the message says which, where, and what was expected.
+            SpecError: `options.spec` does not fit the files.
         """
         ...
 
-    def generation(self, shard: Shard) -> str | None:
-        """Return the generation of an existing shard's format; None if there is only one."""
+
+@runtime_checkable
+class WritableContainer(Container, Protocol):
+    """A container format that is also written, byte for byte as its original tool writes it."""
+
+    @property
+    def suffix(self) -> str:
+        """Suffix of a dataset that is one file; empty if a dataset is always a folder."""
         ...
 
-    def join(self, raw: bytes) -> bytes:
-        """Return the payload of a record that is stored in pieces (`bushel.core.index.table.Fragments`)."""
+    @property
+    def needs_keys(self) -> bool:
+        """Whether every sample needs a key. Samples without a key then get their number as text."""
         ...
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
@@ -280,22 +281,153 @@ class Container(Protocol):
         ...
 
 
-_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)")
+# Abilities that only some containers have
 
 
-def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
-    """Return a name that sorts after `names`, in the pattern of the last one if possible.
+@runtime_checkable
+class HasFileNames(Protocol):
+    """A container whose datasets are not recognised by suffixes alone, such as folders with an `index.json`."""
 
-    Args:
-        names: The names of the shards so far, sorted.
-        suffix: The end of all names, such as `.tar`.
-        stem: The start of the first shard's name.
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Whole names of files or folders in such a dataset. The name `#` stands for all that consist of digits."""
+        ...
+
+
+@runtime_checkable
+class HasOwnIndex(Protocol):
+    """A container that may be indexed without a pass over its data, so that the index is not worth storing."""
+
+    def has_own_index(self, shard: Shard, /) -> bool:
+        """Return whether `index` is quick for this shard."""
+        ...
+
+
+@runtime_checkable
+class PromisesChecksums(Protocol):
+    """A container that stores the CRC-32 of values, which its own reader compares. Datasets compare them by default.
+
+    `index` gives these checksums (`Column.crc32`).
     """
-    if not names:
-        return f"{stem}{0:06d}{suffix}"
-    numbered = [match for name in names if (match := _NUMBERED.fullmatch(name.removesuffix(suffix)))]
-    number = max([len(names), *(int(match["number"]) + 1 for match in numbered)])
-    last = _NUMBERED.fullmatch(names[-1].removesuffix(suffix))
-    if last is not None and len(str(number)) <= len(last["number"]):
-        return f"{last['stem']}{number:0{len(last['number'])}d}{suffix}"
-    return f"{names[-1].removesuffix(suffix)}_{number:06d}{suffix}"  # `_` sorts after the dot of the suffix
+
+    @property
+    def promises_checksums(self) -> Literal[True]:
+        """True."""
+        ...
+
+
+@runtime_checkable
+class ReportsFaults(Protocol):
+    """A container that can find damage that does not keep its files from being read."""
+
+    def faults(self, shard: Shard, /) -> list[FormatError]:
+        """Return the errors of a shard. `verify` reports them."""
+        ...
+
+
+@runtime_checkable
+class ChecksStored(Protocol):
+    """A container that stores checksums not of values, but of pages, members, records or whole files."""
+
+    def check_stored(self, shard: Shard, report: Report, /) -> Iterator[FormatError]:
+        """Compare everything that has such a checksum with it, and yield an error for each difference.
+
+        Args:
+            shard: The shard.
+            report: Called with the number of bytes compared since the last call.
+        """
+        ...
+
+
+@runtime_checkable
+class Recovers(Protocol):
+    """A container whose damaged shards give the samples that the damage does not touch."""
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+        """Return a table of the intact samples.
+
+        Args:
+            shard: The shard, whose files exist.
+            options: As for `index`.
+            fault: Called with an error for everything that is left out.
+
+        Raises:
+            FormatError: Nothing can be recovered.
+            SpecError: `options.spec` does not fit the files.
+        """
+        ...
+
+
+@runtime_checkable
+class KeepsNames(Protocol):
+    """A container whose original tool keeps the names of classes in a file in the folder of the dataset."""
+
+    @property
+    def names_file(self) -> str:
+        """Name of that file."""
+        ...
+
+    def class_names(self, root: AnyPath, /) -> Labels:
+        """Return the names in that file, for each field that they may belong to; empty if there is no usable file."""
+        ...
+
+    def file_of_names(self, labels: Labels, /) -> bytes | None:
+        """Return the contents of that file, or None if there are no names."""
+        ...
+
+
+@runtime_checkable
+class KeepsFolders(Protocol):
+    """A container that stores paths of folders that hold no sample (`WriteOptions.folders`)."""
+
+    def empty_folders(self, shard: Shard, /) -> list[str]:
+        """Return these paths.
+
+        Raises:
+            FormatError: The shard is damaged.
+        """
+        ...
+
+
+@runtime_checkable
+class KeepsReferences(Protocol):
+    """A container whose samples refer to their values by a table in a file of its own."""
+
+    def file_of_references(self, shard: Shard, /) -> str | None:
+        """Return the name of that file, or None if this shard has none."""
+        ...
+
+
+@runtime_checkable
+class HasGenerations(Protocol):
+    """A container whose format has changed: all generations are read, and `WriteOptions.generation` chooses one."""
+
+    def generation(self, shard: Shard, /) -> str:
+        """Return the generation of an existing shard. Appending must use the same one.
+
+        Raises:
+            FormatError: The table that shows the generation is damaged.
+        """
+        ...
+
+    def written_as(self, generation: str, /) -> str:
+        """Return the generation in which samples of this generation are written to a new dataset."""
+        ...
+
+
+@runtime_checkable
+class ChangesTypes(Protocol):
+    """A container whose original tool knows fewer types: fields of others are converted to types that it knows."""
+
+    def type_of(self, codec: str, /) -> str:
+        """Return the codec of the same values that the tool knows best."""
+        ...
+
+
+@runtime_checkable
+class MendsKeys(Protocol):
+    """A container that cannot hold every key, and says which one stands for a key that it cannot hold."""
+
+    def mended_key(self, key: str, /) -> str:
+        """Return the key itself if it can be held, else one like it."""
+        ...

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel.containers.packed_map import locate
-from bushel.core.index.table import MISSING, Column, Fragments, Keys
 from bushel.errors import CorruptError, FormatError
 from bushel.spec import Field, Spec
 
-__all__ = ["Record", "index_records"]
+__all__ = ["PackedFields", "Record", "index_records"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +25,43 @@ class Record:
 
     Attributes:
         payload: Its bytes.
-        offset: Offset of its bytes in the file; for a record in pieces, of its raw bytes.
-        raw: Length of the raw bytes of a record in pieces, else None.
+        offset: Where its bytes are in the file.
+        length: Length of the bytes of a damaged record in the file.
         damage: The error of a record that does not match its checksum: its fields cannot be read. Else None.
     """
 
     payload: bytes
     offset: int
-    raw: int | None = None
+    length: int = 0
     damage: CorruptError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PackedFields:
+    """The fields of packed samples.
+
+    Attributes:
+        fields: The extents of each field.
+        keys: The keys, or None if samples have none.
+        damaged: The samples whose record is damaged, each with the record, which is the value of all of their fields.
+    """
+
+    fields: dict[str, FieldExtents]
+    keys: Keys | None
+    damaged: list[tuple[int, Record]]
+
+
 def index_records(
-    records: Iterable[Record], spec: Spec | None, *, file: str, checksums: bool
-) -> tuple[dict[str, Column], Keys | None]:
-    """Return the columns and keys of a file of packed samples. All values lie in file 0 of the shard.
+    records: Iterable[Record], spec: Spec | None, *, file: str, checksums: bool, number: int = 0
+) -> PackedFields:
+    """Return the fields and keys of a file of packed samples.
 
     Args:
         records: All records in the order of samples.
         spec: Types of the fields. A field that it does not name is `bytes`; one that no sample has is missing in all.
         file: Path for error messages.
         checksums: Whether to compute the CRC-32 of every value.
+        number: Number of the file in the shard.
 
     Raises:
         FormatError: A record is not a packed sample, or does not agree with the others.
@@ -67,12 +83,12 @@ def index_records(
                 offset=record.offset + (error.offset or 0),
                 hint=f"every record should be a map as Bushel packs it; run `bushel verify {file}`",
             ) from error
-    columns = table.columns()
-    if damaged and not columns:
+    fields = table.fields_in(number)
+    if damaged and not fields:
         [(_, first), *_] = damaged
         raise first.damage or FormatError("all records are damaged", file=file)
-    columns = {name: _with_damage(column, damaged) for name, column in columns.items()} if damaged else columns
-    return columns, Keys.of(table.keys) if table.keyed else None
+    fields = {name: _with_damage(own, damaged) for name, own in fields.items()} if damaged else fields
+    return PackedFields(fields, Keys.of(table.keys) if table.keyed else None, damaged)
 
 
 class _Table:
@@ -115,11 +131,14 @@ class _Table:
                 rows.add(self.samples, record, start, length, checksums=self.checksums)
         self.samples += 1
 
-    def columns(self) -> dict[str, Column]:
-        """Return the finished columns."""
+    def fields_in(self, file: int) -> dict[str, FieldExtents]:
+        """Return the finished fields, whose values lie in a file of this number."""
         return {
-            name: rows.column(
-                self.spec.get(name) or Field(name, "bytes", rows.sequence), self.samples, checksums=self.checksums
+            name: rows.extents(
+                self.spec.get(name) or Field(name, "bytes", rows.sequence),
+                file,
+                self.samples,
+                checksums=self.checksums,
             )
             for name, rows in self.fields.items()
         }
@@ -132,47 +151,40 @@ class _Rows:
         self.sequence = sequence
         self.sample, self.offset, self.length, self.crc32 = array("q"), array("q"), array("q"), array("I")
         self.having = array("q")
-        self.fragments: list[tuple[int, int, int]] = []
 
     def add(self, sample: int, record: Record, start: int, length: int, *, checksums: bool) -> None:
-        if record.raw is not None:
-            self.fragments.append((len(self.offset), start, length))
         self.sample.append(sample)
-        self.offset.append(record.offset if record.raw is not None else record.offset + start)
-        self.length.append(length if record.raw is None else record.raw)
+        self.offset.append(record.offset + start)
+        self.length.append(length)
         if checksums:
             self.crc32.append(kernels.crc32(memoryview(record.payload)[start : start + length]))
 
-    def column(self, field: Field, samples: int, *, checksums: bool) -> Column:
-        """Return the finished column of `samples` samples."""
+    def extents(self, field: Field, file: int, samples: int, *, checksums: bool) -> FieldExtents:
+        """Return the finished extents of `samples` samples."""
         rows = np.array(self.sample, np.int64)
         offset, length = np.array(self.offset, np.int64), np.array(self.length, np.int64)
         crc32 = np.array(self.crc32, np.uint32) if checksums else None
-        pieces = np.array(self.fragments, np.int64).reshape(-1, 3)
         if self.sequence:
             starts = np.zeros(samples + 1, np.int64)
             np.cumsum(np.bincount(rows, minlength=samples), out=starts[1:])
             absent = np.ones(samples, np.bool_)
             absent[np.array(self.having, np.int64)] = False
-            fragments = _fragments(pieces[:, 0], pieces)
-            return Column(
-                field, field.codec, 0, offset, length, crc32, starts, absent if absent.any() else None, fragments
-            )
+            codec, lacking = field.codec, absent if absent.any() else None
+            return FieldExtents(field, codec, file, offset, length, crc32, starts, lacking)
         all_offset, all_length = np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)
         all_offset[rows], all_length[rows] = offset, length
         all_crc32 = None
         if crc32 is not None:
             all_crc32 = np.zeros(samples, np.uint32)
             all_crc32[rows] = crc32
-        fragments = _fragments(rows[pieces[:, 0]], pieces)
-        return Column(field, field.codec, 0, all_offset, all_length, all_crc32, fragments=fragments)
+        return FieldExtents(field, field.codec, file, all_offset, all_length, all_crc32)
 
 
-def _with_damage(column: Column, damaged: list[tuple[int, Record]]) -> Column:
-    """Return a column in which the value of these samples is a slice beyond the record, which no reader returns."""
+def _with_damage(column: FieldExtents, damaged: list[tuple[int, Record]]) -> FieldExtents:
+    """Return extents in which the value of these samples is their whole record."""
     samples = np.array([sample for sample, _ in damaged], np.int64)
     offset = np.array([record.offset for _, record in damaged], np.int64)
-    length = np.array([record.raw or 0 for _, record in damaged], np.int64)
+    length = np.array([record.length for _, record in damaged], np.int64)
     crc32 = np.array([record.damage.expected or 0 if record.damage else 0 for _, record in damaged], np.uint32)
     starts, absent = column.starts, column.absent
     old_rows, new_rows = np.arange(column.rows), samples  # where the column's own rows and the added ones go
@@ -194,12 +206,6 @@ def _with_damage(column: Column, damaged: list[tuple[int, Record]]) -> Column:
         both[new_rows] = others
         return both
 
-    pieces = [(int(row), int(size), 1) for row, size in zip(new_rows, length, strict=True)]
-    if column.fragments is not None:
-        known = column.fragments
-        own = known.rows if column.starts is None else old_rows[known.rows]
-        pieces += zip(own.tolist(), known.start.tolist(), known.length.tolist(), strict=True)
-    table = np.array(sorted(pieces), np.int64)
     return replace(
         column,
         offset=merged(column.offset, offset),
@@ -207,9 +213,4 @@ def _with_damage(column: Column, damaged: list[tuple[int, Record]]) -> Column:
         crc32=None if column.crc32 is None else merged(column.crc32, crc32),
         starts=starts,
         absent=absent,
-        fragments=_fragments(table[:, 0], table),
     )
-
-
-def _fragments(rows: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]) -> Fragments | None:
-    return Fragments(rows.copy(), pieces[:, 1].copy(), pieces[:, 2].copy()) if len(rows) else None

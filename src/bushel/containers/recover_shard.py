@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from importlib import import_module
 
-from bushel.containers.bag.recover import recover as recover_bag
-from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.ffrecord.recover import recover as recover_ffrecord
-from bushel.containers.gulp.recover import recover as recover_gulp
-from bushel.containers.recordio.recover import recover as recover_recordio
+from bushel.containers.base import ReadOptions, Recovers, Shard
 from bushel.containers.recovery import Fault, Recovered
-from bushel.containers.tar.recover import recover as recover_tar
+from bushel.containers.registry import get_container
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 
 __all__ = ["recover_shard"]
+
+_Recover = Callable[[Shard, ReadOptions, Fault], Recovered]
+_OWN = frozenset({"bag", "ffrecord", "gulp", "recordio", "tar"})
+"""The containers of this room that have a module `recover`, which is imported when a shard is damaged."""
 
 
 def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault) -> Recovered | None:
@@ -29,13 +30,13 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
     Raises:
         OSError: A file cannot be read.
     """
-    recover = _CONTAINERS.get(container)
+    recover = _recover_of(container)
     if recover is None:
         fault(FormatError(f"samples of a damaged {container} cannot be recovered", file=str(shard.path(0))))
         return None
-    missing = [name for name in shard.files if not (shard.root / name).exists()]
+    missing = [path for path in map(shard.path, range(len(shard.files))) if not path.exists()]
     if missing:
-        fault(FormatError("without this file, its shard has no intact sample", file=str(shard.root / missing[0])))
+        fault(FormatError("without this file, its shard has no intact sample", file=str(missing[0])))
         return None
     try:
         try:
@@ -47,10 +48,9 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
         return None
 
 
-_CONTAINERS: Mapping[str, Callable[[Shard, ReadOptions, Fault], Recovered]] = {
-    "bag": recover_bag,
-    "ffrecord": recover_ffrecord,
-    "gulp": recover_gulp,
-    "recordio": recover_recordio,
-    "tar": recover_tar,
-}
+def _recover_of(name: str) -> _Recover | None:
+    if name in _OWN:
+        own: _Recover = import_module(f"bushel.containers.{name}.recover").recover
+        return own
+    container = get_container(name)
+    return container.recover if isinstance(container, Recovers) else None

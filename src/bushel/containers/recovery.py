@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.table import I64, Column, Fragments, Keys, ShardIndex
+from bushel._index.table import I64, FieldExtents, Keys, ShardIndex
 from bushel.errors import FormatError
 
 __all__ = ["Fault", "Recovered", "looks_complete", "sound_ranges", "trusted", "with_gaps"]
@@ -55,23 +55,17 @@ def with_gaps(recovered: Recovered) -> Recovered:
         for number, (place, key) in enumerate(recovered.gaps):
             own[place + number] = key
         keys = Keys.of(own)
-    columns = {name: _taken(column, samples) for name, column in index.columns.items()}
+    columns = {name: _taken(column, samples) for name, column in index.fields.items()}
     return Recovered(
-        replace(index, samples=len(samples), columns=columns, keys=keys),
+        replace(index, samples=len(samples), fields=columns, keys=keys),
         np.insert(recovered.whole, places, False),
         recovered.lost - len(places),
     )
 
 
-def _taken(column: Column, samples: I64) -> Column:
+def _taken(column: FieldExtents, samples: I64) -> FieldExtents:
     """Return the column of these samples."""
     rows, counts = column.rows_of(samples)
-    fragments = None
-    if column.fragments is not None:
-        known = column.fragments
-        place = np.minimum(np.searchsorted(known.rows, rows), len(known.rows) - 1)
-        split = np.flatnonzero(known.rows[place] == rows)
-        fragments = Fragments(split, known.start[place[split]], known.length[place[split]]) if len(split) else None
     return replace(
         column,
         offset=column.offset[rows],
@@ -79,7 +73,6 @@ def _taken(column: Column, samples: I64) -> Column:
         crc32=None if column.crc32 is None else column.crc32[rows],
         starts=None if column.starts is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         absent=None if column.absent is None else column.absent[samples],
-        fragments=fragments,
         segments=None,
     )
 

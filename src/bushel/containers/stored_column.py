@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bushel.core.index.table import I64, U8
+from bushel._index.table import I64, U8
 
 __all__ = ["StoredColumn", "fitting", "key_rows"]
 

@@ -5,6 +5,6 @@ Dask. Slurm runs commands, so `slurm` writes and submits scripts. To write an en
 test it with `bushel.testing.check_engine`.
 """
 
-from bushel.core.tasks.engine import Attempt, Engine, Finished, LostWorkerError, Task, connect
+from bushel._runtime.tasks.engine import Attempt, Engine, Finished, LostWorkerError, Task, connect
 
 __all__ = ["Attempt", "Engine", "Finished", "LostWorkerError", "Task", "connect"]

@@ -6,8 +6,8 @@ import pickle
 from functools import lru_cache
 from typing import Any
 
-from bushel.core.processes import portable
-from bushel.core.tasks.engine import Task
+from bushel._runtime.processes import portable
+from bushel._runtime.tasks.engine import Task
 
 __all__ = ["call", "call_pickled"]
 

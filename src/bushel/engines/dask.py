@@ -9,8 +9,8 @@ from typing import Any
 import distributed
 from distributed.protocol.pickle import dumps
 
-from bushel.core.parallel import cpu_count
-from bushel.core.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel._runtime.parallel import cpu_count
+from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call_pickled
 
 __all__ = ["DaskEngine", "connect"]
@@ -79,7 +79,7 @@ class DaskEngine:
         self._attempts[future] = attempt
 
     def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
-        """Return what has finished. Dask cannot end a task that runs; unwanted ones are forgotten."""
+        """Return the finished attempts. Dask cannot end a running task; unwanted attempts are forgotten."""
         finished = [self._forget(future) for future, attempt in list(self._attempts.items()) if attempt in unwanted]
         if not self._attempts:
             time.sleep(0 if finished else seconds)

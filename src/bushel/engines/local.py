@@ -6,9 +6,9 @@ import pickle
 import select
 from collections.abc import Sequence
 
-from bushel.core.parallel import cpu_count
-from bushel.core.processes import WorkerDiedError, WorkerProcess, answer, pickle_for_worker
-from bushel.core.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel._runtime.parallel import cpu_count
+from bushel._runtime.processes import WorkerDiedError, WorkerProcess, answer, pickle_for_worker
+from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call
 
 __all__ = ["LocalEngine", "connect", "serve"]
@@ -43,7 +43,7 @@ class LocalEngine:
         worker.send(attempt.number.to_bytes(8, "little"))
 
     def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
-        """Return what has finished. Processes with unwanted attempts are killed."""
+        """Return the finished attempts. Processes with unwanted ones are killed."""
         finished = [self._end(attempt) for attempt in unwanted if attempt in self._busy]
         poll = select.poll()
         owners = {worker.fileno(): attempt for attempt, worker in self._busy.items()}

@@ -12,7 +12,7 @@ import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from bushel.core.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call
 
 __all__ = ["RayEngine", "connect"]
@@ -89,7 +89,7 @@ class RayEngine:
         self._attempts[self._run.options(**options).remote([self._task], attempt.number)] = attempt
 
     def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
-        """Return what has finished. The workers of unwanted attempts are killed."""
+        """Return the finished attempts. The workers of unwanted ones are killed."""
         for reference, attempt in self._attempts.items():
             if attempt in unwanted:
                 ray.cancel(reference, force=True)

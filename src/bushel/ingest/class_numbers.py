@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.class_names import Labels, can_be_named, holds_numbers, join_names, numbered
+from bushel._index.class_names import Labels, can_be_named, holds_numbers, join_names, numbered
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._writer.column_writer import ColumnWriter
 from bushel.codecs import get_codec
-from bushel.core.writer.column_writer import ColumnWriter
 from bushel.errors import CodecError, SpecError
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder, encoded_bytes
 from bushel.sources.base import Columnar
@@ -70,7 +70,7 @@ def column_reader(encoder: SampleEncoder) -> ColumnReader | None:
         encoder: What would encode the samples one by one. It has the source.
     """
     source = encoder.source
-    if not isinstance(source, Columnar) or encoder.orient or encoder.check or encoder.tiled or encoder.key is not None:
+    if not isinstance(source, Columnar) or encoder.orient or encoder.check or encoder.tiled:
         return None
     if encoder.steps or encoder.given.keys() != encoder.fields.keys():
         return None

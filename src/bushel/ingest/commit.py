@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,18 +17,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel.core.dataset.discovery import find
-from bushel.core.dataset.listed import write_manifest
-from bushel.core.dataset.shards import OpenShard
-from bushel.core.dataset.tables import stamps_of
-from bushel.core.index.sidecar import FOLDER, ManifestShard, load_index, save_index
-from bushel.core.index.table import Shard
-from bushel.errors import StateError, TooManyErrors, noted_in
+from bushel._dataset.claiming import claim_run
+from bushel._dataset.discovery import find
+from bushel._dataset.listed import write_manifest
+from bushel._dataset.shards import OpenShard
+from bushel._dataset.tables import stamps_of
+from bushel._index.sidecar import FOLDER, ManifestShard, load_index, save_index
+from bushel._index.table import Shard
+from bushel.errors import InUseError, StateError, TooManyErrors, noted_in
 from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import Record, RecordedShard, RunFolder
 from bushel.ingest.side_files import ErrorList, error_lines, error_log_path
 from bushel.storage import AnyPath, make_folder, move_object, remove, sync_folder, walk_names, workplace, write_whole
-from bushel.storage.workplaces import Claim
+from bushel.storage.claims import Claim
+from bushel.storage.names import below, inside, refuse_link, remove_tree
 
 __all__ = ["OnPart", "PartReport", "PartTask", "PartWriter", "Written", "publish", "publish_errors", "remove_attempt"]
 
@@ -110,19 +111,26 @@ class PartTask:
         writer: Writes a part.
         starts: Index of the first item of each part, for messages.
         limit: The treatment of errors in the whole run.
+        fingerprint: Fingerprint of the run.
     """
 
     run: RunFolder
     writer: PartWriter
     starts: tuple[int, ...]
     limit: ErrorLimit
+    fingerprint: str
 
     def __call__(self, number: int, progress: OnPart | None = None) -> PartReport:
         """Write and commit a part, unless it is committed already.
 
         Raises:
             TooManyErrors: More items failed than are allowed in the whole run.
+            InUseError: Another writer is open for the target.
         """
+        with claim_run(self.run.target, single=self.run.single, run=self.fingerprint):
+            return self._write_and_commit(number, progress)
+
+    def _write_and_commit(self, number: int, progress: OnPart | None) -> PartReport:
         started = time.monotonic()
         taken = self.run.load_taken_keys(number)
         again = taken is not None
@@ -201,8 +209,8 @@ def _record(number: int, attempt: str, target: AnyPath, written: Written, errors
         index = load_index(shard.sidecar)
         entry = ManifestShard.of(shard.name, index)
         shards.append(RecordedShard(entry, shard.sidecars, [stamp.crc32 for stamp in index.files]))
-        spec.update({name: column.field.type for name, column in index.columns.items()})
-        codecs.update({name: column.codec for name, column in index.columns.items()})
+        spec.update({name: column.field.type for name, column in index.fields.items()})
+        codecs.update({name: column.codec for name, column in index.fields.items()})
         labels.update({name: list(each) for name, each in index.labels.items()})
     samples = sum(each.entry.samples for each in shards)
     limits = list(written.limits)
@@ -219,7 +227,7 @@ def publish(run: RunFolder, record: Record) -> None:
         StateError: The files are neither there nor among the attempts.
     """
     run.note_errors(record)
-    place, final = run.attempts / record.attempt, run.part(record.part)
+    place, final = inside(run.attempts, record.attempt), run.part(record.part)
     if isinstance(place, Path) and isinstance(final, Path):
         _publish_local(place, final)
     else:
@@ -228,7 +236,7 @@ def publish(run: RunFolder, record: Record) -> None:
         _replace_first(run, record)
     for shard in record.shards:
         for file, _, _ in shard.entry.files:
-            path = (final.parent if run.single else final) / file
+            path = below(final.parent if run.single else final, file)
             if not path.exists():
                 if not record.again and run.load_record(record.part, again=True) is not None:
                     return  # it was written again meanwhile
@@ -257,10 +265,11 @@ def _replace_first(run: RunFolder, record: Record) -> None:
 def _publish_local(place: Path, final: Path) -> None:
     """Rename the folder of a part, or each of the files that belong to one file: its index first, and itself last."""
     staged, unfinished = place / final.name, place.exists()
+    refuse_link(staged)
     if staged.is_dir():
         left = staged / FOLDER / "staging"
         if left.exists():  # what the writer could not remove at the end
-            shutil.rmtree(left)
+            remove_tree(left)
             sync_folder(left.parent)
         if final.exists():
             _replace(place, final)
@@ -270,7 +279,7 @@ def _publish_local(place: Path, final: Path) -> None:
     elif staged.exists():
         files = [path for path in place.rglob("*") if path.is_file()]
         for path in sorted(files, key=lambda path: (FOLDER not in path.parts, path == staged)):
-            target = final.parent / path.relative_to(place)
+            target = inside(final.parent, path.relative_to(place).as_posix(), any_text=True)
             make_folder(target.parent)
             with suppress(FileNotFoundError):
                 os.replace(path, target)
@@ -285,8 +294,8 @@ def _replace(place: Path, final: Path) -> None:
     staged = place / final.name
     while staged.exists():
         try:
-            claim = Claim(place)
-        except FileExistsError:
+            claim = Claim(place / "writer", final)
+        except InUseError:
             time.sleep(_LOOK_SECONDS)
             continue
         if staged.exists():  # no other process was faster
@@ -306,7 +315,7 @@ def _publish_objects(place: AnyPath, final: AnyPath, record: Record, *, single: 
     for name in names:
         if f"{FOLDER}/" not in name and not name.startswith(f"{FOLDER}/"):
             with suppress(FileNotFoundError):  # another process has moved it
-                move_object(place / name, final.parent / name)
+                move_object(below(place, name, any_text=True), below(final.parent, name, any_text=True))
     opened = []
     for recorded in record.shards:
         shard, index = _shard(root, recorded), indexes[recorded.entry.name]
@@ -342,9 +351,9 @@ def remove_attempt(place: AnyPath, name: str) -> None:
         name: Name of the part.
     """
     if isinstance(place, Path):
-        shutil.rmtree(place, ignore_errors=True)
+        remove_tree(place)
         return
     for staged in filter(None, (workplace(place), workplace(place / name))):
-        shutil.rmtree(staged, ignore_errors=True)
+        remove_tree(staged)
     for file in list(walk_names(place)):
-        remove(place / file)
+        remove(below(place, file, any_text=True))

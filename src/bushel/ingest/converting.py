@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
-from bushel.containers import container_for, get_container
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.open import open_any
-from bushel.core.dataset.stream import StreamDataset
-from bushel.core.index.column_names import names_of
-from bushel.core.progress import ShowProgress, callback_of, shows_progress
-from bushel.core.tasks.drive import TaskOptions
-from bushel.core.writer.options import Mode, WriterOptions
-from bushel.errors import UnsupportedError
-from bushel.ingest.convert_job import ConvertJob, ConvertOptions, ConvertResult, convert_one, plan_conversion
-from bushel.ingest.field_plan import target_fields
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.stream import StreamDataset
+from bushel._runtime.order import Shuffle
+from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import public
+from bushel._writer.options import Mode
 from bushel.ingest.images import Jpeg
-from bushel.ingest.part import ErrorLimit
-from bushel.ingest.run_folder import RunFolder
-from bushel.ingest.run_plan import check_part
-from bushel.ingest.scale_out import RunOptions, join_run, run_parts
-from bushel.sources.stored import empty_folders_in
-from bushel.spec import format_spec, parse_spec
-from bushel.storage import AnyPath, as_path, parse_bytes
+from bushel.ingest.packing import PackResult, pack
+from bushel.ingest.prepared_source import DatasetAt
+from bushel.storage import AnyPath
+from bushel.transforms.by_field import Transforms
 
 __all__ = ["convert"]
 
 
+@public()
 @shows_progress("converting")
 def convert(
     source: Any,
@@ -40,16 +31,21 @@ def convert(
     fields: Iterable[str] | None = None,
     rename: Mapping[str, str] | None = None,
     spec: Mapping[str, str] | None = None,
+    transforms: Transforms | None = None,
     jpeg: Jpeg = None,
     keys: bool | Callable[[str], str] | None = None,
+    shuffle: Shuffle = False,
+    seed: int = 0,
     parts: int | None = None,
     part: int | None = None,
     plan_only: bool = False,
+    max_errors: float | None = 0,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
     generation: Literal["A", "B", "C"] | None = None,
     mode: Mode = "create",
     workers: int | None = None,
+    processes: int = 0,
     sync: bool = True,
     seek: bool | None = None,
     columns: str | Iterable[str] | None = None,
@@ -57,8 +53,8 @@ def convert(
     retries: int = 3,
     speculate: float = 3.0,
     progress: ShowProgress = None,
-) -> ConvertResult:
-    """Write a dataset in another container, or with other fields, types or shards.
+) -> PackResult:
+    """Write a dataset in another container, or with other fields, types or shards: `bushel.pack` of a dataset.
 
     Samples keep their order and their keys. Bytes that both containers store alike are copied unchanged (a JPEG stays
     that JPEG); others are decoded and encoded again (an integer is text in a tar and binary in a bag). The files do not
@@ -72,19 +68,24 @@ def convert(
     Args:
         source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a
             dataset, a view of one, or a stream.
-        target: See `bushel.Writer`. With `mode="overwrite"` it may be the source.
+        target: See `bushel.Writer`. With `mode="overwrite"` and without parts it may be the source, which is replaced
+            once the new dataset is complete.
         container: See `bushel.Writer`. Can be left out if the suffix of `target` implies it.
         fields: Names of the fields to keep; all by default.
         rename: Old to new names of fields, for containers that cannot hold the old ones.
         spec: New types of fields, by their names in the source: `{"label": "int"}`. The bytes of a field whose type in
             the source is `bytes` are taken to be of the new type; values of other fields are converted. A sequence with
             one element in each sample can become a plain field.
+        transforms: See `bushel.pack`; by names of fields in the target.
         jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
             `bushel.jpeg.tile`. JPEGs that are tiled already keep their bytes.
         keys: Whether samples get keys; by default, if they have keys or the container needs them. With True, samples
             without keys get their position as text. A function maps every key to the stored key, for containers that
             cannot hold the original one. For a dataset it is called once for every sample, in order, including those
             that `resume` skips; with `parts`, in any order.
+        shuffle: Order of the samples in the target: see `bushel.pack`.
+        seed: Seed of the order and of the randomness in transforms.
+        max_errors: Number of samples that may fail: see `bushel.pack`. With 0, the first error is raised unchanged.
         shard_samples: See `bushel.Writer`.
         shard_bytes: See `bushel.Writer`.
         generation: See `bushel.Writer`; also `A` for a bag.
@@ -95,9 +96,10 @@ def convert(
         plan_only: Write only the plan of the run, with `parts`.
         workers: Number of threads that read and encode; by default the number of CPUs that this process may use. With
             `engine`, threads of each part; by default 1.
+        processes: Number of worker processes that replace the threads, for transforms in pure Python.
         sync: See `bushel.Writer`.
         seek: See `bushel.Writer`. By default, seek tables are made if the source has some.
-        columns: See `bushel.Writer`. By default those of the source, and the usual ones.
+        columns: See `bushel.Writer`. By default the columns of the source, and the usual ones.
         engine: See `bushel.pack`.
         retries: See `bushel.pack`.
         speculate: See `bushel.pack`.
@@ -108,74 +110,49 @@ def convert(
         A summary: samples, bytes, and the spec that was written.
 
     Raises:
+        TooManyErrors: More than `max_errors` samples failed, where that is not 0.
         SpecError: The target cannot hold these samples; the message says why, and which containers can. Or a class
             number must be mapped and has no name.
         CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with `jpeg`, a JPEG is
             damaged.
         CorruptError: Stored bytes do not match their CRC.
         KeyError: There is no such field.
-        FileExistsError, FileNotFoundError, StateError: See `bushel.Writer`.
+        FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
+        FileNotFoundError, StateError: See `bushel.Writer`.
 
     Examples:
         >>> done = bushel.convert("train/", "train.rec", container="recordio")
         >>> done.samples, done.spec
         (12, {'image': 'jpg', 'label': 'int'})
     """
-    started = time.monotonic()
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers={workers} is too small: give 1 or more, or None for the number of CPUs")
-    path = as_path(target)
-    kind = get_container(container) if container is not None else container_for(path.name)
-    opened = source if isinstance(source, Dataset | StreamDataset) else open_any(source, verify=True)
-    writing = WriterOptions(
-        container=kind.name,
-        mode=mode,
-        shard_samples=shard_samples,
-        shard_bytes=None if shard_bytes is None else parse_bytes(shard_bytes),
-        generation=generation,
-        sync=sync,
-    )
-    options = ConvertOptions(
-        writing,
-        fields=None if fields is None else tuple(fields),
-        rename=dict(rename or {}),
-        spec=dict(spec or {}),
+    return pack(
+        source if isinstance(source, Dataset | StreamDataset) else DatasetAt(source),
+        target,
+        container=container,
+        fields=fields,
+        rename=rename,
+        spec=spec,
+        transforms=transforms,
         jpeg=jpeg,
         keys=keys,
+        shuffle=shuffle,
+        seed=seed,
+        parts=parts,
+        part=part,
+        plan_only=plan_only,
+        max_errors=max_errors,
+        strict=max_errors == 0,
+        shard_samples=shard_samples,
+        shard_bytes=shard_bytes,
+        generation=generation,
+        mode=mode,
+        workers=workers,
+        processes=processes,
+        sync=sync,
         seek=seek,
-        columns=None if columns is None else names_of(columns),
-    )
-    if isinstance(opened, StreamDataset):
-        if parts is not None or engine is not None:
-            raise UnsupportedError("a stream can only be read from front to back, so it cannot be converted in parts")
-        return convert_one(opened, path, options, workers=workers, progress=callback_of(progress))
-    if engine is not None and parts is None:
-        parts = max(1, min(len(opened.shards), len(opened)))
-    check_part(parts, part)
-    if parts is None:
-        return convert_one(opened, path, options, workers=workers, progress=callback_of(progress))
-    run = RunFolder(path, kind.suffix)
-    targets = target_fields(
-        parse_spec(opened.spec), kind.name, fields=options.fields, rename=options.rename, spec=options.spec
-    )
-    plan = plan_conversion(opened, parts, options)
-    join_run(run, plan, mode, part)
-    folders = empty_folders_in(opened) if kind.keeps_folders else None
-    job = ConvertJob(
-        opened,
-        tuple(plan.starts),
-        replace(options, writer=replace(writing, mode="create")),
-        folders=None if folders is None else tuple(folders),
-        workers=workers or (None if engine is None else 1),
-    )
-    how = RunOptions(engine, parts, part, plan_only, TaskOptions(retries, speculate=speculate))
-    totals = run_parts(run, plan, job, how, ErrorLimit(), callback_of(progress))
-    return ConvertResult(
-        container=kind.name,
-        samples=totals.samples,
-        kept=totals.kept,
-        bytes=totals.bytes,
-        seconds=time.monotonic() - started,
-        spec=format_spec({each.name: each for each in targets.values()}),
-        limits=totals.limits,
+        columns=columns,
+        engine=engine,
+        retries=retries,
+        speculate=speculate,
+        progress=callback_of(progress),
     )

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bushel._index.file_spec import asked_for
 from bushel.codecs import get_codec
-from bushel.containers.base import LayoutColumn
+from bushel.containers.base import ChangesTypes, Container, LayoutField
 from bushel.errors import CodecError, SpecError
 from bushel.spec import Field, Spec, parse_spec
 
 __all__ = ["FieldPlan", "encode_value", "plan_fields", "target_fields"]
-
-_GRANULAR_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
-"""Types that Granular does not know, and the types of the same values that it knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +35,18 @@ class FieldPlan:
 
 
 def target_fields(
-    source: Spec, container: str, *, fields: Iterable[str] | None, rename: Mapping[str, str], spec: Mapping[str, str]
+    source: Spec,
+    container: Container,
+    *,
+    fields: Iterable[str] | None,
+    rename: Mapping[str, str],
+    spec: Mapping[str, str],
 ) -> dict[str, Field]:
     """Return the fields of the target, by their names in the source.
 
     Args:
         source: The source's fields.
-        container: Name of the target's container.
+        container: The target's container.
         fields: Names of the fields to keep; None for all.
         rename: Old to new names.
         spec: New types, by names in the source.
@@ -60,7 +63,7 @@ def target_fields(
     taken: dict[str, str] = {}
     for name in wanted:
         field = source[name]
-        codec = _GRANULAR_TYPES.get(field.codec, field.codec) if container == "bag" else field.codec
+        codec = container.type_of(field.codec) if isinstance(container, ChangesTypes) else field.codec
         types[name] = spec.get(name, Field(name, codec, field.sequence).type)
         new = rename.get(name, name)
         if taken.setdefault(new, name) != name:
@@ -70,7 +73,7 @@ def target_fields(
 
 
 def plan_fields(
-    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], columns: Iterable[LayoutColumn]
+    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], columns: Iterable[LayoutField]
 ) -> list[FieldPlan]:
     """Plan the conversion of each field.
 
@@ -85,6 +88,8 @@ def plan_fields(
     for name, target in targets.items():
         here = codecs[name]
         known_as = None
+        if {asked_for(codec) for codec in here} == {target.codec}:  # the bytes of a codec that the user names now
+            here = frozenset({target.codec})
         if here == {"bytes"} and target.codec != "bytes":
             known_as, here = target.codec, frozenset({target.codec})
         codec = stored[target.name]

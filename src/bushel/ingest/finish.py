@@ -7,7 +7,6 @@ them whole, except for small ones.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,13 +15,14 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from bushel.core.dataset.discovery import marker_path
-from bushel.core.index.class_names import Labels, join_labels
-from bushel.core.index.sidecar import Manifest
-from bushel.core.index.table import U64
-from bushel.core.parallel import parallel_map
-from bushel.core.tasks.drive import map_on_engine
-from bushel.errors import SpecError, StateError, TooManyErrors
+from bushel._dataset.claiming import claim_run
+from bushel._dataset.discovery import marker_path
+from bushel._index.class_names import Labels, join_labels
+from bushel._index.sidecar import Manifest
+from bushel._index.table import U64
+from bushel._runtime.parallel import parallel_map
+from bushel._runtime.tasks.drive import map_on_engine
+from bushel.errors import StateError, TooManyErrors
 from bushel.ingest.commit import publish
 from bushel.ingest.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys
 from bushel.ingest.leaves import LeafTask, indexes_of, join_names, leaf_file, leaf_size, load_totals, records_of
@@ -31,6 +31,7 @@ from bushel.ingest.run_plan import RunPlan, format_numbers
 from bushel.ingest.side_files import error_log_path
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, make_folder, place_file, read_whole, remove, sync_folder, walk_names
+from bushel.storage.names import below, refuse_link, remove_tree
 
 __all__ = ["TakenKeysError", "finish_run"]
 
@@ -60,7 +61,7 @@ class TakenKeysError(StateError):
 
 
 def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, engine: Any = None) -> RunResult:
-    """Join the parts of a run: publish what is not published yet, write the manifest and the error log.
+    """Join the parts of a run: publish the files that are not published yet, write the manifest and the error log.
 
     May be repeated, and called by several processes at the same time, with the same result.
 
@@ -71,6 +72,7 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, eng
         engine: Where leaves are read, if there are many; None for threads of this process.
 
     Raises:
+        InUseError: Another writer is open for the target.
         StateError: Parts are missing.
         TooManyErrors: More items failed than are allowed.
         TakenKeysError: Samples of several parts have the same key, and the later ones must be left out: the run is not
@@ -79,6 +81,11 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, eng
     """
     if (result := run.load_result()) is not None:
         return result
+    with claim_run(run.target, single=run.single, run=plan.fingerprint):
+        return _finish(run, plan, allowed, engine)
+
+
+def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> RunResult:
     if missing := run.missing(plan):
         if run.with_taken_keys().intersection(run.committed()).issuperset(missing):
             raise TakenKeysError(
@@ -92,14 +99,16 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, eng
         if (again := run.load_record(number, again=True)) is not None:
             publish(run, again)
     place = run.folder if isinstance(run.folder, Path) else None  # the files that are made in it are then renamed
+    if place is not None:
+        refuse_link(place)
     try:
         with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=place) as scratch:
             result = _join(run, plan, allowed, Path(scratch), engine)
     except TakenKeysError:
         raise
     except (OSError, StateError):
-        if (result := run.load_result()) is not None:  # another process was faster, and has removed what this one used
-            return result
+        if (known := run.load_result()) is not None:  # another process was faster, and has removed what this one used
+            return known
         raise
     run.save_result(result)
     _remove_leftovers(run)
@@ -131,7 +140,7 @@ def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, eng
     repeated = RepeatedTask([leaf_file(shared, number, "keys") for number in range(count)], ranges)
     hashes = np.concatenate(_map(repeated, len(ranges), there))
     if len(hashes) and (taken := taken_keys(_keys_of_parts(run, plan, hashes))):
-        _settle(run, plan, taken, errors, allowed)
+        _settle(run, taken, errors, allowed)
     log, entries = scratch / "errors", scratch / "entries"
     for path, kind in ((log, "errors"), (entries, "entries")):
         with open(path, "wb") as file:
@@ -153,15 +162,12 @@ def _map(task: Callable[[int], T], count: int, engine: Any) -> list[T]:
     return map_on_engine(task, range(count), engine)
 
 
-def _settle(
-    run: RunFolder, plan: RunPlan, taken: Mapping[int, Mapping[str, int]], errors: int, allowed: int | None
-) -> None:
-    """Note the keys that parts must do without, as those of earlier parts are kept.
+def _settle(run: RunFolder, taken: Mapping[int, Mapping[str, int]], errors: int, allowed: int | None) -> None:
+    """Note the keys that parts must leave out, because earlier parts have them.
 
     Raises:
         TakenKeysError: These parts must be written again.
         TooManyErrors: With these samples, more cannot be packed than are allowed.
-        SpecError: It is a conversion.
     """
     count = sum(map(len, taken.values()))
     places = [(key, first, number) for number, own in taken.items() for key, first in own.items()]
@@ -170,8 +176,6 @@ def _settle(
     )
     what = f"{count} samples of {run.target} have the key of an earlier one: {shown}"
     advice = "Give every sample a key of its own with keys=, and start again with mode='overwrite'"
-    if plan.kind != "pack":
-        raise SpecError(f"{what}. {advice}")
     if allowed is not None and errors + count > allowed:
         raise TooManyErrors(
             f"{what}. With these, {errors + count} items cannot be packed, but max_errors allows {allowed}. {advice}; "
@@ -229,8 +233,8 @@ def _remove_leftovers(run: RunFolder) -> None:
     """Remove what attempts and drivers that were killed have left."""
     if isinstance(run.folder, Path) and isinstance(run.attempts, Path):
         for folder in (run.attempts, *run.folder.glob(f"{_FOLDER}*")):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
         return
     for name in list(walk_names(run.folder)):
         if name.startswith((f"{run.attempts.name}/", _FOLDER)):
-            remove(run.folder / name)
+            remove(below(run.folder, name, any_text=True))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.table import U64, Keys
+from bushel._index.table import U64, Keys
 from bushel.storage import AnyPath, open_file, write_whole
 
 __all__ = ["RepeatedTask", "keys_with", "ranges_of_hashes", "save_hashes", "taken_keys"]
 
 _BITS = 8
-"""Files tell where the hashes of each of 2**8 equal ranges begin."""
+"""Files have the offsets of the hashes of each of 2**8 equal ranges."""
 _HEAD = 8 * ((1 << _BITS) + 1)
 _AT_ONCE = 4 << 20
 
@@ -77,7 +77,7 @@ def taken_keys(parts: Iterable[tuple[int, Sequence[str]]]) -> dict[int, dict[str
     """Return the keys of each part that an earlier part has, with the number of the first part that has them.
 
     Args:
-        parts: Numbers of the parts, ascending, with those of their keys that several parts may have.
+        parts: Numbers of the parts, ascending, with the keys that other parts may have, too.
     """
     first: dict[str, int] = {}
     taken: dict[int, dict[str, int]] = {}

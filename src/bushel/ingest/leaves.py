@@ -13,9 +13,9 @@ from math import isqrt
 import msgspec
 import numpy as np
 
-from bushel.core.index.class_names import Labels
-from bushel.core.index.sidecar import ManifestShard, load_index
-from bushel.core.index.table import U64, Shard, ShardIndex
+from bushel._index.class_names import Labels
+from bushel._index.sidecar import ManifestShard, load_index
+from bushel._index.table import U64, Shard, ShardIndex
 from bushel.errors import StateError
 from bushel.ingest.commit import publish
 from bushel.ingest.key_hashes import save_hashes

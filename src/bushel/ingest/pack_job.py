@@ -7,26 +7,30 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bushel.core.dataset.folders import overwrite_folder
-from bushel.core.order import Sequential
-from bushel.core.progress import OnProgress, Progress, ProgressReporter
-from bushel.core.writer.options import WriterOptions
-from bushel.core.writer.pack_writer import PackWriter
-from bushel.ingest.columns import column_reader
+from bushel._dataset.claiming import NO_CLAIM
+from bushel._dataset.folders import overwrite_folder
+from bushel._runtime.order import Sequential
+from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
+from bushel._writer.options import WriterOptions
+from bushel._writer.pack_writer import PackWriter
+from bushel.ingest.columns import ColumnReader, column_reader
 from bushel.ingest.commit import OnPart, Written
 from bushel.ingest.pack_options import PackOptions, Workers
 from bushel.ingest.part import ErrorLimit, OrderRange, Part, StreamItems, WorkerConfig, write_part
-from bushel.ingest.prepared_source import PreparedSource
+from bushel.ingest.prepared import Prepared
 from bushel.ingest.processes import WorkerPool
 from bushel.ingest.run_folder import RunFolder
 from bushel.ingest.run_plan import RunPlan, describe, part_starts
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel.ingest.scale_out import RunTotals, join_run, run_parts
 from bushel.ingest.side_files import ErrorList, ErrorLog, error_log_path
+from bushel.ingest.transcoder import Transcoder
 from bushel.loader.bad_samples import error_limit
 from bushel.sources.base import Listed
 from bushel.sources.samples import Stream
+from bushel.sources.stored import Stored, StoredStream
 from bushel.storage import AnyPath, parse_bytes
+from bushel.storage.claims import Claim
 
 __all__ = ["PackJob", "pack_in_parts", "pack_whole"]
 
@@ -34,7 +38,12 @@ Encode = Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
 
 
 def pack_whole(
-    prepared: PreparedSource, target: AnyPath, suffix: str, options: PackOptions, progress: OnProgress | None
+    prepared: Prepared,
+    target: AnyPath,
+    suffix: str,
+    options: PackOptions,
+    claim: Claim | None,
+    progress: OnProgress | None,
 ) -> RunTotals:
     """Pack everything into one dataset.
 
@@ -43,6 +52,7 @@ def pack_whole(
         target: Path of the dataset.
         suffix: Suffix of the container's files; empty if a dataset is always a folder.
         options: The arguments of `pack`.
+        claim: The claim of the target, if the caller has it.
         progress: The progress callback.
 
     Raises:
@@ -58,10 +68,12 @@ def pack_whole(
     staging = overwrite_folder(target) if mode == "overwrite" and isinstance(target, Path) else None
     log = ErrorLog(part.log, staging=staging)
     expected = total if mode in ("create", "overwrite") else None
-    writing = replace(options.writer, expected=expected, total=total)
+    writing = replace(prepared.writing, expected=expected, total=total)
     with (
         _encoding(prepared.encoder, options.workers.processes) as encode,
-        PackWriter(target, prepared.spec, writing, before_publish=log.publish, before_checkpoint=log.sync) as writer,
+        PackWriter(
+            target, prepared.spec, writing, before_publish=log.publish, before_checkpoint=log.sync, claim=claim
+        ) as writer,
     ):
         config = _config(prepared, encode, options.workers, report)
         result = write_part(part, writer, log, mode, limit, config)
@@ -70,7 +82,7 @@ def pack_whole(
 
 
 def pack_in_parts(
-    prepared: PreparedSource,
+    prepared: Prepared,
     parts: int,
     target: AnyPath,
     suffix: str,
@@ -87,31 +99,34 @@ def pack_in_parts(
     run = RunFolder(target, suffix)
     plan = _plan(prepared, parts, options)
     listing = prepared.source.listing if isinstance(prepared.source, Listed) else None
-    join_run(run, plan, options.writer.mode, options.run.part, listing)
     workers = options.workers if local or options.workers.threads else replace(options.workers, threads=1)
-    job = PackJob(run, tuple(plan.starts), prepared, replace(options.writer, mode="create"), workers)
+    job = PackJob(run, tuple(plan.starts), prepared, replace(prepared.writing, mode="create"), workers)
     with ExitStack() as stack:
+        stack.enter_context(join_run(run, plan, options.writer.mode, options.run.part, listing))
         if local:
             job = replace(job, encode=stack.enter_context(_encoding(prepared.encoder, workers.processes)))
         return run_parts(run, plan, job, options.run, limit, progress)
 
 
-def _part_of_everything(prepared: PreparedSource, target: AnyPath, suffix: str) -> Part:
+def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Part:
     single = bool(suffix) and target.name.endswith(suffix)
     root, name = (target.parent, target.name) if single else (target, "")
     source, order = prepared.source, prepared.order
     if isinstance(source, Stream):
-        return Part(target, root, name, error_log_path(target), StreamItems(iter(source)), {"stream": True})
+        items = StreamItems(iter(source), again=isinstance(source, StoredStream))
+        return Part(target, root, name, error_log_path(target), items, {"stream": True})
     shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
     plan = {"samples": order.samples, "shuffle": shuffled, "range": [0, order.samples]}
     return Part(target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan)
 
 
-def _plan(prepared: PreparedSource, parts: int, options: PackOptions) -> RunPlan:
+def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
     """Return the plan of a run. Its arguments are those that decide which bytes are written."""
-    samples, writing, order = options.samples, options.writer, prepared.order
+    samples, writing, order = options.samples, prepared.writing, prepared.order
+    chosen = {"fields": samples.fields, "rename": samples.rename} if isinstance(prepared.source, Stored) else {}
     arguments = {
         "source": prepared.fingerprint,
+        **chosen,
         "spec": prepared.spec,
         "transforms": samples.transforms,
         "orient": samples.orient,
@@ -123,7 +138,7 @@ def _plan(prepared: PreparedSource, parts: int, options: PackOptions) -> RunPlan
         "shard_samples": writing.shard_samples,
         "shard_bytes": None if writing.shard_bytes is None else parse_bytes(writing.shard_bytes),
         "generation": writing.generation,
-        "labels": prepared.labels,
+        "labels": writing.labels,
         "seek": writing.seek,
         "columns": writing.columns,
     }
@@ -132,12 +147,16 @@ def _plan(prepared: PreparedSource, parts: int, options: PackOptions) -> RunPlan
     )
 
 
-def _limit(prepared: PreparedSource, options: PackOptions) -> ErrorLimit:
+def _limit(prepared: Prepared, options: PackOptions) -> ErrorLimit:
     return ErrorLimit(error_limit(options.errors.max_errors, prepared.items), options.errors.strict)
 
 
+def _column_reader(prepared: Prepared) -> ColumnReader | None:
+    return column_reader(prepared.encoder) if isinstance(prepared.encoder, SampleEncoder) else None
+
+
 @contextmanager
-def _encoding(encoder: SampleEncoder, processes: int) -> Iterator[Encode]:
+def _encoding(encoder: SampleEncoder | Transcoder, processes: int) -> Iterator[Encode]:
     """Yield a function that encodes a batch: the encoder, or one that has worker processes do it."""
     if processes:
         with WorkerPool(encoder, processes) as pool:
@@ -147,7 +166,7 @@ def _encoding(encoder: SampleEncoder, processes: int) -> Iterator[Encode]:
 
 
 def _config(
-    prepared: PreparedSource, encode: Encode, workers: Workers, progress: OnPart, taken: frozenset[str] = frozenset()
+    prepared: Prepared, encode: Encode, workers: Workers, progress: OnPart, taken: frozenset[str] = frozenset()
 ) -> WorkerConfig:
     return WorkerConfig(
         encode=encode,
@@ -155,7 +174,10 @@ def _config(
         workers=workers.at_once,
         batch_bytes=prepared.batch_bytes,
         progress=progress,
-        columns=None if taken else column_reader(prepared.encoder),
+        columns=None if taken or prepared.key is not None else _column_reader(prepared),
+        lengths=prepared.lengths,
+        keys=prepared.keys,
+        key=prepared.key,
         taken=taken,
     )
 
@@ -170,12 +192,12 @@ class PackJob:
         prepared: The source.
         writing: How a part is written. The first part gets the empty folders.
         workers: What encodes samples.
-        encode: Encodes a batch, in workers that are running; None to start what is needed for each part.
+        encode: Encodes a batch, in workers that are running; None to start them for each part.
     """
 
     run: RunFolder
     starts: tuple[int, ...]
-    prepared: PreparedSource
+    prepared: Prepared
     writing: WriterOptions
     workers: Workers
     encode: Encode | None = None
@@ -200,7 +222,7 @@ class PackJob:
             if encode is None:
                 encode = stack.enter_context(_encoding(self.prepared.encoder, self.workers.processes))
             config = _config(self.prepared, encode, self.workers, progress or _ignore, taken)
-            writer = stack.enter_context(PackWriter(target, self.prepared.spec, writing))
+            writer = stack.enter_context(PackWriter(target, self.prepared.spec, writing, claim=NO_CLAIM))
             result = write_part(part, writer, log, "create", limit, config)
         return Written(result.bytes, result.limits)
 

@@ -1,13 +1,13 @@
-"""The arguments of `pack`, grouped by what they decide."""
+"""The arguments of `pack` and `convert`, grouped by what they decide."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bushel.core.order import Shuffle
-from bushel.core.parallel import cpu_count
-from bushel.core.writer.options import WriterOptions
+from bushel._runtime.order import Shuffle
+from bushel._runtime.parallel import cpu_count
+from bushel._writer.options import WriterOptions
 from bushel.ingest.images import Jpeg
 from bushel.ingest.scale_out import RunOptions
 from bushel.transforms.by_field import Transforms
@@ -19,12 +19,15 @@ __all__ = ["ErrorOptions", "PackOptions", "SampleOptions", "Workers"]
 class SampleOptions:
     """The arguments that decide how a sample is stored: see `pack`."""
 
+    fields: tuple[str, ...] | None
+    rename: Mapping[str, str]
     spec: Mapping[str, str]
     transforms: Transforms | None
     orient: bool
     check: bool
     jpeg: Jpeg
-    keys: bool | Callable[[str], str]
+    keys: bool | Callable[[str], str] | None
+    seek: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +66,13 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class PackOptions:
-    """The arguments of `pack` besides source, target and progress.
+    """The arguments of `pack` and `convert` besides source, target and progress.
 
     Attributes:
         samples: How a sample is stored.
         shuffle: Order of the samples.
         seed: Seed of the order and of the randomness in transforms.
-        writer: How each dataset is written.
+        writer: How each dataset is written; names of classes, folders and seek tables follow from the source.
         errors: Which errors end the call.
         workers: The threads or processes that encode samples.
         run: How the samples are divided into parts, and where the parts are written.

@@ -9,29 +9,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bushel.containers import container_for, get_container
-from bushel.core.index.class_names import check_labels
-from bushel.core.index.column_names import names_of
-from bushel.core.order import Shuffle
-from bushel.core.progress import OnProgress, ShowProgress, callback_of, shows_progress
-from bushel.core.tasks.drive import TaskOptions
-from bushel.core.writer.options import Mode, WriterOptions
+from bushel._index.class_names import check_labels
+from bushel._index.column_names import names_of
+from bushel._runtime.order import Shuffle
+from bushel._runtime.progress import OnProgress, ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import public
+from bushel._runtime.tasks.drive import TaskOptions
+from bushel._writer.options import Mode, WriterOptions
+from bushel._writer.overwrite import claim_for_writing
+from bushel.containers import container_for, get_writable
+from bushel.containers.base import WritableContainer
 from bushel.errors import UnsupportedError
 from bushel.ingest.images import Jpeg
 from bushel.ingest.pack_job import pack_in_parts, pack_whole
 from bushel.ingest.pack_options import ErrorOptions, PackOptions, SampleOptions, Workers
-from bushel.ingest.prepared_source import describe_skipped, prepare_source
+from bushel.ingest.prepared import describe_skipped
+from bushel.ingest.prepared_source import prepare_source
 from bushel.ingest.scale_out import RunOptions
 from bushel.ingest.side_files import error_log_path
 from bushel.storage import AnyPath, as_path, workplace
+from bushel.storage.claims import Claim
 from bushel.transforms.by_field import Transforms
 
 __all__ = ["PackResult", "pack"]
 
 
+@public()
 @dataclass(frozen=True, slots=True)
 class PackResult:
-    """The result of `pack`.
+    """The result of `pack`, `convert`, `merge` and, for each dataset, `split`.
 
     Attributes:
         container: Name of the container.
@@ -77,18 +83,21 @@ class PackResult:
         )
 
 
+@public()
 @shows_progress("packing")
 def pack(
     source: Any,
     target: str | os.PathLike[str] | AnyPath,
     *,
     container: str | None = None,
+    fields: Iterable[str] | None = None,
+    rename: Mapping[str, str] | None = None,
     spec: Mapping[str, str] | None = None,
     transforms: Transforms | None = None,
     orient: bool = False,
     check: bool = False,
     jpeg: Jpeg = None,
-    keys: bool | Callable[[str], str] = True,
+    keys: bool | Callable[[str], str] | None = None,
     shuffle: Shuffle = False,
     seed: int = 0,
     parts: int | None = None,
@@ -99,13 +108,13 @@ def pack(
     strict_files: bool = False,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
-    generation: Literal["B", "C"] | None = None,
+    generation: Literal["A", "B", "C"] | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
     mode: Mode = "create",
     workers: int | None = None,
     processes: int = 0,
     sync: bool = True,
-    seek: bool = False,
+    seek: bool | None = None,
     columns: str | Iterable[str] | None = None,
     engine: Any = None,
     retries: int = 3,
@@ -123,7 +132,10 @@ def pack(
             dicts, or any source: see `bushel.sources`.
         target: See `bushel.Writer`.
         container: See `bushel.Writer`.
+        fields: Names of the fields of a dataset to keep; all by default.
+        rename: Old to new names of fields of a dataset, for containers that cannot hold the old ones.
         spec: Field to type, to change the types of the source: `{"image": "jpg"}` encodes a folder of PNGs as JPEGs.
+            For a dataset see `bushel.convert`.
         transforms: One transform or a list of transforms for the only image field, or a mapping of field names to
             either. A transform is called as `fn(value)`, or `fn(value, rng=...)` if it has a parameter of that name.
             For a sequence field it is called with each element. If the last one returns bytes, they are stored.
@@ -133,15 +145,18 @@ def pack(
             only the first bytes of an image are checked.
         jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
             `bushel.jpeg.tile`. Damaged JPEGs count as errors; JPEGs that are tiled already keep their bytes.
-        keys: Whether samples keep their keys. A function maps every key to the stored key, for containers that cannot
-            hold the original one.
+        keys: Whether samples keep their keys; by default they do. With True, samples of a dataset without keys get
+            their position as text. A function maps every key to the stored key, for containers that cannot hold the
+            original one. It is called once for every sample of a dataset, in order, including those that `resume`
+            skips; with `parts`, in any order.
         shuffle: Order of the samples: False or None for the order of the source, True or `"exact"` for a random
             permutation, `"blocks"`, or an order object.
         seed: Seed of the order and of the randomness in transforms.
         parts: Write the samples, divided by position, in this many parts of nearly equal size: `part-00000` and so on
             in the folder `target`, which `bushel.open` reads as one dataset, or `train-part-00000.rec` for `train.rec`.
             The same call again, here or on another machine, joins the run and writes only parts that are missing
-            (docs/scale-out.md). By default one dataset, or, with `engine`, a part for every 1000 items.
+            (docs/scale-out.md). By default one dataset, or, with `engine`, a part for every 1000 items, or for every
+            shard of a dataset.
         part: Write only this part, counted from 0. `bushel finish` joins the parts when all are there.
         plan_only: Write only the plan of the run, with `parts`. The parts can then be started at the same time, without
             each of them listing the source.
@@ -152,18 +167,18 @@ def pack(
             default they are counted in the result.
         shard_samples: See `bushel.Writer`.
         shard_bytes: See `bushel.Writer`.
-        generation: See `bushel.Writer`.
+        generation: See `bushel.Writer`; also `A` for a bag.
         labels: Names of classes in the order of their numbers, by field: `{"label": ["cat", "dog"]}`. By default those
             that the source has. A folder or table of classes gets these numbers, and others follow.
         mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an interrupted run with
-            the same arguments, and the files are the same as those of an uninterrupted run; `overwrite` replaces a
+            the same arguments, and the files are the same as without the interruption; `overwrite` replaces a
             dataset once the new one is complete.
         workers: Number of threads; by default the number of CPUs that this process may use. With `engine`, threads of
             each part; by default 1.
         processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
         sync: See `bushel.Writer`.
-        seek: See `bushel.Writer`.
-        columns: See `bushel.Writer`.
+        seek: See `bushel.Writer`. By default, seek tables are made if the source is a dataset that has some.
+        columns: See `bushel.Writer`. By default the usual ones, and the columns of a source that is a dataset.
         engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`, an address, a
             client, or an engine of your own (docs/scale-out.md). By default this process writes them one by one.
         retries: How often a part is tried again on an engine if its worker died or the system failed.
@@ -178,8 +193,9 @@ def pack(
     Raises:
         TooManyErrors: More than `max_errors` items failed. The samples before are a dataset that is marked incomplete.
         SpecError: The container cannot hold these samples; the message says why and which containers can.
-        StateError: The run to resume or to join had other arguments, or the labels differ from those of the dataset.
-        FileExistsError, FileNotFoundError: See `bushel.Writer`.
+        StateError: The run to resume or to join had other arguments, or the labels differ from the dataset's.
+        FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
+        FileNotFoundError: See `bushel.Writer`.
 
     Examples:
         >>> from bushel.transforms import Resize
@@ -188,7 +204,17 @@ def pack(
         (12, {'image': 'jpg', 'label': 'int'})
     """
     options = PackOptions(
-        samples=SampleOptions(dict(spec or {}), transforms, orient, check, jpeg, keys),
+        samples=SampleOptions(
+            fields=None if fields is None else tuple(fields),
+            rename=dict(rename or {}),
+            spec=dict(spec or {}),
+            transforms=transforms,
+            orient=orient,
+            check=check,
+            jpeg=jpeg,
+            keys=keys,
+            seek=seek,
+        ),
         shuffle=shuffle,
         seed=seed,
         writer=WriterOptions(
@@ -199,7 +225,6 @@ def pack(
             generation=generation,
             sync=sync,
             labels=check_labels(labels or {}),
-            seek=seek,
             columns=None if columns is None else names_of(columns),
         ),
         errors=ErrorOptions(max_errors, strict, strict_files),
@@ -210,16 +235,29 @@ def pack(
 
 
 def _pack(source: Any, target: AnyPath, options: PackOptions, progress: OnProgress | None) -> PackResult:
-    started = time.monotonic()
     if workplace(target) is None:
         raise UnsupportedError(f"cannot pack to {target}: expected a local path, or the URL of an object store")
     name = options.writer.container
-    container = get_container(name) if name else container_for(target.name)
+    container = get_writable(name) if name else container_for(target.name)
+    if options.run.parts is not None or options.run.engine is not None:  # claimed with the other processes of the run
+        return _pack_claimed(source, target, container, options, None, progress)
+    with claim_for_writing(target, options.writer) as claim:
+        return _pack_claimed(source, target, container, options, claim, progress)
+
+
+def _pack_claimed(
+    source: Any,
+    target: AnyPath,
+    container: WritableContainer,
+    options: PackOptions,
+    claim: Claim | None,
+    progress: OnProgress | None,
+) -> PackResult:
+    started = time.monotonic()
     prepared = prepare_source(source, target, container, options)
-    writing = replace(options.writer, container=container.name, labels=prepared.labels, folders=prepared.folders)
-    options = replace(options, writer=writing)
+    options = replace(options, writer=prepared.writing)
     if prepared.parts is None:
-        totals = pack_whole(prepared, target, container.suffix, options, progress)
+        totals = pack_whole(prepared, target, container.suffix, options, claim, progress)
     else:
         totals = pack_in_parts(prepared, prepared.parts, target, container.suffix, options, progress)
     log = error_log_path(target)
@@ -233,6 +271,6 @@ def _pack(source: Any, target: AnyPath, options: PackOptions, progress: OnProgre
         bytes=totals.bytes,
         seconds=time.monotonic() - started,
         spec=prepared.spec,
-        limits=totals.limits + prepared.lost_folders(),
+        limits=totals.limits + prepared.limits,
         skipped=prepared.skipped,
     )

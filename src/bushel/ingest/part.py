@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.order import Order
-from bushel.core.parallel import parallel_map
-from bushel.core.writer.options import Mode
-from bushel.core.writer.pack_writer import PackWriter
+from bushel._runtime.order import Order
+from bushel._runtime.parallel import parallel_map
+from bushel._writer.options import Mode
+from bushel._writer.pack_writer import PackWriter
 from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
 from bushel.ingest.columns import ColumnReader, WrittenSamples, write_columns
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
 from bushel.ingest.side_files import ErrorList, ErrorLog, PackState, error_text
 from bushel.storage import AnyPath
 
-__all__ = ["ErrorLimit", "OrderRange", "Part", "PartResult", "StreamItems", "WorkerConfig", "write_part"]
+__all__ = [
+    "ErrorLimit",
+    "OrderRange",
+    "Part",
+    "PartResult",
+    "StreamItems",
+    "WorkerConfig",
+    "batch_ranges",
+    "write_part",
+]
 
 _QUEUED_BYTES = 64 << 20
 _BATCH_OVERHEAD = 1024
 """Bytes of an encoded batch besides its samples."""
 _MAX_BATCH_ITEMS = 256
+_MAX_LISTED_ITEMS = 1024
+"""Items of a batch whose bytes are known before."""
 _POSITIONS_AT_ONCE = 1 << 14
 
 
@@ -66,15 +77,27 @@ class OrderRange:
                 return start + int(np.searchsorted(counts, samples)) + 1
             found = int(counts[-1])
         if found < samples:
-            raise StateError(f"the target has {samples} samples, but the source has only {found}")
+            raise StateError(f"cannot resume: the target has {samples} samples, but the source only {found}")
         return len(self)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamItems:
-    """The samples of a stream."""
+    """The samples of a stream.
+
+    Attributes:
+        samples: The samples.
+        again: Whether another process can read the same samples again, so that a run can be resumed.
+    """
 
     samples: Iterator[Any]
+    again: bool = False
+
+    def index_after(self, samples: int, bad: Sequence[int]) -> int:
+        """Return the index after the first `samples` good items, where the positions in `bad` are not good."""
+        for position in sorted(set(bad)):
+            samples += position < samples
+        return samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +121,15 @@ class Part:
     plan: dict[str, Any]
 
 
+def _unknown(positions: npt.NDArray[np.int64]) -> None:
+    """Return that the lengths of these items are not known."""
+
+
+def _none(positions: Iterable[int]) -> Iterable[str]:
+    """Return no keys."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
     """Workers and progress callback of a run.
@@ -109,6 +141,9 @@ class WorkerConfig:
         batch_bytes: Bytes of samples that are encoded as one batch.
         progress: Called with the numbers of items, samples, errors and bytes after every batch.
         columns: Reads the source as columns, which need no threads; None if samples are encoded one by one.
+        lengths: Returns the stored bytes of the items at these positions, or None if unknown.
+        keys: Yields the keys of the items at these positions, if known without reading them.
+        key: Maps every key to the stored key, in the order of the samples; None to keep them.
         taken: Keys that samples may not have, because earlier parts have them.
     """
 
@@ -118,6 +153,9 @@ class WorkerConfig:
     batch_bytes: int
     progress: Callable[[int, int, int, int], None]
     columns: ColumnReader | None = None
+    lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None] = _unknown
+    keys: Callable[[Iterable[int]], Iterable[str]] = _none
+    key: Callable[[str], str] | None = None
     taken: frozenset[str] = frozenset()
 
 
@@ -145,7 +183,7 @@ class PartResult:
     Attributes:
         samples: Samples written.
         kept: Samples that the dataset had before.
-        errors: Bad items, including those of the run that was resumed.
+        errors: Bad items, including bad items of the run that was resumed.
         bytes: Stored bytes of the fields written.
         limits: Properties of the samples that the container does not keep, in words.
     """
@@ -178,7 +216,10 @@ def write_part(
     kept = len(writer)
     start, errors = _start(part, writer, mode, state, log)
     sizes = _BatchSize(config.batch_bytes)
-    batches = _batches(part.items, start, sizes)
+    if config.key is not None and isinstance(part.items, OrderRange):
+        for key in config.keys(part.items.take(0, start).tolist()):
+            config.key(key)  # which may count its calls
+    batches = _batches(part.items, start, sizes, config)
     results: Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]
     if config.columns is not None and isinstance(part.items, OrderRange):
         results = write_columns(config.columns, writer, config.encode, part.items.take, range(start, len(part.items)))
@@ -242,12 +283,14 @@ def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: Er
         if mode != "overwrite":  # which cannot be resumed
             state.begin(kept)
         return 0, 0
-    if isinstance(part.items, StreamItems):
+    if isinstance(part.items, StreamItems) and not part.items.again:
         raise StateError("a stream cannot be resumed, because it yields its samples only once")
     first, noted = state.first(), log.resume()
     writer.fill_last(since=first)
     start = part.items.index_after(kept - first, noted)
-    passed = set(part.items.take(0, start).tolist()) if noted else set()
+    passed: Collection[int] = range(start)
+    if noted and isinstance(part.items, OrderRange):
+        passed = set(part.items.take(0, start).tolist())
     errors = sum(position in passed for position in noted)
     log.keep(errors)
     state.begin(first)
@@ -255,17 +298,23 @@ def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: Er
 
 
 def _append(writer: PackWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
+    key = sample.key
+    try:
+        if key is not None and config.key is not None:
+            key = config.key(key)
+    except Exception as error:  # of any kind: the function is the user's
+        return BadItem(sample.position, key, config.origin(sample.position), error)
     failure: Exception
-    if sample.key in config.taken:
-        failure = ValueError(f"key {sample.key!r} is in the dataset already")
+    if key in config.taken:
+        failure = ValueError(f"key {key!r} is in the dataset already")
     else:
         try:
-            writer.append(sample.values, key=sample.key)
+            writer.append(sample.values, key=key)
         except (SpecError, CodecError, ValueError, TypeError) as error:
             failure = error
         else:
             return None
-    return BadItem(sample.position, sample.key, config.origin(sample.position), failure)
+    return BadItem(sample.position, key, config.origin(sample.position), failure)
 
 
 def _item_name(bad: BadItem) -> str:
@@ -302,13 +351,37 @@ class _BatchSize:
             self.items = min(max(self._size * samples // max(size, 1), 1), _MAX_BATCH_ITEMS)
 
 
-def _batches(items: OrderRange | StreamItems, start: int, sizes: _BatchSize) -> Iterator[list[Item]]:
+def _batches(
+    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, config: WorkerConfig
+) -> Iterator[list[Item]]:
     if isinstance(items, StreamItems):
-        numbered: Iterator[Item] = enumerate(items.samples)
+        numbered: Iterator[Item] = itertools.islice(enumerate(items.samples), start, None)
         while batch := list(itertools.islice(numbered, sizes.items)):
             yield batch
         return
     for first in range(start, len(items), _POSITIONS_AT_ONCE):
-        positions: Iterator[Item] = iter(items.take(first, min(first + _POSITIONS_AT_ONCE, len(items))).tolist())
-        while batch := list(itertools.islice(positions, sizes.items)):
+        chunk = items.take(first, min(first + _POSITIONS_AT_ONCE, len(items)))
+        positions: list[Item] = chunk.tolist()
+        if (lengths := config.lengths(chunk)) is not None:
+            yield from (positions[own.start : own.stop] for own in batch_ranges(lengths, config.batch_bytes))
+            continue
+        rest = iter(positions)
+        while batch := list(itertools.islice(rest, sizes.items)):
             yield batch
+
+
+def batch_ranges(lengths: npt.NDArray[np.int64], size: int) -> Iterator[range]:
+    """Yield the batches of consecutive samples: up to `size` bytes or 1024 samples each, and at least one sample.
+
+    Args:
+        lengths: int64[n], bytes of each sample.
+        size: Largest number of bytes of a batch of more than one sample.
+    """
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(lengths):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + size, side="right"))
+        stop = min(max(stop, start + 1), start + _MAX_LISTED_ITEMS)
+        yield range(start, stop)
+        start = stop

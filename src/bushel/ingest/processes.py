@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from bushel.core.processes import WorkerProcess, answer, pickle_for_worker, portable
+from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
+from bushel.ingest.transcoder import Transcoder
 
 __all__ = ["WorkerPool", "serve"]
 
@@ -28,7 +29,7 @@ class WorkerPool:
         TypeError: It cannot be pickled; the error says why.
     """
 
-    def __init__(self, encoder: SampleEncoder, processes: int) -> None:
+    def __init__(self, encoder: SampleEncoder | Transcoder, processes: int) -> None:
         job = pickle_for_worker(encoder, "the source and the transforms")
         self._workers: list[WorkerProcess] = []
         self._free: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()

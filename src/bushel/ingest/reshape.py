@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from bushel.core.dataset.concat import one_after_another
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.open import open as open_dataset
-from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order import Shuffle, make_order
-from bushel.core.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
+from bushel._dataset.concat import one_after_another
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.open import open as open_dataset
+from bushel._dataset.stream import StreamDataset
+from bushel._runtime.order import Shuffle, make_order
+from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
+from bushel.containers import container_by_suffix
 from bushel.errors import UnsupportedError
-from bushel.ingest.convert_job import ConvertResult
 from bushel.ingest.converting import convert
+from bushel.ingest.packing import PackResult
 from bushel.ingest.stratify import classes_of, stratified
 from bushel.storage import AnyPath, as_path
 
@@ -37,7 +38,7 @@ def split(
     container: str | None = None,
     progress: ShowProgress = None,
     **options: Any,
-) -> dict[str, ConvertResult]:
+) -> dict[str, PackResult]:
     """Divide a dataset into several, such as one for training and one for validation. Every sample is in one of them.
 
     Args:
@@ -71,7 +72,7 @@ def split(
         chosen = dict(zip(counts, map(np.sort, np.split(positions, ends)), strict=True))
     else:
         chosen = stratified(classes_of(dataset, stratify), positions, shares)
-    results: dict[str, ConvertResult] = {}
+    results: dict[str, PackResult] = {}
     start = 0
     for name, own in chosen.items():
         results[name] = convert(
@@ -95,7 +96,7 @@ def merge(
     container: str | None = None,
     progress: ShowProgress = None,
     **options: Any,
-) -> ConvertResult:
+) -> PackResult:
     """Write several datasets as one, one after another. `bushel.concat` reads them as one without writing.
 
     If the datasets number the classes of a field differently, classes are found by their names: those of the first
@@ -122,7 +123,7 @@ def reshard(
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
     **options: Any,
-) -> ConvertResult:
+) -> PackResult:
     """Write a dataset in the same container, in shards of another size; without a size, in one shard.
 
     Args:
@@ -176,4 +177,4 @@ def _open(source: Any) -> Dataset:
 
 def _container(target: str | os.PathLike[str] | AnyPath, dataset: Dataset) -> str | None:
     """Return the container of a merged dataset; None if the target's suffix implies it."""
-    return None if as_path(target).name.endswith((".tar", ".ffr", ".rec")) else dataset.info.container
+    return None if container_by_suffix(as_path(target).name) is not None else dataset.info.container

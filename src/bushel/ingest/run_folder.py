@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from typing import Any
 
 import msgspec
 
+from bushel._dataset.folders import run_folder
+from bushel._index.sidecar import ManifestShard
 from bushel.containers import container_by_suffix
-from bushel.core.dataset.folders import run_folder
-from bushel.core.index.sidecar import ManifestShard
 from bushel.errors import FormatError
 from bushel.ingest.run_plan import RunPlan, decode_plan
 from bushel.storage import AnyPath, as_path, create_whole, read_text, read_whole, remove, walk_names, write_whole
+from bushel.storage.names import below, inside
 
 __all__ = ["Record", "RecordedShard", "RunFolder", "RunResult", "find_run", "part_path", "planned_listing"]
 
@@ -40,7 +42,7 @@ class RecordedShard(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The record of a part. The first attempt that creates it has won; its files are those of the part.
+    """The record of a part. The first attempt that creates it has won, and its files become the part.
 
     Attributes:
         part: Number of the part.
@@ -88,6 +90,29 @@ class RunResult(msgspec.Struct, frozen=True):
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
 _RECORD = msgspec.json.Decoder(Record)
 _RESULT = msgspec.json.Decoder(RunResult)
+
+_ATTEMPT = re.compile(r"([0-9]{5,18})-[0-9a-f]{12}", re.ASCII)
+_NUMBERED = re.compile(r"[0-9]{5,18}\.json", re.ASCII)
+_ERRORS = re.compile(r"([0-9]{5,18})-([0-9]{1,18})", re.ASCII)
+_HINT = "it is damaged or forged: write to another path, or start again with mode='overwrite'"
+
+
+def _check(record: Record, number: int, path: AnyPath) -> None:
+    """Check what a record names. Its attempt is a folder that is moved and removed.
+
+    Raises:
+        FormatError: It is the record of another part, or a name in it leads out of its folder.
+    """
+    attempt = _ATTEMPT.fullmatch(record.attempt)
+    if record.part != number or attempt is None or int(attempt[1]) != number:
+        found = f"part {record.part} by the attempt {record.attempt!r}"
+        raise FormatError(f"expected the record of part {number}, found that of {found}", file=str(path), hint=_HINT)
+    for shard in record.shards:
+        for name in (shard.entry.name or "x", shard.sidecars, *(name for name, _, _ in shard.entry.files)):
+            try:
+                below(path.parent, name)
+            except FormatError as error:
+                raise FormatError(f"not the record of a part: {error.message}", file=str(path), hint=_HINT) from None
 
 
 def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
@@ -238,16 +263,18 @@ class RunFolder:
         """
         path = self._record(number, again=again)
         try:
-            return _RECORD.decode(read_whole(path))
+            record = _RECORD.decode(read_whole(path))
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
             raise FormatError(f"not the record of a part: {error}", file=str(path)) from error
+        _check(record, number, path)
+        return record
 
     def forget(self, number: int) -> None:
         """Remove the record of a part, so that the part is written again."""
         for name in [name for name in self._names("errors") if name.startswith(f"{number:05d}-")]:
-            remove(self.folder / "errors" / name)
+            remove(inside(self.folder, f"errors/{name}"))
         remove(self._record(number, again=True))
         remove(self._record(number))
 
@@ -289,9 +316,9 @@ class RunFolder:
         """Return the numbers of errors of the parts that have any."""
         found: dict[int, int] = {}
         for name in self._names("errors"):
-            number, _, count = name.partition("-")
-            if not name.endswith(".partial"):
-                found[int(number)] = max(found.get(int(number), 0), int(count))  # more, if it was written again
+            if (match := _ERRORS.fullmatch(name)) is not None:
+                number, count = map(int, match.groups())
+                found[number] = max(found.get(number, 0), count)  # more, if it was written again
         return found
 
     # The end of the run
@@ -324,7 +351,7 @@ class RunFolder:
 
     def _numbers(self, kind: str) -> set[int]:
         """Return the numbers of the parts that have a file in a folder of the run."""
-        return {int(name.partition(".")[0]) for name in self._names(kind) if name.endswith(".json")}
+        return {int(name.removesuffix(".json")) for name in self._names(kind) if _NUMBERED.fullmatch(name)}
 
     def _names(self, kind: str) -> Iterator[str]:
         """Yield the names of the files in a folder of the run."""

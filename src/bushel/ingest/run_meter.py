@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from bushel.core.progress import OnProgress, Progress, ProgressReporter
-from bushel.core.tasks.drive import Counts
+from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
+from bushel._runtime.tasks.drive import Counts
 from bushel.ingest.commit import PartReport
 from bushel.ingest.run_folder import RunFolder
 from bushel.ingest.run_plan import RunPlan

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
+from itertools import pairwise
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -14,7 +15,15 @@ import msgspec
 
 from bushel.errors import FormatError, StateError
 
-__all__ = ["RunPlan", "check_part", "decode_plan", "describe", "format_numbers", "part_starts", "refuse_difference"]
+__all__ = [
+    "RunPlan",
+    "check_part",
+    "decode_plan",
+    "describe",
+    "format_numbers",
+    "part_starts",
+    "refuse_difference",
+]
 
 _VERSION = 1
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -25,7 +34,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     """The plan of a run, as `plan.json` keeps it.
 
     Attributes:
-        kind: `pack` or `convert`.
+        kind: `pack`; `convert` in runs of version 0.1.
         container: Name of the container of the target.
         samples: Number of items of the source.
         starts: Index of the first item of each part in the order of the run, followed by `samples`.
@@ -51,6 +60,11 @@ class RunPlan(msgspec.Struct, frozen=True):
         """Return the content of `plan.json`. Equal plans have equal bytes."""
         return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=1) + b"\n"
 
+    @property
+    def fingerprint(self) -> str:
+        """A name of the run that all processes that take part in it know, with or without a listing."""
+        return hashlib.sha256(msgspec.structs.replace(self, listing=None).encode()).hexdigest()[:16]
+
 
 _DECODER = msgspec.json.Decoder(RunPlan)
 
@@ -67,6 +81,10 @@ def decode_plan(data: bytes, path: str) -> RunPlan:
         raise FormatError(f"not the plan of a run: {error}", file=path, hint="start the run again elsewhere") from error
     if plan.version != _VERSION:
         raise FormatError(f"version {plan.version} of a plan; this Bushel knows {_VERSION}", file=path)
+    ascending = all(first <= last for first, last in pairwise(plan.starts))
+    if not plan.starts or plan.starts[0] != 0 or plan.starts[-1] != plan.samples or not ascending:
+        message = f"the parts of the plan do not divide its {plan.samples} items"
+        raise FormatError(message, file=path, hint="start the run again elsewhere")
     return plan
 
 

@@ -159,7 +159,6 @@ class SampleEncoder:
         orient: Whether to rotate images as their Exif orientation says.
         check: Whether to decode images that are stored unchanged, to find damaged ones.
         tiled: Fields whose JPEGs are tiled.
-        key: Maps every key to the stored key.
         keyed: Whether samples keep their keys.
     """
 
@@ -172,7 +171,6 @@ class SampleEncoder:
     orient: bool
     check: bool
     tiled: frozenset[str]
-    key: Callable[[str], str] | None
     keyed: bool
 
     def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
@@ -190,7 +188,7 @@ class SampleEncoder:
                 sample = source[position]
             if not isinstance(sample, Mapping):
                 raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")  # noqa: TRY301
-            key = self._key(sample)
+            key = sample.get(KEY)
             values = {
                 name: self._value(position, name, value) if name in self.fields else value
                 for name, value in sample.items()
@@ -207,10 +205,6 @@ class SampleEncoder:
         )
         return EncodedSample(position, key if self.keyed else None, values, size)
 
-    def _key(self, sample: Sample) -> str | None:
-        key = sample.get(KEY)
-        return self.key(key) if self.key is not None and isinstance(key, str) else key
-
     def origin(self, position: int) -> str | None:
         """Return the path or other origin of an item, if the source knows it."""
         if not isinstance(self.source, Traceable):
@@ -225,12 +219,13 @@ class SampleEncoder:
         if value is None:
             return None
         if not field.sequence:
-            return self._element(position, field, value)
+            return self.element(position, field, value)
         if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
             raise SpecError(f"field {name!r} is a sequence: expected a list of values, not {type(value).__name__}")
-        return [self._element(position, field, element) for element in value]
+        return [self.element(position, field, element) for element in value]
 
-    def _element(self, position: int, field: Field, value: Any) -> Any:
+    def element(self, position: int, field: Field, value: Any) -> Any:
+        """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
         codec = self.codecs[field.name]
         given = isinstance(value, bytes | bytearray | memoryview)
         if given and self.orient and (kind := image_kind(value)) and holds_image(codec) and not is_upright(value):

@@ -1,8 +1,7 @@
-"""Run all parts of a plan, or one of them: join the plan, write what is missing, finish."""
+"""Run all parts of a plan, or one of them: join the plan, write the missing parts, finish."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,15 +9,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bushel.containers import containers
-from bushel.core.dataset.discovery import marker_path
-from bushel.core.dataset.folders import is_part
-from bushel.core.index.sidecar import Manifest, create_manifest
-from bushel.core.progress import OnProgress
-from bushel.core.tasks.drive import TaskOptions, drive
-from bushel.core.tasks.engine import connect
-from bushel.core.writer.options import Mode
-from bushel.core.writer.target import holds_dataset
+from bushel._dataset.claiming import claim_run
+from bushel._dataset.discovery import marker_path
+from bushel._dataset.folders import is_part
+from bushel._index.sidecar import Manifest, create_manifest
+from bushel._runtime.progress import OnProgress
+from bushel._runtime.tasks.drive import TaskOptions, drive
+from bushel._runtime.tasks.engine import connect
+from bushel._writer.options import Mode
+from bushel._writer.target import holds_dataset
+from bushel.containers import writable_containers
 from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, PartWriter, publish_errors
 from bushel.ingest.finish import TakenKeysError, finish_run
@@ -27,6 +27,8 @@ from bushel.ingest.run_folder import RunFolder, RunResult
 from bushel.ingest.run_meter import RunMeter
 from bushel.ingest.run_plan import RunPlan, refuse_difference
 from bushel.storage import is_object, remove, walk_names
+from bushel.storage.claims import Claim
+from bushel.storage.names import below, remove_tree
 
 __all__ = ["RunOptions", "RunTotals", "join_run", "run_parts"]
 
@@ -75,7 +77,9 @@ class RunTotals:
     limits: tuple[str, ...]
 
 
-def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None = None) -> None:
+def join_run(
+    run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None = None
+) -> Claim:
     """Write the plan of a run, or check that it is the plan of the run that is there.
 
     Args:
@@ -85,7 +89,11 @@ def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listin
         part: The only part of this call, or None.
         listing: The listing of the source, which a new plan keeps.
 
+    Returns:
+        The claim of this process, which other processes of the run have too. The caller releases it.
+
     Raises:
+        InUseError: Another writer is open for the target, or another run.
         StateError: The target has the plan of another run.
         FileExistsError: There is a dataset, but no plan.
         UnsupportedError: The mode is not possible for parts.
@@ -94,6 +102,14 @@ def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listin
         raise UnsupportedError(
             "mode='append' cannot write parts: pack to another path, and join both with bushel.merge"
         )
+
+    def join() -> None:
+        _write_plan(run, plan, mode, part, listing)
+
+    return claim_run(run.target, single=run.single, run=plan.fingerprint, join=join)
+
+
+def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None) -> None:
     known = run.load_plan()
     if mode == "overwrite":
         known = _forget(run, plan, known, part)
@@ -131,10 +147,10 @@ def _forget(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | No
         run.forget(part)
         return known
     if isinstance(run.folder, Path):
-        shutil.rmtree(run.folder, ignore_errors=True)
+        remove_tree(run.folder)
     else:
         for name in sorted(walk_names(run.folder), key=lambda name: name != "plan.json"):
-            remove(run.folder / name)
+            remove(below(run.folder, name, any_text=True))
     if not run.single:
         remove(marker_path(run.root, ""))
     return None
@@ -151,7 +167,7 @@ def _refuse_existing(run: RunFolder) -> None:
         there = run.part(0) if run.part(0).exists() else None
     elif run.target.is_dir():
         there = next((entry for entry in run.target.iterdir() if is_part(entry.name)), None)
-        if there is None and any(holds_dataset(container, run.target) for container in containers()):
+        if there is None and any(holds_dataset(container, run.target) for container in writable_containers()):
             there = run.target
     elif run.target.exists():
         there = run.target
@@ -184,7 +200,7 @@ def run_parts(
     """
     if options.plan_only:
         return RunTotals(tuple(str(run.part(number)) for number in range(plan.parts)), 0, 0, 0, 0, ())
-    task = PartTask(run, writer, tuple(plan.starts), limit)
+    task = PartTask(run, writer, tuple(plan.starts), limit, plan.fingerprint)
     if options.part is not None:
         meter = RunMeter(run, plan, range(options.part, options.part + 1), progress)
         report = task(options.part, meter.within(options.part))

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bushel.core.index.sidecar import FOLDER
+from bushel._index.sidecar import FOLDER
+from bushel.containers import KeepsNames, WritableContainer
 from bushel.errors import FormatError, StateError, naming
 from bushel.ingest.sample_encoder import BadItem
 from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, sync_folder, write_whole
@@ -298,13 +299,13 @@ class PackState:
             sync_folder(folder if folder.exists() else folder.parent)
 
 
-def labels_path(target: AnyPath, container: str) -> AnyPath:
-    """Return the path of `label2idx.json`: in the folder of gulp chunks, as in GulpIO; else beside the dataset.
+def labels_path(target: AnyPath, container: WritableContainer) -> AnyPath:
+    """Return the path of the numbers of classes: in the dataset, if the original tool keeps them there; else beside it.
 
     Only GulpIO and older versions of Bushel number the classes there.
     """
-    if container == "gulp" and not target.name.endswith(".gulp"):
-        return target / "label2idx.json"
+    if isinstance(container, KeepsNames) and not (container.suffix and target.name.endswith(container.suffix)):
+        return target / container.names_file
     return _beside(target, "label2idx.json")
 
 

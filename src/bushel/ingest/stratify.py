@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.dataset import Dataset
+from bushel._dataset.dataset import Dataset
 from bushel.errors import SpecError
 
 __all__ = ["classes_of", "largest_remainders", "stratified"]

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.index.class_names import holds_numbers
+from bushel._dataset.dataset import Dataset
+from bushel._index.class_names import holds_numbers
 from bushel.errors import SpecError
 from bushel.sources.base import Sample
 from bushel.sources.samples import infer_spec

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from bushel._dataset.dataset import Dataset
+from bushel._index.class_names import holds_numbers
+from bushel._runtime.public import public
 from bushel.codecs.registry import holds_clip, holds_image, holds_sound
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.index.class_names import holds_numbers
 from bushel.errors import SpecError
 from bushel.sources.base import Sample
 from bushel.sources.samples import Stream, infer_spec
@@ -36,6 +37,7 @@ def to_hf(dataset: Dataset, *, streaming: Literal[False] = False) -> datasets.Da
 def to_hf(dataset: Dataset, *, streaming: Literal[True]) -> datasets.IterableDataset: ...
 
 
+@public()
 def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     """Return a dataset of Hugging Face `datasets` with the same samples.
 
@@ -75,6 +77,7 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     return made
 
 
+@public()
 def from_hf(
     dataset: datasets.Dataset | datasets.IterableDataset, *, spec: Mapping[str, str] | None = None
 ) -> HuggingFaceSource | Stream:

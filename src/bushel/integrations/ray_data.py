@@ -13,7 +13,7 @@ import pyarrow as pa
 from ray.data.block import BlockAccessor, BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
-from bushel.core.dataset.dataset import Dataset
+from bushel._dataset.dataset import Dataset
 from bushel.integrations.arrow import ArrowStream
 
 __all__ = ["BushelDatasource"]
@@ -25,7 +25,7 @@ class BushelDatasource(Datasource):  # type: ignore[misc] # Ray is an extra, whi
     Args:
         dataset: The dataset or view. Its files must be readable on every machine of the cluster.
         fields: The fields to read; default: all.
-        decode: Whether rows have decoded values, such as images as arrays; else the values are those of an
+        decode: Whether rows have decoded values, such as images as arrays; else the values are as in an
             `ArrowStream`, in which images are their stored bytes.
         batch_samples: Number of samples in a block.
 

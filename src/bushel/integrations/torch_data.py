@@ -10,10 +10,10 @@ from typing import Any
 
 import torch.utils.data
 
-from bushel.core.dataset.dataset import Dataset
+from bushel._dataset.dataset import Dataset
 from bushel.errors import StateError
-from bushel.loader.base import detect_rank
 from bushel.loader.loader import Loader
+from bushel.loader.ranks import detect_rank
 
 __all__ = ["BatchDataset"]
 

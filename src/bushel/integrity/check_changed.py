@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from bushel._index.matching import Comparison, compare_values
+from bushel._index.table import MISSING, FileStamp, ShardIndex
 from bushel.containers import Container
 from bushel.containers.base import Shard
 from bushel.containers.checksums import with_checksums
-from bushel.core.index.matching import Comparison, compare_values
-from bushel.core.index.table import INLINE, MISSING, FileStamp, ShardIndex
 from bushel.errors import FormatError
 from bushel.integrity.problems import Findings, Kind, Problem
 from bushel.storage import File
@@ -48,17 +48,17 @@ def check_changed(
     """
     now = built
     if files is None:
-        known = replace(known, columns={name: replace(each, crc32=None) for name, each in known.columns.items()})
+        known = replace(known, fields={name: replace(each, crc32=None) for name, each in known.fields.items()})
     else:
         try:
-            now = with_checksums(built, files, join=container.join, report=tick)
+            now = with_checksums(built, files, report=tick)
         except FormatError as error:
             found.add_error(error, "checksum")
             return 0, False
     compared = compare_values(known, now)
     _report(shard, known, compared, found)
     checked, complete = 0, files is not None
-    for name, column in built.columns.items():
+    for name, column in built.fields.items():
         if column.crc32 is None and files is not None:
             rows = compared.compared[name]
             checked += int(np.maximum(column.length[rows], 0).sum())
@@ -99,8 +99,8 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
         for each in compared.differences():
             element = "" if each.element is None else f"element {each.element} "
             message = f"{element}should have the CRC-32 {each.expected:08x}, found {each.found:08x}"
-            where = str(shard.path(max(each.file, 0)))
-            problem = Problem(where, each.offset, each.key, each.field, "checksum", message)
+            where, offset = shard.locate(compared.now.place(each.file, each.offset))
+            problem = Problem(where, offset, each.key, each.field, "checksum", message)
             found.add(problem, each.sample if each.key is None else None)
 
 
@@ -114,14 +114,27 @@ def within_files(known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...],
     if names[0] != names[1] or not known.has_checksums:
         return None
     columns, lost = {}, 0
-    for name, column in known.columns.items():
+    for name, column in known.fields.items():
         columns[name] = column
-        if column.file != INLINE:
-            outside = (column.length != MISSING) & (column.offset + column.length > stamps[column.file].size)
-            if outside.any():
-                lost += int(outside.sum())
-                columns[name] = replace(column, length=np.where(outside, MISSING, column.length))
+        outside = (column.length != MISSING) & (column.offset + column.length > _room(known, column.file, stamps))
+        if outside.any():
+            lost += int(outside.sum())
+            columns[name] = replace(column, length=np.where(outside, MISSING, column.length))
     if lost:
         message = f"{lost} values on record are not in the file any more"
         found.add(Problem(str(shard.path(0)), None, None, None, "format", message))
-    return replace(known, files=stamps, columns=columns)
+    return replace(known, files=stamps, fields=columns)
+
+
+def _room(known: ShardIndex, file: int, stamps: tuple[FileStamp, ...]) -> int:
+    """Return how many bytes of a file or block file are still there: up to the first block that is cut off."""
+    blocks = known.blocks_of(file)
+    if blocks is None:
+        return stamps[file].size
+    sizes = np.array([*(entry.size for entry in stamps), np.iinfo(np.int64).max])  # the last stands for the table
+    left = sizes[blocks.file] - blocks.offset
+    cut = np.flatnonzero(left < blocks.length)
+    if not len(cut):
+        return blocks.size
+    first = int(cut[0])
+    return int(blocks.start[first]) + (max(int(left[first]), 0) if bool(blocks.is_stored(cut[:1])[0]) else 0)

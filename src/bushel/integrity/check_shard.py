@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
+from bushel._dataset.asked import Asked
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.shards import OpenShard
+from bushel._dataset.tables import bind, stamps_of
+from bushel._index.matching import checked as checked_table
+from bushel._index.sidecar import load_index
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers import Container
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ChecksStored, KeepsReferences, ReadOptions, ReportsFaults, Shard
 from bushel.containers.checksums import with_checksums
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.shards import OpenShard
-from bushel.core.dataset.tables import bind, stamps_of
-from bushel.core.index.matching import checked as checked_table
-from bushel.core.index.sidecar import load_index
-from bushel.core.index.table import MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.check_changed import check_changed, within_files
 from bushel.integrity.compare import Difference, differences
 from bushel.integrity.problems import Findings, Problem
 from bushel.spec import KEY
 from bushel.storage import File, open_file
+from bushel.storage.expansion_cache import expansion_cache
 
-__all__ = ["Checked", "Checks", "ReportsFaults", "check_shard"]
+__all__ = ["Checked", "Checks", "check_shard"]
 
 _CHUNK = 64
 """Number of samples that are read at once and then decoded."""
@@ -40,7 +42,7 @@ class Checks:
     Attributes:
         checksums: Whether to compare all bytes with their checksums.
         decode: Whether to decode every value.
-        pickle: Whether pickled gulp metadata may be unpickled.
+        pickle: Whether codecs that run code may be used, and pickled gulp metadata be unpickled.
         room: Number of problems to keep per shard.
         tick: Called with the number of bytes checked since the last call. Raises to end the work.
     """
@@ -71,20 +73,12 @@ class Checked:
     @property
     def bytes_total(self) -> int:
         """Number of stored bytes of all fields."""
-        return 0 if self.index is None else sum(column.nbytes for column in self.index.columns.values())
-
-
-@runtime_checkable
-class ReportsFaults(Protocol):
-    """A container that can find damage that does not keep its files from being read."""
-
-    def faults(self, shard: Shard) -> list[FormatError]:
-        """Return the errors of a shard."""
-        ...
+        return 0 if self.index is None else sum(column.nbytes for column in self.index.fields.values())
 
 
 def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
     """Check one shard, and continue after every problem."""
+    expansion_cache().clear()  # what is compared is what the files have now
     found = Findings(checks.room)
     try:
         return _check(container, shard, checks, found)
@@ -101,7 +95,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     built = _table_from_files(container, shard, known if kept is None else kept, checks, found)
     if kept is not None and built is not None:
         for difference in differences(kept, built):
-            _disagree(shard, kept, difference, found)
+            _disagree(container, shard, kept, difference, found)
     index = built if kept is None else kept
     if index is None and known is not None and stamps is not None:
         index = within_files(known, shard, stamps, found)
@@ -111,13 +105,16 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     files = [open_file(shard.path(number)) for number in range(len(shard.files))]
     checked, complete = 0, False
     if checks.checksums:
+        if isinstance(container, ChecksStored):
+            for error in container.check_stored(shard, checks.tick):
+                found.add_error(error, "checksum")
         checked, complete = _check_crcs(container, shard, index, files, checks.tick, found)
     if known is not None and built is not None:
         opened = files if checks.checksums else None
         more, complete = check_changed(container, shard, known, built, opened, checks.tick, found)
         checked += more
     if checks.decode:
-        _check_values(container, shard, index, checks.tick, found)
+        _check_values(container, shard, index, checks.tick, found, pickle=checks.pickle)
     return Checked(found, index, checked, complete)
 
 
@@ -125,7 +122,7 @@ def _table_from_files(
     container: Container, shard: Shard, kept: ShardIndex | None, checks: Checks, found: Findings
 ) -> ShardIndex | None:
     """Return the table made from the files, with the fields of the stored table if possible."""
-    spec = None if kept is None else {name: column.field for name, column in kept.columns.items()}
+    spec = None if kept is None else {name: column.field for name, column in kept.fields.items()}
     try:
         stamps_of(shard)  # names a missing file
         try:
@@ -174,11 +171,14 @@ def _finds_keys(keys: Keys) -> bool:
     return np.array_equal(again.hashes, keys.hashes) and np.array_equal(again.order, keys.order)
 
 
-def _disagree(shard: Shard, kept: ShardIndex, difference: Difference, found: Findings) -> None:
-    file, offset = str(shard.path(max(difference.file or 0, 0))), difference.offset
-    refs = next((name for name in shard.files if name.rpartition("/")[2] == "refs.bag"), None)
+def _disagree(container: Container, shard: Shard, kept: ShardIndex, difference: Difference, found: Findings) -> None:
+    file, offset = str(shard.path(0)), difference.offset
+    if difference.file is not None:
+        file, at = shard.locate(kept.place(difference.file, offset or 0))
+        offset = None if offset is None else at
+    refs = container.file_of_references(shard) if isinstance(container, KeepsReferences) else None
     if difference.referred and refs is not None:
-        file, offset = str(shard.root / refs), None  # the bag's records themselves are unchanged
+        file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
     key = None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
     message = f"{difference.what}; the modification time is unchanged, so one of the two is damaged"
     problem = Problem(file, offset, key, difference.field, "index", message)
@@ -209,8 +209,8 @@ def _check_crcs(
     Returns:
         The number of bytes compared, and whether that is all of them.
     """
-    known = {name: column for name, column in index.columns.items() if column.crc32 is not None}
-    complete = len(known) == len(index.columns)
+    known = {name: column for name, column in index.fields.items() if column.crc32 is not None}
+    complete = len(known) == len(index.fields)
     try:
         now = _recompute(container, index, known, files, tick)
     except FormatError:  # repeat it field by field, to find those that cannot be read
@@ -231,15 +231,15 @@ def _check_crcs(
 def _recompute(
     container: Container,
     index: ShardIndex,
-    columns: dict[str, Column],
+    columns: dict[str, FieldExtents],
     files: list[File],
     tick: Callable[[int], None],
-) -> dict[str, Column]:
-    bare = replace(index, columns={name: replace(column, crc32=None) for name, column in columns.items()})
-    return dict(with_checksums(bare, files, join=container.join, report=tick).columns)
+) -> dict[str, FieldExtents]:
+    bare = replace(index, fields={name: replace(column, crc32=None) for name, column in columns.items()})
+    return dict(with_checksums(bare, files, report=tick).fields)
 
 
-def _compare_crcs(shard: Shard, index: ShardIndex, known: Column, now: Column, found: Findings) -> None:
+def _compare_crcs(shard: Shard, index: ShardIndex, known: FieldExtents, now: FieldExtents, found: Findings) -> None:
     if known.crc32 is None or now.crc32 is None:
         return
     wrong = np.flatnonzero((known.crc32 != now.crc32) & (known.length != MISSING))
@@ -250,7 +250,7 @@ def _compare_crcs(shard: Shard, index: ShardIndex, known: Column, now: Column, f
             element = f"element {row - int(known.starts[sample])} "
         message = f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found {int(now.crc32[row]):08x}"
         key = None if index.keys is None else index.keys[sample]
-        file, offset = str(shard.path(max(known.file, 0))), int(known.offset[row])
+        file, offset = shard.locate(index.place(known.file, int(known.offset[row])))
         found.add(Problem(file, offset, key, known.field.name, "checksum", message), sample if key is None else None)
 
 
@@ -258,10 +258,17 @@ def _compare_crcs(shard: Shard, index: ShardIndex, known: Column, now: Column, f
 
 
 def _check_values(
-    container: Container, shard: Shard, index: ShardIndex, tick: Callable[[int], None], found: Findings
+    container: Container,
+    shard: Shard,
+    index: ShardIndex,
+    tick: Callable[[int], None],
+    found: Findings,
+    *,
+    pickle: bool,
 ) -> None:
     """Decode every field of every sample on its own."""
-    dataset = Dataset([OpenShard.of(container.name, shard, index, stored=False)], verify=False)
+    opened = OpenShard.of(container.name, shard, index, stored=False, asked=Asked(pickle=pickle))
+    dataset, index = Dataset([opened], verify=False), opened.index
     for first in range(0, len(dataset), _CHUNK):
         positions = range(first, min(first + _CHUNK, len(dataset)))
         tick(0)
@@ -277,7 +284,7 @@ def _check_values(
 
 
 def _check_value(dataset: Dataset, index: ShardIndex, position: int, name: str, stored: Any, found: Findings) -> None:
-    codec = get_codec(index.columns[name].codec)
+    codec = get_codec(index.fields[name].codec)
     elements: Iterable[Any] = stored if isinstance(stored, list) else [stored]
     for number, element in enumerate(elements):
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.table import INLINE, MISSING, Column, Keys, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
 
 __all__ = ["Difference", "differences"]
 
@@ -54,18 +54,18 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
         yield Difference(f"the files have {built.samples} samples, but the index has {kept.samples}")
         return
     yield from _key_differences(kept, built)
-    alike = {name for name, column in kept.columns.items() if _alike(column, built.columns.get(name))}
+    alike = {name for name, column in kept.fields.items() if _alike(column, built.fields.get(name))}
     for name in alike:
-        yield from _column_differences(kept.columns[name], built.columns[name])
-    others = [column for name, column in kept.columns.items() if name not in alike and column.file != INLINE]
-    told = {column.file for column in built.columns.values()}
+        yield from _column_differences(kept.fields[name], built.fields[name])
+    others = [column for name, column in kept.fields.items() if name not in alike]
+    told = {column.file for column in built.fields.values()}
     for number in {column.file for column in others} & told:
         low, high = _hull(built, number)
         for column in (column for column in others if column.file == number):
             yield from _outside(column, kept.samples, low, high)
 
 
-def _alike(kept: Column, built: Column | None) -> bool:
+def _alike(kept: FieldExtents, built: FieldExtents | None) -> bool:
     return built is not None and kept.file == built.file and kept.field.sequence == built.field.sequence
 
 
@@ -90,7 +90,7 @@ def _take(keys: Keys | None, rows: I64) -> list[str]:
     return [str(row) for row in rows.tolist()] if keys is None else keys.take(rows)
 
 
-def _column_differences(kept: Column, built: Column) -> Iterator[Difference]:
+def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:
     name, file = kept.field.name, kept.file
     if kept.starts is not None and built.starts is not None:
         changed = np.flatnonzero(np.diff(kept.starts) != np.diff(built.starts))
@@ -120,10 +120,10 @@ def _column_differences(kept: Column, built: Column) -> Iterator[Difference]:
         )
 
 
-def _empty_differences(kept: Column, built: Column) -> Iterator[Difference]:
+def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:
     """Yield the samples that have an empty sequence in one table, and no value in the other.
 
-    Files that do not tell the two apart have an empty one.
+    Formats that do not distinguish the two have an empty one.
     """
     (empty, _), (empty_now, _) = kept.empty_and_absent, built.empty_and_absent
     changed = empty != empty_now if built.absent is not None else empty & ~empty_now
@@ -137,12 +137,12 @@ def _extent(offset: int, length: int) -> str:
     return "nowhere" if length == MISSING else f"at {offset} with {length} bytes"
 
 
-def _pairs(column: Column) -> npt.NDArray[np.complex128]:
+def _pairs(column: FieldExtents) -> npt.NDArray[np.complex128]:
     """Return offset and length as one sortable number per row."""
     return column.offset + 1j * column.length
 
 
-def _samples_of(column: Column) -> I64:
+def _samples_of(column: FieldExtents) -> I64:
     """Return int64[rows], the sample of each row."""
     if column.starts is None:
         return np.arange(column.rows, dtype=np.int64)
@@ -153,7 +153,7 @@ def _hull(index: ShardIndex, file: int) -> tuple[I64, I64]:
     """Return the first and last offset of each sample's bytes in one file."""
     low = np.full(index.samples, np.iinfo(np.int64).max)
     high = np.zeros(index.samples, np.int64)
-    for column in index.columns.values():
+    for column in index.fields.values():
         if column.file == file:
             rows = np.flatnonzero(column.length != MISSING)
             samples = _samples_of(column)[rows]
@@ -162,7 +162,7 @@ def _hull(index: ShardIndex, file: int) -> tuple[I64, I64]:
     return low, high
 
 
-def _outside(column: Column, samples: int, low: I64, high: I64) -> Iterator[Difference]:
+def _outside(column: FieldExtents, samples: int, low: I64, high: I64) -> Iterator[Difference]:
     owner = _samples_of(column)
     there = column.length != MISSING
     bad = there & ((column.offset < low[owner]) | (column.offset + column.length > high[owner]))

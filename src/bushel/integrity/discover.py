@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bushel.containers import Container, containers, get_container
-from bushel.containers.base import Shard
-from bushel.core.dataset.discovery import expand_paths, find, find_incomplete
-from bushel.core.dataset.folders import shard_of_entry
-from bushel.core.dataset.shards import manifest_path
-from bushel.core.index.sidecar import FOLDER, load_manifest
-from bushel.core.writer.target import unfinished_shards
+from bushel._dataset.discovery import expand_paths, find, find_incomplete
+from bushel._dataset.folders import shard_of_entry
+from bushel._dataset.shards import manifest_path
+from bushel._index.sidecar import FOLDER, load_manifest
+from bushel._writer.target import unfinished_shards
+from bushel.containers import Container, candidates, get_container
+from bushel.containers.base import HasFileNames, Shard
 from bushel.errors import FormatError
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import AnyPath
@@ -65,11 +65,12 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
 
 def _readable_shards(paths: Sequence[AnyPath], container: str | None, found: Findings) -> list[Place]:
     """Return the shards that can be read on their own, folder by folder and file by file."""
-    candidates = containers() if container is None else [get_container(container)]
+    named = None if container is None else get_container(container)
     places: list[Place] = []
     reported: set[str] = set()
     for path in paths:
-        for candidate in candidates:
+        names = [entry.name for entry in path.iterdir()] if path.is_dir() else [path.name]
+        for candidate in candidates(names) if named is None else [named]:
             try:
                 shards = candidate.shards(path)
             except FormatError as error:
@@ -80,7 +81,7 @@ def _readable_shards(paths: Sequence[AnyPath], container: str | None, found: Fin
 
 
 def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[Place]:
-    """Return the shards that only the manifest still knows, because a file that tells what belongs together is lost."""
+    """Return the shards that only the manifest lists, because the file that lists their files is lost."""
     shards: list[Place] = []
     there = {place.shard.path(0) for place in places}
     for path in paths:
@@ -99,7 +100,8 @@ def _children(container: Container, path: AnyPath, reported: set[str], found: Fi
     shards: list[Shard] = []
     if path.is_dir():
         children = sorted(path.iterdir(), key=lambda child: str(child.name))
-        for child in (child for child in children if container.suffix or child.is_dir()):
+        folders = isinstance(container, HasFileNames)  # a dataset is a folder, and its files are no shards
+        for child in (child for child in children if child.is_dir() or not folders):
             try:
                 shards += [_as_child(path, child, shard) for shard in container.shards(child) or ()]
             except FormatError as error:
@@ -135,13 +137,13 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings, *, 
         listed, there = {entry.name for entry in manifest.shards}, {shard.name for shard in shards}
         for name in sorted(listed - there):
             message = f"{place.name} lists this shard, but it does not exist"
-            found.add(Problem(str(path / name), None, None, None, "missing", message))
+            found.add(Problem(f"{path}/{name}", None, None, None, "missing", message))
         for name in () if growing else sorted(there - listed):
             message = (
                 f"{place.name} does not list this shard: add it with `bushel index` if it belongs to the dataset, else "
                 "move it away"
             )
-            found.add(Problem(str(path / name), None, None, None, "stray", message))
+            found.add(Problem(f"{path}/{name}", None, None, None, "stray", message))
     for folder in unfinished_shards(path):
         message = "an interrupted write left this: continue it with mode='resume'"
         found.add(Problem(str(folder), None, None, None, "unfinished", message))

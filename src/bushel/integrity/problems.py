@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from bushel._runtime.public import public
 from bushel.errors import CorruptError, FormatError
 
 __all__ = ["Findings", "Kind", "Problem", "VerifyResult", "Warning"]
@@ -44,6 +45,7 @@ Kind = Literal[
 """
 
 
+@public()
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One problem of a dataset.
@@ -85,6 +87,7 @@ class Problem:
         return f"{self.kind}: {where}{what}{': ' if what else ''}{self.message}"
 
 
+@public()
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
     """The result of `bushel.verify`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -12,14 +11,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bushel.containers import Container, container_by_suffix
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.shards import OpenShard
-from bushel.core.index.table import I64, Keys
-from bushel.core.parallel import cpu_count, parallel_map
-from bushel.core.progress import ShowProgress, callback_of, shows_progress
-from bushel.core.tasks.drive import map_on_engine
-from bushel.core.writer.target import holds_dataset
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.shards import OpenShard
+from bushel._index.table import I64, Keys
+from bushel._runtime.parallel import cpu_count, parallel_map
+from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import public
+from bushel._runtime.tasks.drive import map_on_engine
+from bushel._writer.target import holds_dataset
+from bushel.containers import (
+    Container,
+    WritableContainer,
+    container_by_suffix,
+    container_names,
+    get_container,
+    get_writable,
+)
+from bushel.containers.base import HasGenerations, MendsKeys
 from bushel.errors import FormatError
 from bushel.ingest import convert
 from bushel.integrity.discover import Place, discover
@@ -30,12 +38,13 @@ from bushel.storage import as_path
 __all__ = ["RepairResult", "repair"]
 
 
+@public()
 @dataclass(frozen=True, slots=True)
 class RepairResult:
     """The result of `bushel.repair`.
 
     Attributes:
-        container: Container of both datasets.
+        container: Container of the new dataset.
         samples: Number of samples in the new dataset.
         lost: Number of samples that are known to have existed and are damaged. If `checked` is False, there may be
             more: the number of samples in a damaged part of a tar is unknown.
@@ -67,12 +76,14 @@ class RepairResult:
         return f"<RepairResult: {self.samples:,} samples written, {self.lost:,} lost, {problems} problems>"
 
 
+@public()
 @shows_progress("repairing")
 def repair(
     source: Any,
     target: str | os.PathLike[str],
     *,
     container: str | None = None,
+    to: str | None = None,
     decode: bool = False,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
@@ -95,6 +106,8 @@ def repair(
         source: As for `bushel.open`.
         target: As for `bushel.Writer`.
         container: Name of the container, if a folder holds files of several.
+        to: Name of the container of the new dataset. By default that of the source; if Bushel only reads that,
+            `to` or the suffix of `target` has to name one that it writes.
         decode: Whether to leave out samples with a value that cannot be decoded, too.
         shard_samples: As for `bushel.Writer`. For a folder of several shards, the default is the number of samples in
             the largest one.
@@ -113,7 +126,8 @@ def repair(
     Raises:
         FileNotFoundError: The path does not exist.
         FileExistsError: `target` already holds a dataset, complete or unfinished, that is not of this run in parts.
-        ValueError: `target` has the suffix of another container.
+        ValueError: `target` has the suffix of another container, or the source's container is only read and none is
+            named to write.
         FormatError: The source is not a dataset, has no intact sample, or has shards of several containers.
 
     Examples:
@@ -123,32 +137,16 @@ def repair(
     """
     found = Findings(max_problems)
     places = discover(source, container, found)
-    kind = _container_to_write(places, source, target)
-    in_parts = parts is not None or engine is not None
-    if (
-        mode == "create"
-        and not in_parts
-        and as_path(target).exists()
-        and kind is not None
-        and holds_dataset(kind, as_path(target))
-    ):
-        raise FileExistsError(
-            f"{target} already holds a dataset, but a repair writes a new one: use another path (mode='resume' "
-            "continues an interrupted repair)"
-        )
-    inspect = InspectPlace(decode, max_problems)
-    if engine is None:
-        inspected: Iterable[Inspected] = parallel_map(inspect, places, workers=workers or cpu_count())
-    else:
-        inspected = map_on_engine(inspect, places, engine)
-    intact = _intact_samples(inspected, found)
+    kind = _container_to_write(places, source, target, to)
+    if mode == "create" and parts is None and engine is None:
+        _refuse_a_dataset(target, kind)
+    intact = _intact_samples(_inspect(places, InspectPlace(decode, max_problems), workers, engine), found)
     shards, positions = intact.shards, intact.positions
     if kind is None or not len(positions):
         problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
         raise FormatError(f"no sample is intact: {problems}", file=str(source))
-    single = container_by_suffix(as_path(target).name) is not None
-    if not single and shard_samples is None and shard_bytes is None and len(shards) > 1:
-        shard_samples = max(opened.samples for opened in shards)
+    if shard_samples is None and shard_bytes is None:
+        shard_samples = _usual_shard_samples(target, shards)
     keyed = any(opened.keyed for opened in shards)
     if keyed:
         shards = _with_unique_keys(shards, positions, kind.name, found)
@@ -161,7 +159,7 @@ def repair(
         parts=parts,
         shard_samples=shard_samples,
         shard_bytes=shard_bytes,
-        generation=_generation(places),
+        generation=_generation(places) if kind is places[0].container else None,
         mode=mode,
         workers=workers,
         engine=engine,
@@ -180,22 +178,56 @@ def repair(
     )
 
 
-def _container_to_write(places: Sequence[Place], source: Any, target: str | os.PathLike[str]) -> Container | None:
-    """Return the container of the shards, in which the new dataset is written; None if there are no shards.
+def _refuse_a_dataset(target: str | os.PathLike[str], kind: WritableContainer | None) -> None:
+    path = as_path(target)
+    if kind is not None and path.exists() and holds_dataset(kind, path):
+        raise FileExistsError(
+            f"{target} already holds a dataset, but a repair writes a new one: use another path (mode='resume' "
+            "continues an interrupted repair)"
+        )
+
+
+def _inspect(places: Sequence[Place], inspect: InspectPlace, workers: int | None, engine: Any) -> Iterable[Inspected]:
+    """Inspect shards in threads of this process, or on an engine."""
+    if engine is not None:
+        return map_on_engine(inspect, places, engine)
+    return parallel_map(inspect, places, workers=workers or cpu_count())
+
+
+def _usual_shard_samples(target: str | os.PathLike[str], shards: Sequence[OpenShard]) -> int | None:
+    """Return the number of samples of the largest shard for a folder of several shards, else None."""
+    single = container_by_suffix(as_path(target).name) is not None
+    return None if single or len(shards) < 2 else max(opened.samples for opened in shards)
+
+
+def _container_to_write(
+    places: Sequence[Place], source: Any, target: str | os.PathLike[str], to: str | None
+) -> WritableContainer | None:
+    """Return the container of the new dataset, by default that of the shards; None if there are no shards.
 
     Raises:
         FormatError: The shards have several containers.
-        ValueError: `target` has the suffix of another container.
+        ValueError: `target` has the suffix of another container, or the container of the shards is only read.
     """
     kinds = {place.container.name for place in places}
     if len(kinds) > 1:
         message = f"found shards of {' and '.join(sorted(kinds))}: repair one container at a time, with container="
         raise FormatError(message, file=str(source))
     named = container_by_suffix(as_path(target).name)
-    if named is not None and not kinds <= {named.name}:
-        message = f"{target} is the name of a {named.name} file, but {source} is {', '.join(kinds)}"
-        raise ValueError(f"{message}: repair it first, then convert it")
-    return places[0].container if places else None
+    if to is not None:
+        wanted: Container | None = get_writable(to)
+    elif not places or isinstance(places[0].container, WritableContainer):
+        wanted = places[0].container if places else None
+    else:
+        wanted = named
+        if wanted is None:
+            written = ", ".join(container_names(written=True))
+            message = f"{source} is a {places[0].container.name} dataset, which Bushel reads and does not write"
+            raise ValueError(f"{message}: name the container of the repaired one with to=: {written}")
+    if wanted is not None and named is not None and named.name != wanted.name:
+        message = f"{target} is the name of a {named.name} file, but the new dataset is {wanted.name}"
+        raise ValueError(f"{message}: use another name, or pass to={named.name!r}")
+    return None if wanted is None else get_writable(wanted.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +295,10 @@ def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, f
 def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
     """Return a function that renames repeated and invalid keys. It is called with the key of each sample, in order."""
     seen: Counter[str] = Counter()
+    own = get_container(container)
 
     def name(key: str) -> str:
-        valid = _valid_text(key) if container == "recordio" else key.replace("\0", "\ufffd")
+        valid = own.mended_key(key) if isinstance(own, MendsKeys) else key.replace("\0", "\ufffd")
         if valid != key:
             found.add(Problem(None, None, valid, None, "key", f"the key {key!r} is invalid; it is now {valid!r}"))
             key = valid
@@ -284,16 +317,11 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
     return name
 
 
-def _valid_text(key: str) -> str:
-    """Return a key that an `.idx` can hold: valid text without control characters and leading spaces."""
-    text = key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return re.sub(r"[\x00-\x1f]", "\ufffd", text).lstrip() or "\ufffd"
-
-
 def _generation(places: Sequence[Place]) -> Any:
-    """Return the generation to write: that of the first shard that shows one, with B instead of A."""
+    """Return the generation to write: that of the first shard that shows one, or the one in which that is written."""
     for place in places:
-        with suppress(FormatError):
-            generation = place.container.generation(place.shard)
-            return "B" if generation == "A" else generation
+        own = place.container
+        if isinstance(own, HasGenerations):
+            with suppress(FormatError):
+                return own.written_as(own.generation(place.shard))
     return None

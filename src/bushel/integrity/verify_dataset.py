@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from bushel.core.dataset.key_file import NAME, damage
-from bushel.core.dataset.shards import manifest_path
-from bushel.core.index.class_names import Labels, join_labels
-from bushel.core.parallel import cpu_count, parallel_map
-from bushel.core.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
-from bushel.core.tasks.drive import map_on_engine
+from bushel._dataset.asked import warn_withheld
+from bushel._dataset.key_file import NAME, damage
+from bushel._dataset.shards import manifest_path
+from bushel._index.class_names import Labels, join_labels
+from bushel._runtime.parallel import cpu_count, parallel_map
+from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import public
+from bushel._runtime.tasks.drive import map_on_engine
 from bushel.errors import SpecError
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
@@ -29,6 +31,7 @@ class _Stopped(BaseException):
     """Ends the check of a shard after verification was stopped."""
 
 
+@public()
 @shows_progress("verifying")
 def verify(
     source: Any,
@@ -55,7 +58,8 @@ def verify(
         decode: Whether to decode every value, too, which finds images that were broken before they were packed.
         container: Name of the container, if a folder holds files of several.
         workers: Number of shards to check at once; by default the number of CPUs.
-        pickle: Whether to unpickle gulp metadata, which runs code that its author chose.
+        pickle: Whether to use codecs that run code, such as `pickle`, where the files name them, and to read pickled
+            gulp metadata: only if you trust the author of the files.
         max_problems: Number of problems to list; further ones are counted.
         engine: Where shards are checked: see `bushel.pack`. By default in threads of this process.
         progress: True for a bar in a terminal or notebook; or a function that is called with the bytes checked so far
@@ -99,6 +103,9 @@ def verify(
         results.append(result)
         if engine is None:
             checked.finish(places[len(results) - 1])
+    tables = [result.index for result in results if result.index is not None]
+    if decode and not pickle:
+        warn_withheld((extents.field for table in tables for extents in table.fields.values()), str(source))
     _check_keys(places, results, found)
     _check_labels(places, results, found)
     _check_key_file(places, found)
@@ -190,7 +197,7 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
     for place, result in zip(places, results, strict=True):
         if result.index is not None and result.index.labels:
             named.append((str(place.shard.path(0)), result.index.labels))
-            fields.update({name: column.field for name, column in result.index.columns.items()})
+            fields.update({name: column.field for name, column in result.index.fields.items()})
     try:
         join_labels(named, fields)
     except SpecError as error:

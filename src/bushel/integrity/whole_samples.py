@@ -8,21 +8,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.shards import OpenShard, labels_beside
+from bushel._dataset.tables import bind, stamps_of
+from bushel._index.class_names import Labels, labels_of_fields
+from bushel._index.matching import checked as checked_table
+from bushel._index.matching import compare_values
+from bushel._index.sidecar import load_index
+from bushel._index.table import I64, MISSING, FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions
+from bushel.containers.base import ReadOptions, ReportsFaults
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
 from bushel.containers.recovery import Bools
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.shards import OpenShard, labels_beside
-from bushel.core.dataset.tables import bind, stamps_of
-from bushel.core.index.class_names import Labels, labels_of_fields
-from bushel.core.index.matching import checked as checked_table
-from bushel.core.index.matching import compare_values
-from bushel.core.index.sidecar import load_index
-from bushel.core.index.table import I64, MISSING, FileStamp, Keys, ShardIndex
 from bushel.errors import BushelError, CorruptError, FormatError
-from bushel.integrity.check_shard import ReportsFaults
 from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
@@ -45,7 +44,7 @@ class Inspected:
         whole: int64[n], ascending positions of the intact samples, counted over these tables.
         known: Number of samples that are known to have existed.
         checked: Whether there is a checksum on record of every value in these tables.
-        findings: What is damaged.
+        findings: The damaged places.
     """
 
     shards: tuple[OpenShard, ...]
@@ -126,13 +125,13 @@ def _with_known_checksums(
     If no value has its own any more, the checksums on record are of another file, and not used. Samples on record that
     the shard does not have are noted: they may be there under a damaged key.
     """
-    own = all(column.crc32 is not None for column in index.columns.values())
+    own = all(column.crc32 is not None for column in index.fields.values())
     if known is None:
         return index, own
     shard = place.shard
     try:
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
-        now = with_checksums(index, files, join=place.container.join)
+        now = with_checksums(index, files)
         compared = compare_values(known, now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
         return index, own
@@ -148,7 +147,7 @@ def _with_known_checksums(
         found.add(Problem(str(shard.path(0)), None, None, None, "replaced", message))
     on_record = all(
         bool(compared.compared[name][column.length != MISSING].all())
-        for name, column in index.columns.items()
+        for name, column in index.fields.items()
         if column.crc32 is None
     )
     return compared.expected(), on_record
@@ -165,7 +164,7 @@ def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys:
     if recovered is None or recovered.index.keys is None:
         return [(opened, everything)]
     files = [open_file(shard.path(number)) for number in range(len(shard.files))]
-    index = with_checksums(recovered.index, files, join=place.container.join)
+    index = with_checksums(recovered.index, files)
     missing = np.setdiff1d(np.arange(kept.samples), own)
     wanted = {keys[sample]: _checksums(kept, sample) for sample in missing.tolist()}
     names = recovered.index.keys.take(np.arange(index.samples, dtype=np.int64))
@@ -183,7 +182,7 @@ def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys:
 def _checksums(index: ShardIndex, sample: int) -> dict[str, list[tuple[int, int]]]:
     """Return size and CRC-32 of the values of a sample."""
     found = {}
-    for name, column in index.columns.items():
+    for name, column in index.fields.items():
         rows = column.rows_of(np.array([sample], np.int64))[0]
         crc32 = column.crc32 if column.crc32 is not None else np.zeros(column.rows, np.uint32)
         found[name] = list(zip(column.length[rows].tolist(), crc32[rows].tolist(), strict=True))
@@ -191,7 +190,7 @@ def _checksums(index: ShardIndex, sample: int) -> dict[str, list[tuple[int, int]
 
 
 def _labels(place: Place) -> Labels:
-    """Return the names of classes in the index of a shard, whether it fits or not; else those of the dataset."""
+    """Return the names of classes in the index of a shard, whether it fits or not; else the names in the dataset."""
     labels: Labels = {}
     with suppress(FormatError, OSError):  # the index is missing or damaged
         labels = load_index(place.shard.sidecar).labels
@@ -199,7 +198,7 @@ def _labels(place: Place) -> Labels:
 
 
 def _spec(index: ShardIndex) -> Spec:
-    return {name: column.field for name, column in index.columns.items()}
+    return {name: column.field for name, column in index.fields.items()}
 
 
 def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError]]:
@@ -218,7 +217,7 @@ def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
         index = checked_table(load_index(place.shard.sidecar, check=True), str(place.shard.sidecar))
     except (FileNotFoundError, FormatError):
         return None, False
-    if any(column.crc32 is None for column in index.columns.values()):
+    if any(column.crc32 is None for column in index.fields.values()):
         return None, False
     stamps: tuple[FileStamp, ...] = ()
     with suppress(FormatError):  # a file is missing; the extents in the others are still known

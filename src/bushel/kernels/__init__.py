@@ -1,11 +1,12 @@
 """Compiled kernels: batched reads, checksums, keys, images, and scans of containers without an index of their own.
 
-``_kernels.pyi`` documents them. The C++ sources lie in one folder for each subject: ``files``, ``framing``, ``order``,
-``scans``, ``jpeg``, ``resize``, and ``common`` for what these share.
+A stub for each subject documents them: ``_files.pyi``, ``_scans.pyi`` and so on. The C++ sources lie in one folder for
+each subject: ``files``, ``framing``, ``order``, ``scans``, ``jpeg``, ``resize``, and ``common`` for what these share.
 """
 
 from bushel.kernels._kernels import (
     ExtentError,
+    Inflater,
     JpegError,
     JpegHeader,
     MappedFile,
@@ -30,6 +31,7 @@ from bushel.kernels._kernels import (
     frame_tar,
     gather,
     gather_into,
+    gather_pieces,
     hash_keys,
     image_header,
     image_headers,
@@ -47,10 +49,12 @@ from bushel.kernels._kernels import (
     permute,
     prefetch,
     read_many,
+    read_pieces,
     read_samples,
     recordio_crc32,
     resize,
     scan_recordio,
+    scan_snappy,
     scan_tar,
     splice_jpeg,
     split_recordio,
@@ -59,6 +63,7 @@ from bushel.kernels._kernels import (
 
 __all__ = [
     "ExtentError",
+    "Inflater",
     "JpegError",
     "JpegHeader",
     "MappedFile",
@@ -83,6 +88,7 @@ __all__ = [
     "frame_tar",
     "gather",
     "gather_into",
+    "gather_pieces",
     "hash_keys",
     "image_header",
     "image_headers",
@@ -100,10 +106,12 @@ __all__ = [
     "permute",
     "prefetch",
     "read_many",
+    "read_pieces",
     "read_samples",
     "recordio_crc32",
     "resize",
     "scan_recordio",
+    "scan_snappy",
     "scan_tar",
     "splice_jpeg",
     "split_recordio",

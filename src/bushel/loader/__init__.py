@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bushel.core.lazy_names import lazy_names
+from bushel._runtime.lazy_names import lazy_names
 from bushel.loader.collate import Padded, Ragged, collate  # imported here, or `collate` would be the module
 
 if TYPE_CHECKING:
-    from bushel.core.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
+    from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
+    from bushel._runtime.parallel import Threads, cpu_count, map_all, parallel_map
     from bushel.loader.bad_samples import BadSample
-    from bushel.loader.base import LoaderState
     from bushel.loader.iterables import in_batches, shuffle_buffer
     from bushel.loader.loader import Loader
     from bushel.loader.map_view import MapView
     from bushel.loader.mixture import Mixture, mix
+    from bushel.loader.state import LoaderState
     from bushel.loader.stats import LoaderStats
     from bushel.loader.stream_loader import StreamLoader
 
@@ -33,29 +34,37 @@ __all__ = [
     "Ragged",
     "Sequential",
     "StreamLoader",
+    "Threads",
     "collate",
+    "cpu_count",
     "in_batches",
+    "map_all",
     "mix",
+    "parallel_map",
     "shuffle_buffer",
 ]
 
 __getattr__ = lazy_names(
     __name__,
     {
-        "ORDER_VERSION": "core.order",
+        "ORDER_VERSION": "_runtime.order",
         "BadSample": "loader.bad_samples",
-        "Blocks": "core.order",
-        "Exact": "core.order",
+        "Blocks": "_runtime.order",
+        "Exact": "_runtime.order",
         "Loader": "loader.loader",
-        "LoaderState": "loader.base",
+        "LoaderState": "loader.state",
         "LoaderStats": "loader.stats",
         "MapView": "loader.map_view",
-        "Mixed": "core.order",
+        "Mixed": "_runtime.order",
         "Mixture": "loader.mixture",
-        "Sequential": "core.order",
+        "Sequential": "_runtime.order",
         "StreamLoader": "loader.stream_loader",
+        "Threads": "_runtime.parallel",
+        "cpu_count": "_runtime.parallel",
         "in_batches": "loader.iterables",
+        "map_all": "_runtime.parallel",
         "mix": "loader.mixture",
+        "parallel_map": "_runtime.parallel",
         "shuffle_buffer": "loader.iterables",
     },
 )

@@ -1,4 +1,4 @@
-"""Planning of what is read ahead of the batches of an epoch from object stores. Pure: no I/O.
+"""Plan the read-ahead of an epoch's batches from object stores. Pure: no I/O.
 
 Batches are read ahead in groups. The order says which batches have neighbours in common: those of a window of blocks,
 or any that follow each other in the stored order. The extents of a group are joined into long requests, as far as that
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.order import Blocks, Order, Sequential
+from bushel._runtime.order import Blocks, Order, Sequential
 from bushel.loader.bucketed import Bucketed
 
 __all__ = ["FIRST_BATCHES", "AheadRequest", "Grouping", "plan_ahead"]
@@ -68,7 +68,7 @@ def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64)
     """Join extents into long requests.
 
     A request has at most 8 MiB. Of all bytes that are requested, those in gaps of up to 16 KiB cost less than further
-    requests would. Those in longer gaps (up to 256 KiB each) are at most a quarter of what is needed.
+    requests would. Those in longer gaps (up to 256 KiB each) are at most a quarter of the needed bytes.
 
     Args:
         file: int64[n], number of the file of each extent.

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from bushel._runtime.public import public
 from bushel.errors import FormatError, TooManyErrors
 from bushel.storage import read_whole
 
@@ -19,7 +20,10 @@ __all__ = [
     "ErrorReport",
     "Failure",
     "OnError",
+    "cause_of",
     "error_limit",
+    "named",
+    "note_once",
     "read_errors",
     "write_errors",
 ]
@@ -27,6 +31,7 @@ __all__ = [
 OnError = Literal["raise", "skip", "replace"]
 
 
+@public()
 @dataclass(frozen=True, slots=True)
 class BadSample:
     """A sample that could not be read, decoded or transformed, as in `Loader.errors`.
@@ -37,16 +42,18 @@ class BadSample:
         field: The bad field; None if it is unknown.
         file: File that holds the field; None if it is unknown.
         offset: Offset in that file, in bytes; None if it is unknown.
-        cause: Type and message of the exception.
+        cause: Type and message of the exception, and the transform that raised it.
 
     Examples:
         >>> damaged = Path("photos/cat/0.jpg").read_bytes()[:200]  # most of it is missing
         >>> with bushel.Writer("some.tar", {"image": "jpg"}) as writer:
         ...     writer.append({"image": damaged}, key="cat/0")
+        ...     writer.append({"image": Path("photos/cat/1.jpg").read_bytes()}, key="cat/1")
         0
-        >>> loader = bushel.Loader(bushel.open("some.tar"), batch_size=1, on_error="skip")
-        >>> list(loader)
-        []
+        1
+        >>> loader = bushel.Loader(bushel.open("some.tar"), batch_size=2, on_error="skip")
+        >>> [batch["__key__"] for batch in loader]
+        [['cat/1']]
         >>> loader.errors[0].key, loader.errors[0].field
         ('cat/0', 'image')
     """
@@ -72,11 +79,31 @@ class Failure:
         error: The exception; None for a sample that `exclude=` names.
         field: The bad field; None if it is unknown.
         key: The sample's key; None if it was not looked up.
+        cause: What `BadSample.cause` says.
     """
 
     error: Exception | None
     field: str | None = None
     key: str | None = None
+    cause: str = ""
+
+
+def note_once(error: BaseException, note: str) -> None:
+    """Add a note to an exception that lacks it. One object may be raised for several samples."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def named(function: object) -> str:
+    """Return the name of a function, or how an object that is called prints itself."""
+    name = getattr(function, "__qualname__", None)
+    return f"{getattr(function, '__module__', '')}.{name}" if isinstance(name, str) else repr(function)
+
+
+def cause_of(error: BaseException) -> str:
+    """Return type and message of an exception, and the notes that it has so far, such as the transform."""
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()) if "\n" not in note)
+    return f"{type(error).__name__}: {error}{notes}"
 
 
 def error_limit(max_errors: float | None, samples: int | None) -> int | None:

@@ -1,170 +1,122 @@
-"""What `Loader` and `StreamLoader` share: keyword arguments, epochs, state and rank."""
+"""What `Loader` and `StreamLoader` share: epochs, a batch that is not counted, times and bad samples."""
 
 from __future__ import annotations
 
-import inspect
-import os
-import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import asdict, dataclass
+import typing
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import fields
 from time import perf_counter
-from typing import Any, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Generic
 
-from bushel.core.parallel import cpu_count
-from bushel.errors import StateError
-from bushel.loader.bad_samples import BadSample, ErrorReport, OnError, error_limit
+from bushel._runtime.parallel import cpu_count
+from bushel.errors import TooManyErrors
+from bushel.loader.bad_samples import BadSample, ErrorReport, error_limit
 from bushel.loader.batch_arrays import BufferPool
-from bushel.loader.collate import Collate
-from bushel.loader.outputs import Output, To
+from bushel.loader.checks import check_count, check_shared
+from bushel.loader.collate import Batch
+from bushel.loader.options import BatchOptions
+from bushel.loader.outputs import Output
 from bushel.loader.pipeline import Clock, Finished
+from bushel.loader.ranks import detect_rank
 from bushel.loader.run import PrefetchWindow
+from bushel.loader.state import Progress
 from bushel.loader.stats import LoaderStats
-from bushel.transforms.by_field import Transforms
 
-__all__ = ["LoaderBase", "LoaderState", "Options", "Progress", "SharedArguments", "detect_rank"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The keyword arguments that all loaders share, with their defaults. `Loader` documents them."""
-
-    seed: int = 0
-    transforms: Transforms | None = None
-    rank: int | None = None
-    world_size: int | None = None
-    workers: int | None = None
-    processes: int = 0
-    on_error: OnError = "raise"
-    max_errors: float | None = 100
-    collate: Collate | None = None
-    batch_transform: Callable[[Any], Any] | None = None
-    reducing_gap: float | None = 2.0
-    prefetch: int | None = None
-    prefetch_bytes: int = 1 << 30
-    to: To = "numpy"
-    pin_memory: bool = False
-    device: Any = None
+__all__ = ["Item", "LoaderBase"]
 
 
-class SharedArguments(TypedDict, total=False):
-    """The types of `Options`, for the signatures of loaders."""
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-    seed: int
-    transforms: Transforms | None
-    rank: int | None
-    world_size: int | None
-    workers: int | None
-    processes: int
-    on_error: OnError
-    max_errors: float | None
-    collate: Collate | None
-    batch_transform: Callable[[Any], Any] | None
-    reducing_gap: float | None
-    prefetch: int | None
-    prefetch_bytes: int
-    to: To
-    pin_memory: bool
-    device: Any
+    Item = TypeVar("Item", default=Batch)
+    """What a loader yields: a dict of fields, unless a function makes something else of it."""
+else:  # the default of a type is for type checkers only
+    Item = typing.TypeVar("Item")
 
 
-@dataclass(slots=True)
-class Progress:
-    """The progress of one iteration. Each `for` has its own, so an old iterator cannot change a newer one.
-
-    Attributes:
-        epoch: Number of the epoch.
-        start: Positions of the epoch that were consumed before the iteration.
-        samples: Positions of the epoch that are consumed.
-        given: Number of batches that the iteration gave to the trainer.
-    """
-
-    epoch: int
-    start: int = 0
-    samples: int = 0
-    given: int = 0
-
-    @classmethod
-    def at(cls, epoch: int, samples: int = 0) -> Progress:
-        """Return the progress of an iteration that starts in an epoch after this many samples."""
-        return cls(epoch, samples, samples)
-
-
-class LoaderBase:
-    """Base class of `Loader` and `StreamLoader`.
-
-    Attributes:
-        rank: Rank of this process among the training processes.
-        world_size: Number of training processes.
-    """
+class LoaderBase(BatchOptions, Generic[Item]):
+    """Base class of `Loader` and `StreamLoader`: their options, and a place in the training run."""
 
     _is_single = False  # whether the trainer gets single samples instead of batches
 
-    def __init_subclass__(cls) -> None:
-        """Let `help` and editors show the shared keyword arguments in the signature of a loader."""
-        own = inspect.signature(cls.__init__)
-        named = [one for one in own.parameters.values() if one.name != "self" and one.kind != one.VAR_KEYWORD]
-        cls.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[*named, *inspect.signature(Options).parameters.values()], return_annotation=own.empty
-        )
-
-    def __init__(self, options: Options, samples: int | None, *, least_workers: int) -> None:
-        """Check the shared arguments.
+    def _prepare(self, samples: int | None, *, least_workers: int) -> None:
+        """Check the shared options, and find out what they leave open.
 
         Args:
-            options: The shared arguments.
             samples: Number of samples; None if it is unknown.
             least_workers: Minimum number of worker threads.
         """
-        if options.on_error not in get_args(OnError):
-            raise ValueError(f"unknown on_error={options.on_error!r}: expected {', '.join(get_args(OnError))}")
-        if options.processes < 0:
-            raise ValueError(f"processes={options.processes}: expected 0 or more")
-        workers = max(1, cpu_count() // max(1, options.processes)) if options.workers is None else options.workers
-        if workers < least_workers:
-            raise ValueError(f"workers={workers}: expected {least_workers} or more")
-        if options.prefetch is not None and options.prefetch < 1:
-            raise ValueError(f"prefetch={options.prefetch}: expected 1 or more batches")
-        self.rank, self.world_size = detect_rank(options.rank, options.world_size)
-        self._workers, self._processes = workers, options.processes
-        self._window = PrefetchWindow.of(options.prefetch, options.prefetch_bytes)
+        self._given = {field.name: getattr(self, field.name) for field in fields(self)}
+        check_shared(self)
+        self._processes = self.processes
+        self._workers = max(1, cpu_count() // max(1, self.processes)) if self.workers is None else self.workers
+        if self._workers < least_workers:
+            raise ValueError(f"workers={self._workers}: expected {least_workers} or more")
+        self._set(zip(("rank", "world_size"), detect_rank(self.rank, self.world_size), strict=True))
+        self._window = PrefetchWindow.of(self.prefetch, self.prefetch_bytes)
         self._pool = BufferPool(self._window.most_bytes)
-        self._output = Output(options.to, options.pin_memory, options.device)
-        self._report, self._clock = ErrorReport(error_limit(options.max_errors, samples)), Clock()
+        self._output = Output(self.to, self.pin_memory, self.device)
+        self._report, self._clock = ErrorReport(error_limit(self.max_errors, samples)), Clock()
         self._progress = Progress.at(0)
         self._started = False  # whether a `for` has started the epoch of `_progress`
 
+    def _set(self, options: Any) -> None:
+        """Replace options by what they mean here. To users they are frozen."""
+        for name, value in options:
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy the loader as its options and state: a copy goes on from here, by itself."""
+        return _restored, (type(self), self._given, self.state_dict())
+
     @property
     def epoch(self) -> int:
-        """The epoch of the current iteration, or of the next one if none is running."""
+        """The epoch of the last `for`, or of the next one if that has ended. Set it to go to the start of an epoch.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
+            >>> loader.epoch = 3
+            >>> batches = list(loader)
+            >>> loader.epoch
+            4
+        """
         return self._progress.epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._go_to(Progress.at(check_count("epoch", epoch, most=(1 << 64) - 1)))
 
     @property
     def errors(self) -> list[BadSample]:
         """The bad samples that this process has met, each once, by position."""
         return self._report.bad_samples()
 
-    def __iter__(self) -> Generator[Any]:
-        """Start the next epoch, or the rest of the epoch that `load_state_dict` or `skip` led to.
+    def __iter__(self) -> Generator[Item]:
+        """Iterate over the next epoch, or over the rest of the one that `load_state_dict` or `skip` led to.
 
-        If the last iteration was left after at most one batch, as by `next(iter(loader))`, start the same epoch again.
+        The epoch starts with the first batch that is asked for. However early the loop is left, the next one is that
+        of the next epoch; `peek` gives a batch that is not counted.
         """
-        if self._started:
-            last = self._progress
-            is_look = last.given <= 1
-            self._progress = Progress.at(last.epoch, last.start) if is_look else Progress.at(last.epoch + 1)
-        self._started = True
-        return self._iterate(self._progress)
+        self._progress, self._started = self._next(), True
+        return (yield from self._iterate(self._progress))
 
-    def _iterate(self, progress: Progress) -> Generator[Any]:
-        finished = self._run(progress)
+    def _next(self) -> Progress:
+        """Return where the next `for` starts."""
+        return Progress.at(self._progress.epoch + 1) if self._started else self._progress
+
+    def _go_to(self, progress: Progress) -> None:
+        """Let the next `for` start there."""
+        self._progress, self._started = progress, False
+
+    def _iterate(self, progress: Progress) -> Generator[Item]:
+        finished = self._run(progress, self._report, self._clock)
         asked = perf_counter()
         try:
             for step in finished:
                 if step.past_end:
                     break
                 self._clock.add({"bytes": step.stored_bytes, "batches": 1})
-                whole = (step.consumed, step.batch, step.samples)
-                for consumed, batch, samples in self._single(progress.samples, step) if self._is_single else (whole,):
+                for consumed, batch, samples in self._parts(progress, step):
                     progress.samples = consumed
                     got = perf_counter()
                     self._clock.add({"waiting": got - asked, "samples": samples})
@@ -178,14 +130,72 @@ class LoaderBase:
         finally:
             finished.close()
         if progress is self._progress:
-            self._progress, self._started = Progress.at(progress.epoch + 1), False
+            self._go_to(Progress.at(progress.epoch + 1))
+        if not (progress.given or progress.start) and (bad := self.errors):
+            raise TooManyErrors(
+                f"no sample of epoch {progress.epoch} could be used, with on_error={self.on_error!r}; the first is "
+                f"{bad[0]}. The loader's `errors` has all {len(bad)}"
+            )
 
-    def _run(self, progress: Progress) -> Generator[Finished]:
-        """Yield the batches of an epoch from `progress` on."""
+    def peek(self) -> Item:
+        """Return the first batch of the next `for`, without counting it.
+
+        The batch is made in this thread. Epoch, state, `stats()` and `errors` stay as they are.
+
+        Raises:
+            ValueError: The next `for` has no batch.
+            UnsupportedError: It is that of a stream that can be read only once.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4)
+            >>> loader.peek()["image"].shape, loader.state_dict()["samples"]
+            ((4, 48, 64, 3), 0)
+        """
+        progress = self._next()
+        finished = self._run(progress, ErrorReport(self._report.max_errors), Clock(), ahead=False)
+        try:
+            for step in finished:
+                if step.past_end:
+                    break
+                for _, batch, _ in self._parts(progress, step):
+                    if batch is not None:
+                        found: Item = batch
+                        return found
+        finally:
+            finished.close()
+        raise ValueError(f"there is no batch to peek at in epoch {progress.epoch} after {progress.samples} samples")
+
+    def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        """Yield what the trainer is given of a read: positions consumed then, the batch or sample, and samples in it.
+
+        A sample that was skipped, and a batch of such samples, is None.
+        """
+        if self._is_single:
+            yield from self._single(progress, step)
+        else:
+            yield step.consumed, step.batch, step.samples
+
+    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        """Yield the samples of a read one by one."""
         raise NotImplementedError
 
-    def _single(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        """Yield the samples of a read one by one: positions consumed then, the sample, and 1 (0 if it was skipped)."""
+    def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
+        """Yield the batches of an epoch from `progress` on.
+
+        Args:
+            progress: Where to start.
+            report: Records bad samples.
+            clock: Adds up times.
+            ahead: Whether to make batches ahead, in threads or processes; if not, each is made when it is asked for.
+        """
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, str | int]:
+        """Return the state of training."""
+        raise NotImplementedError
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Continue from a state."""
         raise NotImplementedError
 
     def stats(self) -> LoaderStats:
@@ -201,131 +211,8 @@ class LoaderBase:
         return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count())
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderState:
-    """A place in a training run.
-
-    Attributes:
-        version: Kind, parameters and version of the order, such as `exact/1`.
-        fingerprint: Fingerprint of the dataset.
-        seed: Seed of the order and the transforms.
-        epoch: Number of the epoch, from 0.
-        samples: Positions of that epoch that all ranks together have given to the trainer.
-
-    Examples:
-        >>> from bushel.loader import LoaderState
-        >>> state = LoaderState.from_dict(bushel.Loader(ds, 4, shuffle=True).state_dict())
-        >>> state.version, state.epoch
-        ('exact/1', 0)
-    """
-
-    version: str
-    fingerprint: str
-    seed: int
-    epoch: int
-    samples: int
-
-    def to_dict(self) -> dict[str, str | int]:
-        """Return the state as plain values, for any checkpoint format."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, object]) -> LoaderState:
-        """Return the state that `to_dict` gave as a dict.
-
-        Raises:
-            StateError: A value is missing, of another type, or negative.
-        """
-        if not isinstance(state, Mapping):
-            raise StateError(f"the state is a {type(state).__name__}: expected the dict that state_dict() returned")
-        return cls(
-            _text(state, "version"),
-            _text(state, "fingerprint"),
-            _count(state, "seed"),
-            _count(state, "epoch"),
-            _count(state, "samples"),
-        )
-
-    def check(self, *, version: str, fingerprint: str, samples: int) -> None:
-        """Check that the state fits the loader that will continue from it.
-
-        Args:
-            version: The version of the loader's order.
-            fingerprint: The fingerprint of its dataset.
-            samples: The number of samples in an epoch.
-
-        Raises:
-            StateError: The state belongs to another dataset or another order.
-        """
-        if self.fingerprint != fingerprint:
-            raise StateError(
-                f"the state belongs to another dataset (fingerprint {self.fingerprint} instead of {fingerprint}). "
-                f"Open the same dataset, or start without the state"
-            )
-        if self.version != version:
-            raise StateError(
-                f"the state belongs to the order {self.version!r}, but this loader has {version!r}. Give the same "
-                f"shuffle= as then, or finish the epoch with the release of bushel that saved the state"
-            )
-        if self.samples > samples:
-            raise StateError(f"the state says {self.samples} samples consumed, but an epoch has only {samples}")
-
-
-def _text(state: Mapping[str, object], name: str) -> str:
-    text = state.get(name)
-    if not isinstance(text, str):
-        raise StateError(f"{name!r} of the state is {text!r}: expected a str, as state_dict() returned it")
-    return text
-
-
-def _count(state: Mapping[str, object], name: str) -> int:
-    count = state.get(name)
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 1 << 64:
-        raise StateError(f"{name!r} of the state is {count!r}: expected a count, as state_dict() returned it")
-    return count
-
-
-def detect_rank(rank: int | None = None, world_size: int | None = None) -> tuple[int, int]:
-    """Return the rank of this process and the number of training processes.
-
-    They come from the arguments; else from torch.distributed or a JAX cluster, if the program has initialised one; else
-    from the environment variables `RANK` and `WORLD_SIZE`; else they are 0 and 1.
-
-    Raises:
-        ValueError: Only one of the two is given, or `rank` is not between 0 and `world_size` - 1.
-    """
-    if (rank is None) != (world_size is None):
-        raise ValueError(f"rank={rank}, world_size={world_size}: give both or neither")
-    if rank is None or world_size is None:
-        rank, world_size = _from_torch() or _from_jax() or _from_environment() or (0, 1)
-    if not 0 <= rank < world_size:
-        raise ValueError(f"rank {rank} of world_size={world_size}: expected 0 to {world_size - 1}")
-    return rank, world_size
-
-
-def _from_torch() -> tuple[int, int] | None:
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return None
-    return distributed.get_rank(), distributed.get_world_size()
-
-
-def _from_jax() -> tuple[int, int] | None:
-    jax = sys.modules.get("jax")
-    # outside a cluster, jax.process_count() would initialise the devices
-    if jax is None or not getattr(jax.distributed, "is_initialized", bool)():
-        return None
-    return jax.process_index(), jax.process_count()
-
-
-def _from_environment() -> tuple[int, int] | None:
-    given = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if given == (None, None):
-        return None
-    try:
-        return int(given[0] or ""), int(given[1] or "")
-    except ValueError:
-        raise ValueError(
-            f"the environment has RANK={given[0]!r} and WORLD_SIZE={given[1]!r}: set both to numbers, unset both, or "
-            f"give Loader(rank=, world_size=)"
-        ) from None
+def _restored(loader: type[LoaderBase[Any]], options: Mapping[str, Any], state: Mapping[str, object]) -> Any:
+    """Return the loader that was pickled or copied."""
+    made = loader(**options)
+    made.load_state_dict(state)
+    return made

@@ -10,7 +10,7 @@ import threading
 import weakref
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeGuard
@@ -18,11 +18,14 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.numbers import NumberField, NumberReader
-from bushel.core.system import keep_freed_memory
-from bushel.loader.collate import Collate, Padded
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.numbers import NumberField, NumberReader, gathers
+from bushel._runtime.system import keep_freed_memory
+from bushel.loader.bad_samples import Failure
+from bushel.loader.collate import Collate, FieldCollate, Padded, Ragged, Sample
+from bushel.spec import KEY
 
-__all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "is_large"]
+__all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "gathered_numbers", "is_large"]
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
@@ -107,6 +110,37 @@ class BufferPool:
         return memory
 
 
+def gathered_numbers(
+    dataset: object, fields: Any, rules: Mapping[str, FieldCollate], transformed: Collection[str], *, decode: bool
+) -> NumberReader | None:
+    """Return what gathers fields of numbers for one iteration; None if there are none.
+
+    These are fields without transforms, of a dataset in local files, whose values are stacked, or joined by `Ragged` or
+    `Padded`.
+
+    Args:
+        dataset: What a loader reads from.
+        fields: Its argument `fields=`.
+        rules: The rules by which fields are collated.
+        transformed: The fields with transforms.
+        decode: Whether values are decoded.
+    """
+    found = []
+    for name in gathers(dataset, fields):
+        rule = rules.get(name)
+        ragged = type(rule) is Ragged
+        if name in transformed:
+            continue
+        if ragged or rule == "stack":
+            found.append(NumberField(name, not decode, bytes_too=True, ragged=ragged))
+        elif decode and (rule is None or type(rule) is Padded):
+            found.append(NumberField(name, ragged=rule is not None, axes=None if rule is None else 1))
+    if not found or not isinstance(dataset, Dataset):
+        return None
+    numbers = NumberReader(dataset, found)
+    return numbers if numbers.fields else None
+
+
 class ArrayFactory:
     """Makes the arrays of the batches of one iteration, and remembers the fields that do not stack.
 
@@ -139,8 +173,8 @@ class ArrayFactory:
         return self.stacks(name) and self._rules.get(name) == "stack"
 
     def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-        """Return an array for a batch; None if there is not enough memory."""
-        return self._pool.array((samples, *shape), dtype)
+        """Return an array for a batch, in native byte order; None if there is not enough memory."""
+        return self._pool.array((samples, *shape), dtype.newbyteorder("="))
 
     def _number_array(self, rows: int, field: NumberField) -> npt.NDArray[Any]:
         """Return an array for values of a field of numbers, with arbitrary contents."""
@@ -183,8 +217,8 @@ class ArrayFactory:
         if isinstance(rule, Padded):
             try:
                 [size] = rule.shape_for([int(lengths.max())])
-                fill = np.full(1, rule.value, field.dtype).tobytes()
-            except (ValueError, OverflowError):  # raised again in the ordinary way
+                fill = rule.padding(field.dtype).tobytes()
+            except ValueError:  # raised again in the ordinary way
                 return None
             starts = np.arange(len(samples) + 1, dtype=np.int64) * size
         else:
@@ -248,10 +282,22 @@ class BatchArrays:
                 self._gathered[name] = gathered
         return frozenset(self._gathered)
 
-    def release(self) -> dict[str, Gathered]:
-        """Return the gathered fields, which are not part of the batch any more."""
-        gathered, self._gathered = self._gathered, {}
-        return gathered
+    def others(self, fields: Any, gathered: frozenset[str]) -> Any:
+        """Return the fields to read of a mask, which are not gathered."""
+        if isinstance(fields, Mapping):
+            return {name: elements for name, elements in fields.items() if name not in gathered}
+        return [name for name in self.names if name not in gathered]
+
+    def scatter(self, decoded: Sequence[Sample | Failure]) -> list[Sample | Failure]:
+        """Return samples with their gathered values, for a batch that will have other samples."""
+        (gathered, self._gathered), names = (self._gathered, {}), (KEY, *self.names)
+        samples: list[Sample | Failure] = []
+        for row, sample in enumerate(decoded):
+            if not isinstance(sample, Failure):
+                own = {name: one.value(row) for name, one in gathered.items()} | sample
+                sample = {name: own[name] for name in names if name in own}
+            samples.append(sample)
+        return samples
 
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
         """Return the array of a field for values of this shape and type; None if the field has none.
@@ -295,7 +341,7 @@ class BatchArrays:
                 array = self._factory.make(self._samples, shape, dtype) if self._factory.stacks(name) else None
                 self._fields[name] = None if array is None else _Field(array, bytearray(self._samples))
             field = self._fields[name]
-        if field is not None and (field.array.shape[1:] != shape or field.array.dtype != dtype):
+        if field is not None and (field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")):
             self._factory.give_up(name)
             return None
         return field

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel.core.order import BUCKETS, LIMIT, ORDER_VERSION, TOGETHER, Permutation, derive
+from bushel._runtime.order import BUCKETS, LIMIT, ORDER_VERSION, TOGETHER, Permutation, derive
 
 __all__ = ["BatchSizes", "Bucketed", "EpochOfBatches", "TooLongError", "bucketed_order"]
 

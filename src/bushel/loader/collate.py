@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
-__all__ = ["Batch", "Collate", "FieldCollate", "Padded", "Ragged", "Sample", "collate"]
+__all__ = ["Batch", "Collate", "FieldCollate", "Padded", "Ragged", "Sample", "collate", "is_masked"]
 
 Sample = dict[str, Any]
 Batch = dict[str, Any]
@@ -58,18 +58,35 @@ class Padded:
             raise ValueError(f"arrays of up to {tuple(largest)} do not fit into the padded shape {tuple(shape)}")
         return shape
 
+    def padding(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return the value of the padding as a number of a type, in an array of one element.
+
+        Raises:
+            ValueError: The type does not have this number.
+        """
+        if dtype.kind in "biu":
+            low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+            if not (low <= self.value <= high and self.value == int(self.value)):
+                raise ValueError(f"arrays of {dtype} cannot be padded with {self.value!r}, which is not such a number")
+        return np.full(1, self.value, dtype)
+
     def __call__(self, values: Sequence[Any]) -> npt.NDArray[Any]:
         """Collate the values of one field.
 
         Raises:
-            ValueError: The arrays differ in the number of axes, or one is larger than `shape`.
+            ValueError: The arrays differ in the number of axes, one is larger than `shape` or masked, no type holds
+                all of their numbers, or theirs does not have the number of the padding.
         """
-        arrays = [np.asarray(value) for value in values]
+        arrays = _arrays(values)
         axes = arrays[0].ndim
         if any(array.ndim != axes for array in arrays):
             raise ValueError(f"arrays of {sorted({array.ndim for array in arrays})} axes cannot be padded to one shape")
+        if not axes:
+            raise ValueError("numbers have no length to be padded: leave out the rule")
         shape = self.shape_for([max(array.shape[axis] for array in arrays) for axis in range(axes)])
-        batch = np.full((len(arrays), *shape), self.value, np.result_type(*(array.dtype for array in arrays)))
+        dtype = _common_type(arrays)
+        batch = np.empty((len(arrays), *shape), dtype)
+        batch[...] = self.padding(dtype)
         for row, array in zip(batch, arrays, strict=True):
             row[tuple(slice(size) for size in array.shape)] = array
         return batch
@@ -93,16 +110,17 @@ class Ragged:
         """Collate the values of one field.
 
         Raises:
-            ValueError: A value is not an array of numbers, or the arrays differ in more than their length.
+            ValueError: A value is not an array of numbers, or masked, the arrays differ in more than their length, or
+                no type holds all of their numbers.
         """
-        arrays = [np.frombuffer(bytearray(one), np.uint8) if type(one) is bytes else np.asarray(one) for one in values]
+        arrays = _arrays([np.frombuffer(bytearray(one), np.uint8) if type(one) is bytes else one for one in values])
         if any(array.ndim == 0 or array.dtype.kind not in "biufc" for array in arrays):
             raise ValueError(f"values without a length, or of other things than numbers: {', '.join(_forms(values))}")
         if len({array.shape[1:] for array in arrays}) > 1:
             raise ValueError(f"arrays that differ in more than their length: {', '.join(_forms(values))}")
         offsets = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([len(array) for array in arrays], out=offsets[1:])
-        return {"values": np.concatenate(arrays), "offsets": offsets}
+        return {"values": np.concatenate(arrays, dtype=_common_type(arrays), casting="unsafe"), "offsets": offsets}
 
 
 FieldCollate = Literal["list", "stack"] | Padded | Ragged | Callable[[Sequence[Any]], Any]
@@ -116,8 +134,9 @@ def collate(
 ) -> Batch:
     """Make a batch from samples.
 
-    Without a rule, numbers become an array (Python ints int64, floats float64, bools bool), arrays of one shape and
-    type are stacked and keep their type, and all other values (text, bytes, dicts, arrays of different shapes) stay a
+    Without a rule, numbers become an array that equals them (Python ints int64, or uint64 if one is above 2**63 - 1;
+    floats float64, bools bool; numbers that no type holds stay a list), arrays of one shape and type are stacked and
+    keep their type, in native byte order, and all other values (text, bytes, dicts, arrays of different shapes) stay a
     list.
 
     Args:
@@ -131,7 +150,8 @@ def collate(
         A dict of fields to arrays of shape (len(samples), ...) or lists. `__key__` is a list of str.
 
     Raises:
-        SpecError: A sample lacks a field that others have, and its rule is not `"list"`; or values do not collate.
+        SpecError: A sample lacks a field that others have, or has a masked array there, and the rule of the field is
+            not `"list"`; or values do not collate.
 
     Examples:
         >>> from bushel.loader import collate
@@ -170,8 +190,9 @@ def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) 
 def _stack(values: list[Any], *, must: bool) -> Any:
     first = values[0]
     if isinstance(first, np.ndarray):
+        _refuse_masks(values)
         if all(isinstance(v, np.ndarray) and v.shape == first.shape and v.dtype == first.dtype for v in values):
-            return np.stack(values)
+            return np.stack(values, dtype=first.dtype.newbyteorder("="))
     elif must and type(first) is bytes:
         if all(type(value) is bytes and len(value) == len(first) for value in values):
             return np.frombuffer(bytearray().join(values), np.uint8).reshape(len(values), len(first))
@@ -181,16 +202,70 @@ def _stack(values: list[Any], *, must: bool) -> Any:
             return _stack(sequences, must=True)
     elif isinstance(first, bool | int | float | complex | np.generic):
         kinds = bool | int | float | complex | np.number | np.bool_
-        if all(isinstance(value, kinds) for value in values):
-            array = np.array(values)
-            if array.dtype != object:  # integers above 64 bits stay a list
-                return array
+        if all(isinstance(value, kinds) for value in values) and (array := _exact(values)) is not None:
+            return array
     if must:
         raise ValueError(
             f"values of different kinds do not stack: {', '.join(_forms(values))}. Resize them, or collate with "
             'Padded, Ragged or "list"'
         )
     return values
+
+
+def _exact(values: Sequence[Any]) -> npt.NDArray[Any] | None:
+    """Return an array that equals numbers; None if no type holds them all."""
+    array = np.array(values)
+    if array.dtype.kind not in "fcO":
+        return array
+    whole = {place: int(value) for place, value in enumerate(values) if isinstance(value, int | np.integer)}
+    if len(whole) == len(values):  # NumPy makes floats of integers on both sides of 2**63
+        return (
+            np.array([*whole.values()], np.uint64)
+            if 0 <= min(whole.values()) <= max(whole.values()) < 1 << 64
+            else None
+        )
+    if array.dtype == object or any(array[place].item() != value for place, value in whole.items()):
+        return None
+    return array
+
+
+def _arrays(values: Sequence[Any]) -> list[npt.NDArray[Any]]:
+    _refuse_masks(values)
+    return [np.asarray(value) for value in values]
+
+
+def _refuse_masks(values: Sequence[Any]) -> None:
+    if any(is_masked(value) for value in values):
+        raise ValueError(
+            'a masked array would lose its mask: fill it in a transform, as in array.filled(0), or collate with "list"'
+        )
+
+
+def is_masked(value: Any) -> bool:
+    """Return whether a value is a masked array, without importing `numpy.ma`."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
+
+
+def _common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
+    """Return the type, in native byte order, that holds all numbers of some arrays.
+
+    Raises:
+        ValueError: There is none.
+    """
+    dtypes = {array.dtype for array in arrays}
+    common = np.result_type(*dtypes).newbyteorder("=")
+    if len(dtypes) == 1 or common.kind not in "fc":
+        return common
+    whole = [array for array in arrays if array.dtype.kind in "iu" and array.size]
+    low, high = min((int(one.min()) for one in whole), default=0), max((int(one.max()) for one in whole), default=0)
+    if all(dtype.kind in "biu" for dtype in dtypes):
+        if low >= 0:
+            return np.dtype(np.uint64)
+        if high < 1 << 63:
+            return np.dtype(np.int64)
+    elif low >= -(1 << 53) and high <= 1 << 53:
+        return common
+    raise ValueError(f"no type holds the numbers of arrays of {', '.join(sorted(map(str, dtypes)))}: convert them")
 
 
 def _forms(values: Sequence[Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Running a pipeline: batches of numbers only are gathered some at a time, all others are made in threads one by one.
+"""Running a pipeline whose batches are of numbers only: they are gathered some at a time.
 
 Gathering a small batch takes a few microseconds, less than handing it from thread to thread. So one call of the kernel
 gathers a group of batches, of about a megabyte together.
@@ -13,83 +13,48 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain, islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.numbers import NumberReader
-from bushel.core.parallel import Result, Threads
+from bushel._dataset.numbers import NumberReader
+from bushel._runtime.parallel import Result, Threads
 from bushel.errors import FormatError
 from bushel.loader.bad_samples import ErrorReport
-from bushel.loader.batch_arrays import ArrayFactory, BufferPool
+from bushel.loader.batch_arrays import ArrayFactory
 from bushel.loader.collate import Batch
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
-from bushel.loader.pipeline import Clock, Finished, Pipeline
+from bushel.loader.pipeline import Clock, Finished, Pipeline, draws_of, transformed
 from bushel.loader.plan import BatchPlan
-from bushel.loader.run import PrefetchWindow, run_inline, run_threads
+from bushel.loader.run import PrefetchWindow
 from bushel.spec import KEY
 
-if TYPE_CHECKING:
-    from bushel.loader.read_ahead import ReadAhead
-
-__all__ = ["run_batches"]
+__all__ = ["run_groups"]
 
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group
 _COLD_GROUPS = 8  # that are asked for in advance, beyond those in work, while values have to be read from disk
 
 
-def run_batches(
+def run_groups(
     pipeline: Pipeline,
     plans: Iterator[BatchPlan],
     report: ErrorReport,
     clock: Clock,
     output: Output,
+    factory: ArrayFactory,
     *,
     workers: int,
     window: PrefetchWindow,
-    pool: BufferPool,
 ) -> Generator[Finished]:
-    """Return the batches of an iteration, in the order of their plans.
+    """Gather batches, in threads or in the consumer's own thread (`workers=0`).
 
-    Args:
-        pipeline: The work that makes batches.
-        plans: The batches; each is drawn as late as possible.
-        report: Records bad samples.
-        clock: Adds up times.
-        output: What batches are converted to.
-        workers: Number of threads; 0 to do all work in the consumer's thread.
-        window: How many batches are worked on at a time.
-        pool: Memory of the batches' arrays, which later iterations use again.
+    The numbers of `factory` are all fields of the batches. The other arguments are those of `run_batches`.
     """
-    factory = pipeline.factory(pool)
-    numbers = factory.numbers
-    if numbers is not None and {field.name for field in numbers.fields} == set(factory.names):
-        groups = _Groups(pipeline, factory, numbers, report, clock, output)
-        return _run_groups(groups, plans, workers=workers, window=window)
-    if not workers:
-        return run_inline(pipeline, plans, report, clock, output, factory)
-    ahead = _read_ahead(pipeline, plans, window) if getattr(pipeline.dataset, "remote", False) else None
-    return run_threads(pipeline, plans, report, clock, output, factory, workers=workers, window=window, ahead=ahead)
-
-
-def _read_ahead(pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow) -> ReadAhead | None:
-    """Return what reads ahead of the batches of a remote dataset; None if they have no neighbours in common."""
-    from bushel.loader.ahead_plan import Grouping
-    from bushel.loader.read_ahead import ReadAhead
-
-    if not isinstance(pipeline.dataset, Dataset):
-        return None
-    limit = window.most_bytes // 2
-    grouping = Grouping.of(pipeline.order, pipeline.dataset.size, limit)
-    return None if grouping is None else ReadAhead(plans, pipeline.extents, grouping, limit)
-
-
-def _run_groups(
-    groups: _Groups, plans: Iterator[BatchPlan], *, workers: int, window: PrefetchWindow
-) -> Generator[Finished]:
+    if factory.numbers is None:
+        raise ValueError("there are no numbers to gather")
+    groups = _Groups(pipeline, factory, factory.numbers, report, clock, output)
     first = next(plans, None)
     if first is None:
         return
@@ -98,7 +63,6 @@ def _run_groups(
     threads = Threads(workers, "bushel-loader-gather") if workers else None
     planned: deque[list[BatchPlan]] = deque()
     running: deque[Result[_Group]] = deque()
-    output = groups.output
     upload = Upload(output)
     try:
         while True:
@@ -236,9 +200,9 @@ class _Groups:
     def _finished(self, plan: BatchPlan, batch: Batch) -> Finished:
         """Return a gathered batch as the consumer gets it."""
         size = count_bytes([batch[name] for name in self._factory.names]) if self._is_ragged else self.bytes_of(plan)
-        if (transform := self._pipeline.batch_transform) is not None:
+        if (call := self._pipeline.batch_transform) is not None:
             start = perf_counter()
-            batch = transform(batch)
+            batch = transformed(call, batch, self._pipeline.order.seed, plan)
             self.clock.add({"collate": perf_counter() - start})
         return Finished(plan.consumed, batch, len(plan.samples), size)
 
@@ -247,6 +211,6 @@ class _Groups:
         pipeline, clock = self._pipeline, self.clock
         arrays = pipeline.arrays(plan, self._factory)
         fetched = pipeline.fetch(plan, clock, arrays)
-        draws = pipeline.draws(plan)
+        draws = draws_of(pipeline.order, plan)
         decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays, draws=draws)
         return pipeline.assemble(plan, fetched, decoded, arrays, self._report, clock)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._dataset.dataset import Dataset
 from bushel.errors import BushelError, CodecError
-from bushel.loader.bad_samples import BadSample, Failure
+from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once
 from bushel.loader.collate import Sample
 
-__all__ = ["Loadable", "describe", "failure_of"]
+if TYPE_CHECKING:
+    from bushel.loader.read_ahead import HeldBatch, Planned
+
+__all__ = ["Loadable", "Source", "describe", "failure_of", "source_of"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -55,7 +60,94 @@ class Loadable(Protocol):
         """Return file and offset of a field."""
 
 
-def failure_of(dataset: Loadable, error: Exception, sample: int, key: str | None, field: str | None) -> Failure:
+class Source(Loadable, Protocol):
+    """What a pipeline reads from: a `Loadable` that also knows where its bytes lie. `source_of` makes one of any."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether any of its files is outside the file system of this machine."""
+
+    @property
+    def size(self) -> int:
+        """Size of its files in bytes."""
+
+    def read_encoded(
+        self, positions: Any, fields: Any = None, *, decode: bool = True, held: HeldBatch | None = None
+    ) -> list[Sample]:
+        """Read samples for `decode_samples`. What is `held` of their bytes is not read again."""
+
+    def prefetch(self, positions: Any, fields: Any = None, *, decode: bool = True) -> None:
+        """Tell the storage what `read_encoded` will read soon."""
+
+    def extents(self, positions: Any, fields: Any = None, *, decode: bool = True) -> Planned:
+        """Return the extents that `read_encoded` will read together."""
+
+    def drain_whole_clips(self) -> int:
+        """Return how many clips were read whole since the last call because their packets did not give the frames."""
+
+
+def source_of(dataset: Loadable) -> Source:
+    """Return a dataset as a pipeline reads it."""
+    return dataset if isinstance(dataset, Dataset) else _Plain(dataset)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """A dataset of somebody else, which has no files that a loader could read ahead."""
+
+    dataset: Loadable
+    remote: bool = False
+    size: int = 0
+
+    @property
+    def spec(self) -> Mapping[str, str]:
+        return self.dataset.spec
+
+    @property
+    def fingerprint(self) -> str:
+        return self.dataset.fingerprint
+
+    @property
+    def keys(self) -> Sequence[str]:
+        return self.dataset.keys
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[Sample]:
+        return self.dataset.read(positions, fields, decode=decode)
+
+    def read_encoded(
+        self, positions: Any, fields: Any = None, *, decode: bool = True, held: HeldBatch | None = None
+    ) -> list[Sample]:
+        return self.dataset.read(positions, fields, decode=False)
+
+    def decode_samples(
+        self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
+    ) -> list[Sample]:
+        if fields is None:
+            return self.dataset.decode_samples(stored, positions, encoded)
+        return self.dataset.decode_samples(stored, positions, encoded, fields)
+
+    def prefetch(self, positions: Any, fields: Any = None, *, decode: bool = True) -> None:
+        self.dataset.prefetch(positions, fields)
+
+    def extents(self, positions: Any, fields: Any = None, *, decode: bool = True) -> Planned:
+        return []
+
+    def drain_whole_clips(self) -> int:
+        return 0
+
+    def position(self, key: str) -> int:
+        return self.dataset.position(key)
+
+    def location(self, position: int, field: str) -> tuple[str | None, int | None]:
+        return self.dataset.location(position, field)
+
+
+def failure_of(
+    dataset: Loadable, error: Exception, sample: int, key: str | None = None, field: str | None = None
+) -> Failure:
     """Return what takes the place of a bad sample. Its error gets the sample's key and position.
 
     Args:
@@ -69,9 +161,10 @@ def failure_of(dataset: Loadable, error: Exception, sample: int, key: str | None
         key = dataset.keys[sample]
     if field is not None and isinstance(error, CodecError):
         error = _located(dataset, error, sample, key, field)
-    error.add_note(f"sample {key!r} (position {sample} of the dataset)")
+    cause = cause_of(error)
+    note_once(error, f"sample {key!r} (position {sample} of the dataset)")
     own = getattr(error, "field", None) or (error.details.get("field") if isinstance(error, BushelError) else None)
-    return Failure(error, own if isinstance(own, str) else field, key)
+    return Failure(error, own if isinstance(own, str) else field, key, cause)
 
 
 def _located(dataset: Loadable, error: CodecError, sample: int, key: str, field: str) -> CodecError:
@@ -94,5 +187,5 @@ def describe(dataset: Loadable, sample: int, failure: Failure, error: Exception,
     file, offset = getattr(error, "file", None), getattr(error, "offset", None)
     if file is None:
         file, offset = dataset.location(sample, failure.field or first)
-    key, cause = failure.key or dataset.keys[sample], f"{type(error).__name__}: {error}"
-    return BadSample(sample, key, failure.field, file, offset, cause)
+    key = failure.key or dataset.keys[sample]
+    return BadSample(sample, key, failure.field, file, offset, failure.cause or cause_of(error))

@@ -6,40 +6,39 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
-import numpy.typing as npt
-
+from bushel._runtime.public import public
 from bushel.codecs.image import ImageReading
-from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order import Order, Shuffle, check_mixed, make_order
-from bushel.errors import SpecError, UnsupportedError
-from bushel.loader.bad_samples import BadSample, read_errors, write_errors
-from bushel.loader.base import LoaderBase, LoaderState, Options, Progress, SharedArguments
-from bushel.loader.bucket_plan import BucketPlan
-from bushel.loader.bucketed import BatchSizes
-from bushel.loader.grouped import run_batches
-from bushel.loader.loadable import Loadable
-from bushel.loader.micro_batch import SampleTransforms
+from bushel.loader.bad_samples import BadSample, ErrorReport, read_errors, write_errors
+from bushel.loader.base import Item, LoaderBase
+from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches
+from bushel.loader.loadable import Loadable, source_of
 from bushel.loader.mixture import Mixture
-from bushel.loader.pipeline import Finished, Pipeline
-from bushel.loader.plan import Pad, Plan
+from bushel.loader.options import LoaderOptions
+from bushel.loader.pipeline import Clock, Finished, Pipeline
+from bushel.loader.planning import plan_of
 from bushel.loader.processes import run_processes
-from bushel.loader.sampling import order_of_buckets, sampled_order
+from bushel.loader.run import PrefetchWindow
+from bushel.loader.runners import run_batches
+from bushel.loader.sample_transforms import SampleTransforms
+from bushel.loader.state import LoaderState, Progress
+from bushel.transforms.values import Call
 
 __all__ = ["Loader"]
 
-_SAMPLES_PER_READ = 64  # without a batch size
 
-
-class Loader(LoaderBase):
+@public()
+class Loader(LoaderOptions, LoaderBase[Item]):
     """Iterates over a dataset in batches. One `for` is one epoch; the next `for` is the next epoch.
 
     The samples of a batch, their order and the random numbers of transforms depend only on the seed, the epoch and the
     number of samples consumed: not on the number of workers, nor on timing.
 
-    To look at one batch does not use up an epoch: if a loop ends after at most one batch, as with
-    `next(iter(loader))`, the next `for` starts the same epoch.
+    However early a loop is left, the next `for` is the next epoch. `peek` returns a batch that is not counted.
+
+    The options are attributes of the loader, which cannot be changed. `copy.copy` and pickle keep options and state, so
+    a copy goes on from the same place, by itself.
 
     Args:
         dataset: The source of samples: a dataset, a view of one, or a `Mixture`.
@@ -77,7 +76,11 @@ class Loader(LoaderBase):
         transforms: One transform or a list of them for the only image field, or a mapping of field names to either.
             They are applied one after another to the field's decoded value (a list for a sequence field). A function
             with a parameter named `rng` gets a `numpy.random.Generator` that depends only on (seed, epoch, sample).
-            Transforms run in several threads at once.
+            Transforms run in several threads at once. A tuple as a key names fields that move together, an image
+            first, such as `("image", Mask("mask"), Boxes("boxes"))`: crops, resizing and flips are drawn once per
+            sample, and the transforms after these are for the images only.
+        sample_transform: Function of a whole sample, called after the transforms of fields, with `rng` if it has such
+            a parameter. It returns the sample, as it is or another dict.
         rank: Rank of this process among the training processes; None to detect it (torch.distributed, JAX, `RANK`).
         world_size: Number of training processes; give it together with `rank`.
         workers: Number of threads that decode and transform. None for one per CPU that this process may use, divided
@@ -91,7 +94,8 @@ class Loader(LoaderBase):
             together (int), or a share of the dataset between 0 and 1 (float); None for no limit.
         collate: How samples become a batch: a function of the list of samples, or a mapping of fields to rules (see
             `collate`).
-        batch_transform: Function that is applied to each finished batch, in a worker thread.
+        batch_transform: Function that is applied to each finished batch, in a worker thread, and returns it. Its `rng`,
+            if it has such a parameter, depends only on (seed, epoch, first position of the batch).
         reducing_gap: Let a JPEG's inverse DCT shrink an image that is resized, while it stays this many times larger
             than the result, as Pillow does. None turns this off; pixels then equal those of the single transforms
             within one level.
@@ -125,74 +129,65 @@ class Loader(LoaderBase):
         (4, 48, 64, 3) int64
     """
 
-    def __init__(
-        self,
-        dataset: Loadable | Mixture,
-        batch_size: BatchSizes = None,
-        *,
-        shuffle: Shuffle = None,
-        weights: str | npt.ArrayLike | None = None,
-        balance: str | None = None,
-        bucket_by: str | npt.ArrayLike | None = None,
-        batch_tokens: float | None = None,
-        fields: Any = None,
-        drop_last: bool = False,
-        pad: Pad = None,
-        decode: bool = True,
-        keys: bool = True,
-        orient: bool = False,
-        tolerant: bool = False,
-        exclude: str | os.PathLike[str] | Iterable[str | BadSample] = (),
-        **shared: Unpack[SharedArguments],
-    ) -> None:
-        if isinstance(dataset, StreamDataset):
-            raise UnsupportedError("a stream can only be read forward: load it with bushel.StreamLoader")
-        options = Options(**shared)
-        source = dataset.dataset if isinstance(dataset, Mixture) else dataset
-        super().__init__(options, len(source), least_workers=1 if options.processes else 0)
-        self._is_single = batch_size is None and bucket_by is None
-        if bucket_by is not None:
-            if isinstance(dataset, Mixture) or weights is not None or balance is not None:
-                raise ValueError("bucket_by= has an order of its own: leave out weights= and balance=, and do not mix")
-            buckets = order_of_buckets(
-                source, bucket_by, batch_size, batch_tokens, shuffle, drop_last=drop_last, seed=options.seed
-            )
-            self._plan: Plan | BucketPlan = BucketPlan(buckets, self.rank, self.world_size, drop_last, pad)
-        else:
-            if batch_tokens is not None or isinstance(batch_size, Mapping):
-                raise ValueError("batch_tokens= and a batch size per bucket need bucket_by=, such as 'tokens.length'")
-            order = _order(dataset, source, shuffle, weights, balance, options.seed)
-            size, steps_per_read = (1, _SAMPLES_PER_READ) if batch_size is None else (batch_size, 1)
-            self._plan = Plan(order, size, self.rank, self.world_size, drop_last, pad, steps_per_read)
-        collate, batch_transform = options.collate, options.batch_transform
-        if isinstance(collate, Mapping) and (unknown := set(collate) - set(source.spec)):
-            raise SpecError(f"collate= names the fields {sorted(unknown)}, but the fields are {', '.join(source.spec)}")
-        if self._is_single and (collate is not None or batch_transform is not None or drop_last or pad):
+    dataset: Loadable
+    rank: int
+    world_size: int
+
+    def __post_init__(self) -> None:
+        check_dataset(self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset)
+        source: Loadable = self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset
+        self._prepare(len(source), least_workers=1 if self.processes else 0)
+        self._is_single = self.batch_size is None and self.bucket_by is None
+        self._plan = plan_of(self, source)
+        if self._is_single and any((self.collate, self.batch_transform, self.drop_last, self.pad)):
             raise ValueError("collate, batch_transform, drop_last and pad need batches, but batch_size=None")
-        self.dataset = source
-        self._pipeline = Pipeline(
-            source,
+        check_rules(self.collate, source.spec)
+        self._pipeline = self._pipeline_of(source)
+        self._set({"dataset": source, "seed": self._plan.order.seed}.items())
+
+    def _pipeline_of(self, source: Loadable) -> Pipeline:
+        transforms = SampleTransforms.of(
+            self.transforms,
+            source.spec,
+            decode=self.decode,
+            reducing_gap=self.reducing_gap,
+            reading=ImageReading(self.orient, self.tolerant),
+            sample=self.sample_transform,
+        )
+        check_fields(self.fields, source.spec, transforms.names)
+        excluded = _positions(source, self.exclude)
+        skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
+        check_whole_batches(self, leaves_out=skips.get(self.on_error))
+        return Pipeline(
+            source_of(source),
             self._plan.order,
-            fields,
-            decode,
-            SampleTransforms.of(
-                options.transforms,
-                source.spec,
-                decode=decode,
-                reducing_gap=options.reducing_gap,
-                reading=ImageReading(orient, tolerant),
-            ),
-            collate,
-            batch_transform,
-            options.on_error,
-            _positions(source, exclude),
+            self.fields,
+            self.decode,
+            transforms,
+            self.collate,
+            None if self.batch_transform is None else Call.of(self.batch_transform),
+            self.on_error,
+            excluded,
             batched=not self._is_single,
-            keys=keys,
+            keys=self.keys,
         )
 
     def __len__(self) -> int:
-        """Number of batches of this rank in a whole epoch."""
+        """Number of batches of this rank in a whole epoch, also after a part of one was resumed (see `steps_left`)."""
         return self._plan.at(0).steps()
+
+    @property
+    def steps_left(self) -> int:
+        """Number of batches of this rank that are left of the epoch of `state_dict`.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4)
+            >>> loader.skip(2)
+            >>> len(loader), loader.steps_left
+            (3, 1)
+        """
+        place = self._place()
+        return self._plan.at(place.epoch).steps(place.samples)
 
     def __repr__(self) -> str:
         plan = self._plan
@@ -204,24 +199,20 @@ class Loader(LoaderBase):
             f"epoch {self.epoch}, {self._progress.samples} of {plan.order.samples} samples consumed>"
         )
 
-    @property
-    def seed(self) -> int:
-        """Seed of the order and the transforms."""
-        return self._plan.order.seed
-
-    def _single(self, consumed: int, step: Finished) -> Iterator[tuple[int, Any, int]]:
+    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        steps, before = self._plan.at(progress.epoch), progress.samples
         for number, sample in enumerate(step.batch, 1):
-            yield self._plan.at(self.epoch).consumed(consumed, number), sample, sample is not None
+            yield steps.consumed(before, number), sample, sample is not None
 
-    def _run(self, progress: Progress) -> Generator[Finished]:
-        if self._processes:
+    def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
+        if self._processes and ahead:
             return run_processes(
                 self._pipeline,
                 self._plan,
                 progress.epoch,
                 progress.samples,
-                self._report,
-                self._clock,
+                report,
+                clock,
                 self._output,
                 processes=self._processes,
                 workers=self._workers,
@@ -231,11 +222,11 @@ class Loader(LoaderBase):
         return run_batches(
             self._pipeline,
             plans,
-            self._report,
-            self._clock,
+            report,
+            clock,
             self._output,
-            workers=self._workers,
-            window=self._window,
+            workers=self._workers if ahead else 0,
+            window=self._window if ahead else PrefetchWindow.of(1, self.prefetch_bytes),
             pool=self._pool,
         )
 
@@ -253,7 +244,7 @@ class Loader(LoaderBase):
     def state_dict(self) -> dict[str, str | int]:
         """Return the state of training: the batches that the trainer was given, not those that are prefetched.
 
-        It is the same on all ranks. After a look or a `break` it counts the batches that were given, too.
+        It is the same on all ranks. After a `break` it counts the batches that were given; `peek` does not change it.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4)
@@ -289,7 +280,8 @@ class Loader(LoaderBase):
         loaded.check(version=own.version, fingerprint=self._fingerprint, samples=own.samples)
         order: Any = replace(own, seed=loaded.seed)
         self._plan, self._pipeline = replace(self._plan, order=order), replace(self._pipeline, order=order)
-        self._progress, self._started = Progress.at(loaded.epoch, loaded.samples), False
+        self._set({"seed": loaded.seed}.items())
+        self._go_to(Progress.at(loaded.epoch, loaded.samples))
 
     def skip(self, steps: int) -> None:
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.
@@ -312,7 +304,7 @@ class Loader(LoaderBase):
             epochs, steps = divmod(steps - left, whole) if whole else (0, 0)
             place = Progress.at(place.epoch + 1 + epochs)
         consumed = self._plan.at(place.epoch).consumed(place.samples, steps)
-        self._progress, self._started = Progress.at(place.epoch, consumed), False
+        self._go_to(Progress.at(place.epoch, consumed))
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -323,22 +315,6 @@ class Loader(LoaderBase):
         progress = self._progress
         is_over = self._started and progress.samples and self._plan.at(progress.epoch).is_over(progress.samples)
         return Progress.at(progress.epoch + 1) if is_over else progress
-
-
-def _order(
-    dataset: Loadable | Mixture,
-    source: Loadable,
-    shuffle: Shuffle,
-    weights: str | npt.ArrayLike | None,
-    balance: str | None,
-    seed: int,
-) -> Order:
-    own = dataset.order if isinstance(dataset, Mixture) else None
-    if weights is None and balance is None:
-        return make_order(shuffle, len(source), seed) if own is None else check_mixed(own, shuffle, seed)
-    if own is not None:
-        raise ValueError("a mixture has its own order: leave out weights= and balance=")
-    return sampled_order(source, weights, balance, shuffle, seed)
 
 
 def _positions(dataset: Loadable, exclude: str | os.PathLike[str] | Iterable[str | BadSample]) -> frozenset[int]:

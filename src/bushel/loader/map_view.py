@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from bushel._runtime.order import Sequential
 from bushel.codecs.image import ImageReading
-from bushel.core.order import Sequential
 from bushel.loader.bad_samples import Failure
+from bushel.loader.checks import check_count, check_dataset, check_fields
 from bushel.loader.collate import Sample
-from bushel.loader.loadable import Loadable
-from bushel.loader.micro_batch import SampleTransforms
+from bushel.loader.loadable import source_of
+from bushel.loader.options import MapOptions
 from bushel.loader.pipeline import Clock, Pipeline, raise_first
 from bushel.loader.plan import BatchPlan
-from bushel.transforms.by_field import Transforms
+from bushel.loader.sample_transforms import SampleTransforms
 
 __all__ = ["MapView"]
 
 
-class MapView:
+class MapView(MapOptions):
     """Decoded and transformed samples by position.
 
     A torch `DataLoader` reads each batch at once (`__getitems__`); with `collate_fn=bushel.loader.collate` its batches
@@ -30,6 +30,7 @@ class MapView:
     Args:
         dataset: The dataset to read.
         transforms: As for `Loader`.
+        sample_transform: As for `Loader`.
         fields: As for `Loader`.
         seed: Seed of random transforms.
         reducing_gap: As for `Loader`.
@@ -48,27 +49,24 @@ class MapView:
         (12, (32, 32, 3))
     """
 
-    def __init__(
-        self,
-        dataset: Loadable,
-        *,
-        transforms: Transforms | None = None,
-        fields: Any = None,
-        seed: int = 0,
-        reducing_gap: float | None = 2.0,
-        orient: bool = False,
-        tolerant: bool = False,
-    ) -> None:
-        reading = ImageReading(orient, tolerant)
-        planned = SampleTransforms.of(transforms, dataset.spec, reducing_gap=reducing_gap, reading=reading)
-        self._pipeline = Pipeline(dataset, Sequential(len(dataset), seed), fields, transforms=planned)
+    def __post_init__(self) -> None:
+        check_dataset(self.dataset)
+        reading, spec = ImageReading(self.orient, self.tolerant), self.dataset.spec
+        planned = SampleTransforms.of(
+            self.transforms, spec, reducing_gap=self.reducing_gap, reading=reading, sample=self.sample_transform
+        )
+        check_fields(self.fields, spec, planned.names)
+        seed = check_count("seed", self.seed, most=(1 << 64) - 1)
+        self._pipeline = Pipeline(
+            source_of(self.dataset), Sequential(len(self.dataset), seed), self.fields, transforms=planned
+        )
         self.epoch = 0
 
     def __len__(self) -> int:
-        return len(self._pipeline.dataset)
+        return len(self.dataset)
 
     def __repr__(self) -> str:
-        return f"<bushel.loader.MapView of {self._pipeline.dataset!r}, epoch {self.epoch}>"
+        return f"<bushel.loader.MapView of {self.dataset!r}, epoch {self.epoch}>"
 
     def __getitem__(self, position: int) -> Sample:
         return self.__getitems__([position])[0]

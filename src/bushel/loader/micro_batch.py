@@ -1,49 +1,43 @@
 """Decoding and transforming a few samples of a batch at a time, straight into the rows of the batch arrays.
 
-`SampleTransforms` is the plan: which transforms are fused into decoding, and which are applied afterwards. A
-`MicroBatch` carries it out for samples that fit into the CPU caches together.
+A `MicroBatch` carries out the plan of `bushel.loader.sample_transforms` for samples that fit into the CPU caches
+together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property
 from itertools import groupby
 from time import perf_counter
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
-from bushel.codecs import holds_image
+from bushel._index.columns import KNOWN_TYPES
+from bushel._index.seek_lookup import warn_of_refused
 from bushel.codecs.clip_parts import ClipPart
-from bushel.codecs.image import ImageReading, Seekable, decode_image, image_reading
-from bushel.core.index.values import KNOWN_TYPES
+from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.errors import CodecError
-from bushel.loader.bad_samples import Failure
+from bushel.loader.bad_samples import Failure, named, note_once
 from bushel.loader.batch_arrays import BatchArrays, is_large
 from bushel.loader.collate import Sample
+from bushel.loader.loadable import Loadable, failure_of
+from bushel.loader.moving import decoded_and_moved, draw_together
+from bushel.loader.sample_transforms import FieldTransforms
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
-from bushel.transforms.by_field import Transforms, transforms_by_field
-from bushel.transforms.fused import (
-    DecodePlan,
-    decode_into,
-    frame_geometries,
-    image_size,
-    plan_decode,
-    plan_frames,
-)
+from bushel.transforms.fused import DecodePlan, bytes_of, decode_into, frame_geometries, image_size, is_image
 from bushel.transforms.spatial import Geometry
-from bushel.transforms.values import Call, Transform
+from bushel.transforms.values import Call
 
-__all__ = ["MicroBatch", "SampleTransforms", "count_bytes", "generator", "micro_batches", "stored_bytes"]
+__all__ = ["MicroBatch", "count_bytes", "generator", "micro_batches", "stored_bytes"]
 
 _MICRO_BATCH_BYTES = 1 << 16  # stored bytes that are decoded before they are transformed, so that caches hold them
-_AS_STORED = ImageReading()
 
 
 class _SampleSeed(ISpawnableSeedSequence):
@@ -77,107 +71,6 @@ def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
     # NumPy takes any ISeedSequence, but its annotations name only this one
     words = cast("np.random.SeedSequence", _SampleSeed(seed, epoch, sample))
     return np.random.Generator(np.random.Philox(words, counter=counter))
-
-
-@dataclass(frozen=True, slots=True)
-class FieldTransforms:
-    """The transforms of one field.
-
-    Attributes:
-        field: The field.
-        calls: All transforms, for a value that is decoded.
-        plan: The transforms that are fused into decoding; None if there are none. With a plan, the dataset leaves the
-            images as stored bytes.
-        rest: The transforms that are applied after the plan.
-        frames: The transform of each frame that the plan is made from; None if the field is not a sequence.
-        reading: How images that the dataset leaves as stored bytes are decoded; None if there are none.
-    """
-
-    field: str
-    calls: tuple[Call, ...]
-    plan: DecodePlan | None = None
-    rest: tuple[Call, ...] = ()
-    frames: EachFrame | None = None
-    reading: ImageReading | None = None
-
-    @classmethod
-    def of(cls, field: str, functions: Sequence[Transform], reading: ImageReading | None) -> FieldTransforms:
-        """Plan the transforms of a field. With `reading`, those that come first are fused into decoding if possible."""
-        calls = tuple(map(Call.of, functions))
-        if reading is None or not functions:
-            return cls(field, calls)
-        first = functions[0]
-        if isinstance(first, EachFrame):
-            plan = plan_frames(first)
-            if plan is not None and plan.size is not None:
-                return cls(field, calls, plan, calls[1:], first, reading)
-            return cls(field, calls)
-        plan = plan_decode(functions)
-        if plan.size is None:  # results differ in size, so each needs its own array: nothing is gained
-            return cls(field, calls)
-        return cls(field, calls, plan, tuple(map(Call.of, plan.rest)), reading=reading)
-
-
-@dataclass(frozen=True, slots=True)
-class SampleTransforms:
-    """The transforms of a loader, in the order in which they are applied.
-
-    Attributes:
-        fields: The transforms of each field.
-        random: Whether any of them is random.
-        fused: The fields with transforms that are fused into decoding.
-        encoded: The fields whose images the dataset leaves as stored bytes: those of `fused`, and all image fields if
-            images are read in another way than by their codecs.
-        reducing_gap: See `bushel.transforms.fused.decode_into`.
-    """
-
-    fields: tuple[FieldTransforms, ...] = ()
-    random: bool = False
-    fused: frozenset[str] = frozenset()
-    encoded: frozenset[str] = frozenset()
-    reducing_gap: float | None = None
-
-    @classmethod
-    def of(
-        cls,
-        transforms: Transforms | None,
-        spec: Mapping[str, str],
-        *,
-        complete: bool = True,
-        decode: bool = True,
-        reducing_gap: float | None = None,
-        reading: ImageReading = _AS_STORED,
-    ) -> SampleTransforms:
-        """Check and plan the transforms that a loader is given.
-
-        Args:
-            transforms: The argument of the loader.
-            spec: The spec of the dataset.
-            complete: Whether the spec lists all fields. That of a stream does not.
-            decode: Whether values are decoded. If not, the transforms take stored bytes.
-            reducing_gap: The argument of the loader.
-            reading: How images are read, in addition to what their codecs say.
-
-        Raises:
-            SpecError: The dataset has no such field, or no single image field where no field is named.
-            TypeError: A transform cannot be called.
-        """
-        by_field = transforms_by_field(transforms, spec, complete=complete)
-        fields = []
-        kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
-        images = {name: image_reading(codec) | reading for name, codec in kinds.items() if holds_image(codec)}
-        for field, functions in by_field.items():
-            how = images.get(field, reading) if decode else None
-            fields.append(FieldTransforms.of(field, functions, how))
-        random = any(call.random for one in fields for call in one.calls)
-        fused = frozenset(one.field for one in fields if one.plan is not None)
-        if not decode or reading == _AS_STORED:
-            return cls(tuple(fields), random, fused, fused, reducing_gap)
-        planned = {one.field: one for one in fields} | {
-            name: FieldTransforms(name, ()) for name in images if name not in by_field
-        }
-        read = [replace(one, reading=images.get(name)) for name, one in planned.items()]
-        return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap)
 
 
 def micro_batches(stored: Sequence[Sample | Failure], fused: frozenset[str]) -> Iterator[tuple[int, int]]:
@@ -214,13 +107,6 @@ def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
     return total
 
 
-class Fail(Protocol):
-    """Turns an exception into the failure of a sample."""
-
-    def __call__(self, error: Exception, sample: int, key: str, field: str | None = None) -> Failure:
-        """Return the failure. `field` is given if the error only says that the field does not decode."""
-
-
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
     """Consecutive samples of a batch that are decoded and transformed together.
@@ -231,8 +117,7 @@ class MicroBatch:
         rngs: Their sources of random numbers; None if no transform is random.
         first: Row of the first sample in the batch.
         arrays: The arrays of the batch; None if it has none.
-        fail: Makes the failure of a bad sample.
-        warn: Warns of a seek table that does not fit, given the position of the sample and the field.
+        dataset: The dataset, for errors and warnings.
         refused: Grows by an element for each such image.
     """
 
@@ -241,8 +126,7 @@ class MicroBatch:
     rngs: Sequence[np.random.Generator | None]
     first: int
     arrays: BatchArrays | None
-    fail: Fail
-    warn: Callable[[int, str], None]
+    dataset: Loadable
     refused: list[int] = dataclass_field(default_factory=list)
 
     def transform(self, step: FieldTransforms, reducing_gap: float | None) -> float:
@@ -251,60 +135,120 @@ class MicroBatch:
         Returns:
             Seconds spent decoding images.
         """
+        if step.images and step.plan is not None:
+            return self._move(step, step.plan, reducing_gap)
         started = perf_counter()
         fused: set[int] = set()
         if step.plan is not None:
             if step.frames is None:
-                fused = self._decode_images(step, step.plan, reducing_gap)
+                fused = self._decode_images(step.field, step, step.plan, reducing_gap)
             else:
                 fused = self._decode_frames(step, step.frames, step.plan, reducing_gap)
         elif step.reading is not None:
             self._decode_whole(step.field, step.reading)
         decoding = perf_counter() - started
-        for at, sample in enumerate(self.samples):
-            calls = step.rest if at in fused else step.calls
-            if calls and isinstance(sample, dict) and step.field in sample:
-                try:
-                    sample[step.field] = _apply(calls, sample[step.field], self.rngs[at], step.field)
-                except Exception as error:
-                    self._fail(at, error)
+        self._call(step.field, step, fused)
         return decoding
 
-    def write_rows(self) -> None:
+    def _call(self, field: str, step: FieldTransforms, fused: Container[int]) -> None:
+        """Apply the transforms of a field that are not fused into decoding, or not at these places."""
+        for at, sample in enumerate(self.samples):
+            calls = step.rest if at in fused else step.calls
+            if calls and isinstance(sample, dict) and field in sample:
+                try:
+                    sample[field] = _apply(calls, sample[field], self.rngs[at], field)
+                except Exception as error:
+                    self._fail(at, error)
+
+    def _move(self, step: FieldTransforms, plan: DecodePlan, reducing_gap: float | None) -> float:
+        """Transform fields that move together: draw a geometry per sample, and apply it to all of them.
+
+        Returns:
+            Seconds spent decoding images.
+        """
+        reading = step.reading or ImageReading()
+        geometries: dict[int, Geometry] = {}
+        for at, sample in enumerate(self.samples):
+            if isinstance(sample, dict):
+                try:
+                    if (drawn := draw_together(step, plan, sample, self.rngs[at])) is not None:
+                        geometries[at] = drawn[0]
+                        sample.update(drawn[1])
+                except Exception as error:
+                    self._fail(at, error)
+        started = perf_counter()
+        for name in step.images:
+            fused = set[int]()
+            if plan.size is not None and self._stored(name, is_image):
+                fused = self._decode_images(name, step, plan, reducing_gap, geometries)
+            for at, geometry in geometries.items():
+                sample = self.samples[at]
+                if at not in fused and isinstance(sample, dict):
+                    try:
+                        sample[name] = decoded_and_moved(sample[name], geometry, reading)
+                    except Exception as error:
+                        self._fail(at, error, name)
+            self._call(name, step, fused)
+        return perf_counter() - started
+
+    def transform_samples(self, call: Call) -> None:
+        """Apply the transform of whole samples, which may return other fields."""
+        for at, sample in enumerate(self.samples):
+            if not isinstance(sample, dict):
+                continue
+            key = sample[KEY]
+            try:
+                made = call.function(sample, rng=self.rngs[at]) if call.random else call.function(sample)
+                self.samples[at] = {KEY: key} | _checked(made, dict) | {KEY: key}
+            except Exception as error:
+                note_once(error, f"in the sample_transform {named(call.function)}")
+                self.samples[at] = failure_of(self.dataset, error, self.numbers[at], key)
+
+    def write_rows(self, arrays: BatchArrays | None) -> None:
         """Copy large arrays into their rows, for the fields in which the first sample has one."""
         first = next((sample for sample in self.samples if isinstance(sample, dict)), None)
-        if self.arrays is None or first is None:
+        if arrays is None or first is None:
             return
         for name in [name for name, value in first.items() if is_large(value)]:
             for row, sample in enumerate(self.samples, self.first):
                 if isinstance(sample, dict) and is_large(value := sample.get(name)):
-                    sample[name] = self.arrays.put(name, row, value)
+                    sample[name] = arrays.put(name, row, value)
 
     def _fail(self, at: int, error: Exception, field: str | None = None) -> None:
         sample = self.samples[at]
         if isinstance(sample, dict):
-            self.samples[at] = self.fail(error, self.numbers[at], sample[KEY], field)
+            self.samples[at] = failure_of(self.dataset, error, self.numbers[at], sample[KEY], field)
 
     def _refuse(self, field: str, places: Sequence[int]) -> None:
         """Count the images of these places as ones whose seek tables do not fit."""
         self.refused.extend(places)
         for at in places[:1]:
-            self.warn(self.numbers[at], field)
+            warn_of_refused(self.dataset.location(self.numbers[at], field)[0])
 
     def _stored(self, field: str, is_stored: Callable[[Any], bool]) -> dict[int, Any]:
         """Return the stored values of a field, by place, of the samples in which it is not decoded."""
         values = [sample.get(field) if isinstance(sample, dict) else None for sample in self.samples]
         return {at: value for at, value in enumerate(values) if is_stored(value)}
 
-    def _decode_images(self, step: FieldTransforms, plan: DecodePlan, reducing_gap: float | None) -> set[int]:
-        """Decode the images of a field, transformed by the plan. Return the places of the samples that have one."""
-        field, stored, reading = step.field, self._stored(step.field, _is_image), step.reading or ImageReading()
+    def _decode_images(
+        self,
+        field: str,
+        step: FieldTransforms,
+        plan: DecodePlan,
+        reducing_gap: float | None,
+        drawn: Mapping[int, Geometry] | None = None,
+    ) -> set[int]:
+        """Decode the images of a field, transformed by the plan. Return the places of the samples that have one.
+
+        Geometries that are `drawn` already are taken from there.
+        """
+        stored, reading = self._stored(field, is_image), step.reading or ImageReading()
         geometries: dict[int, Geometry] = {}
         tables: dict[int, Any] = {}
         for at, data in stored.items():
             try:
-                size = image_size(_bytes(data), orient=reading.orient)
-                geometries[at] = plan.geometry(*size, self.rngs[at])
+                size = image_size(bytes_of(data), orient=reading.orient)
+                geometries[at] = plan.geometry(*size, self.rngs[at]) if drawn is None else drawn[at]
                 tables[at] = _table(data, size, geometries[at])
             except Exception as error:
                 self._fail(at, error, field)
@@ -316,7 +260,7 @@ class MicroBatch:
             refused: list[int] = []
             errors = decode_into(
                 plan,
-                [_bytes(stored[at]) for at in run],
+                [bytes_of(stored[at]) for at in run],
                 [geometries[at] for at in run],
                 out,
                 reducing_gap=reducing_gap,
@@ -338,12 +282,12 @@ class MicroBatch:
 
     def _decode_whole(self, field: str, reading: ImageReading) -> None:
         """Decode the images of a field, plain or a sequence, that the dataset left as stored bytes."""
-        for at, stored in self._stored(field, lambda value: _is_image(value) or _is_sequence(value)).items():
+        for at, stored in self._stored(field, lambda value: is_image(value) or _is_sequence(value)).items():
             sample = self.samples[at]
             try:
                 if isinstance(sample, dict):
                     several = isinstance(stored, list)
-                    images = [decode_image(_bytes(data), reading) for data in (stored if several else [stored])]
+                    images = [decode_image(bytes_of(data), reading) for data in (stored if several else [stored])]
                     sample[field] = images if several else images[0]
             except Exception as error:
                 self._fail(at, error, field)
@@ -385,11 +329,11 @@ def _decode_sequence(
 ) -> list[npt.NDArray[Any]]:
     if not datas:
         return []
-    sizes = [image_size(_bytes(data), orient=reading.orient) for data in datas]
+    sizes = [image_size(bytes_of(data), orient=reading.orient) for data in datas]
     geometries = frame_geometries(frames, plan, sizes, rng)
     errors = decode_into(
         plan,
-        list(map(_bytes, datas)),
+        list(map(bytes_of, datas)),
         geometries,
         out,
         reducing_gap=gap,
@@ -409,23 +353,22 @@ def _decode_sequence(
 def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str) -> Any:
     for call in calls:
         try:
-            value = call.function(value, rng=rng) if call.random else call.function(value)
+            value = _checked(call.function(value, rng=rng) if call.random else call.function(value), object)
         except Exception as error:
-            error.add_note(f"in the transform {call.function!r} of field {field!r}")
+            note_once(error, f"in the transform {named(call.function)} of field {field!r}")
             raise
     return value
 
 
-def _is_image(value: Any) -> bool:
-    return isinstance(value, bytes | Seekable)
+def _checked(made: Any, kind: type) -> Any:
+    if made is None or not isinstance(made, kind):
+        found = "None" if made is None else f"a {type(made).__name__}"
+        raise TypeError(f"it returned {found}: return the value, changed or not")
+    return made
 
 
 def _is_sequence(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_image, value))
-
-
-def _bytes(stored: Any) -> Any:
-    return stored.data if isinstance(stored, Seekable) else stored
+    return isinstance(value, list) and all(map(is_image, value))
 
 
 def _table(stored: Any, size: tuple[int, int], geometry: Geometry) -> Any:

@@ -8,9 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from bushel.core.dataset.concat import concat
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.order import Mixed
+from bushel._dataset.concat import concat
+from bushel._dataset.dataset import Dataset
+from bushel._runtime.order import Mixed
+from bushel._runtime.public import public
 
 __all__ = ["Mixture", "Until", "mix", "share_block"]
 
@@ -20,6 +21,7 @@ BLOCK = 4096
 """Number of draws within which each dataset has its share to within one sample."""
 
 
+@public()
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """Datasets in fixed proportions, as `mix` returns them. Give it to a `Loader`.
@@ -50,6 +52,7 @@ class Mixture:
         return f"<bushel.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed {self.order.seed}>"
 
 
+@public()
 def mix(datasets: Mapping[Dataset, float], *, seed: int = 0, until: Until = "first") -> Mixture:
     """Mix datasets by weight, so that in every 4096 samples each has its share to within one sample.
 

@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from bushel.loader.collate import is_masked
+
 __all__ = ["Output", "To", "Upload"]
 
 To = Literal["numpy", "torch", "jax"]
@@ -54,7 +56,8 @@ class Output:
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> Any:
         # torch supports neither read-only arrays nor negative strides
-        shared = array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
+        shared = _native(array)
+        shared = shared if shared.flags.writeable and min(shared.strides, default=0) >= 0 else shared.copy()
         tensor = _library("torch").from_numpy(shared)
         return tensor.pin_memory() if self.pin_memory else tensor
 
@@ -101,14 +104,22 @@ class Upload:
         return _each(batch, torch.is_tensor, note_use)
 
     def _to_jax(self, array: np.ndarray[Any, Any]) -> Any:
-        jax, device = _library("jax"), self._output.device
+        jax, device, array = _library("jax"), self._output.device, _native(array)
         if isinstance(device, jax.sharding.Sharding):
             return jax.make_array_from_process_local_data(device, array)
         return jax.device_put(array, device)
 
 
 def _is_numbers(value: Any) -> bool:
+    if is_masked(value):
+        raise TypeError("a batch with masked arrays has no form as tensors: fill them in a transform (array.filled(0))")
     return isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
+
+
+def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array in the byte order of this machine, and as the first of equal types (int64, not longlong)."""
+    plain = np.dtype(array.dtype.str[1:])
+    return array if array.dtype.isnative and array.dtype.num == plain.num else array.astype(plain)
 
 
 def _each(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:

@@ -14,7 +14,7 @@ from typing import Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.order import Order
+from bushel._runtime.order import Order
 
 __all__ = ["BatchPlan", "Pad", "Plan", "check_plan"]
 

@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from bushel.core.processes import Channel, WorkerProcess, pickle_for_worker, portable
-from bushel.loader.bad_samples import BadSample, ErrorReport
+from bushel._runtime.processes import Channel, WorkerProcess, pickle_for_worker, portable
+from bushel.loader.bad_samples import BadSample, ErrorReport, note_once
 from bushel.loader.batch_arrays import BufferPool
-from bushel.loader.grouped import run_batches
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import Plan
 from bushel.loader.run import PrefetchWindow
+from bushel.loader.runners import run_batches
 from bushel.loader.shared_memory import SegmentPool, SegmentReader, SharedBatch
+from bushel.storage.expansion_cache import expansion_cache
 
 if TYPE_CHECKING:
     from bushel.loader.bucket_plan import BucketPlan
@@ -122,7 +123,7 @@ class _Worker:
         delivery: _Delivery | _Failed = pickle.loads(message)
         if isinstance(delivery, _Failed):
             for note in (*delivery.notes, f"in worker process {self.process.pid}:\n{delivery.traceback}"):
-                delivery.error.add_note(note)
+                note_once(delivery.error, note)  # those of most errors were pickled with them
             raise delivery.error
         return delivery
 
@@ -217,6 +218,7 @@ def serve(descriptor: int) -> None:
 def _send_batches(channel: Channel, parent: int) -> None:
     message, _ = channel.receive()
     job: _Job = pickle.loads(message)
+    expansion_cache().share(job.count)
     pool, credit = SegmentPool(), threading.Semaphore(_CREDIT)
     threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()

@@ -2,7 +2,7 @@
 
 A `ReadAhead` belongs to one iteration. It draws the batch plans, group by group (`bushel.loader.ahead_plan`), requests
 what the batches of a group have in common, and holds each value until its batch takes it. What it does not hold, a
-batch reads itself, and so does each sample of a batch whose reading failed: errors are those of samples, as without it.
+batch reads itself, and so does each sample of a batch whose reading failed: errors are of samples, as without it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.parallel import Result, Threads
+from bushel._runtime.parallel import Result, Threads
 from bushel.loader.ahead_plan import FIRST_BATCHES, AheadRequest, Grouping, plan_ahead
 from bushel.loader.plan import BatchPlan
 from bushel.storage import Extents, File
+from bushel.storage.fetch import asked_ahead
 from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.remotefile import RemoteFile
 
@@ -36,6 +37,9 @@ _FIRST_REQUESTS = 4
 
 _GROUPS = 2
 """Groups that are planned at a time: the one whose batches are taken, and the next one."""
+
+_Asked = list[tuple[list[File], Extents, npt.NDArray[np.bool_]]]
+"""What is asked of real files for a batch, and which of it has to be read."""
 
 Planned = list[tuple[list[File], Extents]]
 """The extents of a batch, as `Reader.extents` returns them."""
@@ -111,7 +115,7 @@ class _Part:
 
 
 class HeldBatch:
-    """What is held for one batch (`bushel.storage.reading.Held`). At the end of a `with` block it is let go."""
+    """The bytes held for one batch (`bushel.storage.fetch.Held`). It is released at the end of a `with` block."""
 
     def __init__(self, ahead: ReadAhead, parts: Sequence[_Part]) -> None:
         self._ahead, self._parts = ahead, parts
@@ -143,7 +147,7 @@ class HeldBatch:
 
 
 class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
-    """Draws the plans of batches, reads ahead of them, and yields each with what is held for it.
+    """Draws the plans of batches, reads ahead of them, and yields each with the bytes that are held for it.
 
     Its threads are ended by `stop` and `close`. The bytes that it holds, with those of running requests, are at most
     `limit`, or what one batch needs if that is more.
@@ -163,7 +167,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         self._threads = Threads(_REQUESTS + 1, "bushel-loader-ahead")  # one of them plans
         self._changed = threading.Condition()
         self._groups: deque[deque[tuple[BatchPlan, HeldBatch]]] = deque()
-        self._left: tuple[BatchPlan, Planned, int] | None = None  # the batch that ended the last group
+        self._left: tuple[BatchPlan, _Asked, int] | None = None  # the batch that ended the last group
         self._waiting: deque[_Request] = deque()
         self._running: dict[int, _Request] = {}
         self._held = self._takers = 0
@@ -201,7 +205,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             request.done.fail(_Ended())
 
     def close(self, *, wait: bool) -> None:
-        """End the threads, and forget what is held."""
+        """End the threads, and release the bytes."""
         self._threads.close(wait=wait)
         self._groups.clear()
 
@@ -298,14 +302,16 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             self._changed.notify_all()
             self._proceed()
 
-    def _draw(self) -> list[tuple[BatchPlan, Planned, int]]:
+    def _draw(self) -> list[tuple[BatchPlan, _Asked, int]]:
         """Draw the batches of a group, with the extents and the number of bytes of each."""
         batches = [] if self._left is None else [self._left]
         samples, nbytes = sum(len(plan.samples) for plan, *_ in batches), sum(size for *_, size in batches)
         self._left = None
+        seen = set[Hashable]()
         for plan in self._plans:
-            planned = self._extents_of(plan)
-            size = sum(int(np.maximum(extents.length, 0).sum()) for _, extents in planned)
+            asked = (asked_ahead(files, extents, seen) for files, extents in self._extents_of(plan))
+            planned = [one for one in asked if one is not None]
+            size = sum(int(np.maximum(extents.length[needed], 0).sum()) for _, extents, needed in planned)
             samples, nbytes = samples + len(plan.samples), nbytes + size
             if batches and self._grouping.ends(
                 int(batches[0][0].positions[0]), int(plan.positions[0]), samples, nbytes
@@ -317,8 +323,8 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
 
 
 def _requests(
-    batches: Sequence[tuple[BatchPlan, Planned, int]],
-) -> tuple[list[tuple[tuple[BatchPlan, Planned, int], list[_Part]]], list[_Request]]:
+    batches: Sequence[tuple[BatchPlan, _Asked, int]],
+) -> tuple[list[tuple[tuple[BatchPlan, _Asked, int], list[_Part]]], list[_Request]]:
     """Return the parts of each batch of a group, and the requests of the group."""
     numbers: dict[str, int] = {}
     files: list[RemoteFile] = []
@@ -327,10 +333,10 @@ def _requests(
     columns: list[tuple[I64, ...]] = []
     for turn, batch in enumerate(batches):
         own = []
-        for known, extents in batch[1]:
+        for known, extents, needed in batch[1]:
             part = _Part(known, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents))
             own.append(part)
-            number, rows = _remote_rows(known, extents, numbers, files)
+            number, rows = _remote_rows(known, extents, needed, numbers, files)
             places = np.array([[turn], [len(parts)]]).repeat(len(rows), 1)
             columns.append((number, extents.offset[rows], extents.length[rows], rows, *places))
             parts.append(part)
@@ -356,7 +362,11 @@ def _requests(
 
 
 def _remote_rows(
-    known: Sequence[File], extents: Extents, numbers: dict[str, int], files: list[RemoteFile]
+    known: Sequence[File],
+    extents: Extents,
+    needed: npt.NDArray[np.bool_],
+    numbers: dict[str, int],
+    files: list[RemoteFile],
 ) -> tuple[I64, I64]:
     """Return the extents that lie within remote files: the number of the file in the group, and the row of each."""
     places = np.array([_number(file, numbers, files) for file in known], np.int64)
@@ -364,7 +374,7 @@ def _remote_rows(
     number = places[at] if len(places) else np.full(len(extents), -1, np.int64)
     sizes = np.array([file.size for file in files], np.int64)
     offset, length = extents.offset, extents.length
-    fits = (number >= 0) & (offset >= 0) & (length > 0)
+    fits = needed & (number >= 0) & (offset >= 0) & (length > 0)
     fits[fits] = length[fits] <= sizes[number[fits]] - offset[fits]
     rows = np.flatnonzero(fits)
     return number[rows], rows

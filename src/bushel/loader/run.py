@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bushel.core.parallel import Result, Threads
+from bushel._runtime.parallel import Result, Threads
 from bushel.loader.bad_samples import ErrorReport, Failure
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays
 from bushel.loader.collate import Sample
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
-from bushel.loader.pipeline import Clock, Finished, Pipeline
+from bushel.loader.pipeline import Clock, Finished, Pipeline, draws_of
 from bushel.loader.plan import BatchPlan
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def run_inline(
         pipeline.prefetch(plan)
         arrays = pipeline.arrays(plan, factory)
         fetched = pipeline.fetch(plan, clock, arrays)
-        draws = pipeline.draws(plan)
+        draws = draws_of(pipeline.order, plan)
         decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays, draws=draws)
         finished = pipeline.assemble(plan, fetched, decoded, arrays, report, clock)
         del arrays, decoded
@@ -141,7 +141,7 @@ def run_threads(
         RuntimeError: The process was forked during the iteration: the threads are in the parent process.
     """
     if fetchers is None:
-        fetchers = _REMOTE_FETCHERS if getattr(pipeline.dataset, "remote", False) else _FETCHERS
+        fetchers = _REMOTE_FETCHERS if pipeline.dataset.remote else _FETCHERS
     readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
     planned: deque[tuple[BatchPlan, HeldBatch | None]] = deque()
     running: deque[_BatchTask] = deque()
@@ -236,7 +236,7 @@ class _BatchTask:
     def _decode(self, part: int, start: int, end: int) -> None:
         try:
             plan, stored = self.plan, self._fetched.samples[start:end]
-            draws = self._pipeline.draws(plan)
+            draws = draws_of(self._pipeline.order, plan)
             self._decoded[part] = self._pipeline.decode_and_transform(
                 plan.epoch,
                 plan.samples[start:end],

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.order import Balanced, Shuffle, Weighted
+from bushel._dataset.dataset import Dataset
+from bushel._runtime.order import Balanced, Shuffle, Weighted
 from bushel.loader.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
 
 __all__ = ["balanced_order", "order_of_buckets", "sampled_order", "weighted_order"]
@@ -33,7 +33,7 @@ def sampled_order(
     """
     if weights is not None and balance is not None:
         raise ValueError("weights= and balance= are two orders: give only one of them")
-    if shuffle not in (None, True, "exact"):
+    if shuffle is not None:
         raise ValueError(f"weights= and balance= draw in an order of their own: leave out shuffle={shuffle!r}")
     if balance is not None:
         return balanced_order(_column(dataset, balance, "balance"), balance, seed)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.core.system import anonymous_file
+from bushel._runtime.system import anonymous_file
 
 __all__ = ["SegmentPool", "SegmentReader", "SharedBatch"]
 

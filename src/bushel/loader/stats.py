@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bushel._runtime.public import public
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -14,6 +16,7 @@ __all__ = ["LoaderStats"]
 _NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
 
 
+@public()
 @dataclass(frozen=True, slots=True)
 class LoaderStats:
     """Statistics of a loader in this process, as `Loader.stats()` returns them. Print them for a table and advice.
@@ -138,7 +141,7 @@ class LoaderStats:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from bushel.core.pictures.notebook import facts_html
+        from bushel._pictures.notebook import facts_html
 
         total = sum(seconds for _, seconds in self._stages()) or 1.0
         rows = [("stage", "seconds", "share")]

@@ -5,33 +5,42 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel.core.dataset.stream import StreamDataset
-from bushel.core.order import LIMIT, ORDER_VERSION, Exact, Sequential, derive
+from bushel._dataset.stream import StreamDataset, check_again
+from bushel._runtime.order import LIMIT, ORDER_VERSION, Exact, Sequential, derive
+from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
-from bushel.loader.bad_samples import Failure
-from bushel.loader.base import LoaderBase, LoaderState, Options, Progress, SharedArguments
+from bushel.loader.bad_samples import ErrorReport, Failure
+from bushel.loader.base import Item, LoaderBase
+from bushel.loader.checks import check_count, check_rules
 from bushel.loader.collate import Sample
 from bushel.loader.iterables import shuffle_buffer
-from bushel.loader.micro_batch import SampleTransforms, generator
-from bushel.loader.pipeline import Finished, Pipeline
+from bushel.loader.loadable import source_of
+from bushel.loader.micro_batch import generator
+from bushel.loader.options import StreamOptions
+from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import BatchPlan
-from bushel.loader.run import run_threads
+from bushel.loader.run import run_inline, run_threads
+from bushel.loader.sample_transforms import SampleTransforms
+from bushel.loader.state import LoaderState, Progress
 
 if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch
+from bushel.transforms.values import Call
 
 __all__ = ["StreamLoader"]
 
 _STREAM_VERSION = 2  # of the order in which samples leave the shuffle buffer
 
 
-class StreamLoader(LoaderBase):
+@public()
+class StreamLoader(StreamOptions, LoaderBase[Item]):
     """Iterates over a stream in batches. One `for` is one epoch, as with a `Loader`.
 
     In every epoch the sources are put in another order and divided among the ranks: rank r reads every `world_size`-th
@@ -41,19 +50,17 @@ class StreamLoader(LoaderBase):
     A state counts the samples that this rank was given. Resuming reads the epoch again from its start and drops those
     samples undecoded, so it takes as long as reading them, and needs the same number of ranks.
 
-    To look at one batch does not use up an epoch, as with a `Loader`, except of standard input and open files, which
-    can be read only once.
+    `peek` reads the sources from their start, so it refuses standard input and open files, which can be read only once.
 
     Args:
         stream: The source of samples, as `bushel.open_stream` returns it.
         batch_size: Number of samples in a batch of this rank. The last batch of an epoch may be shorter.
         buffer: Number of samples in the shuffle buffer, as stored bytes; 0 to shuffle neither samples nor sources.
-        shared: All other keyword arguments are those of `Loader`: `seed`, `transforms`, `rank`, `world_size`,
-            `workers`, `on_error`, `max_errors`, `collate`, `batch_transform`, `reducing_gap`, `prefetch`,
-            `prefetch_bytes`, `to`, `pin_memory` and `device`. The differences: `transforms` names its fields, `rng` is
-            keyed by (seed, rank, epoch, number of the sample), one more thread than `workers` reads, `processes` must
-            be 0, `on_error` cannot be `"replace"`, `max_errors` cannot be a share, and there are at least as many
-            sources as ranks. A damaged archive always raises its error, since what follows the damage is lost.
+
+    All other options are those of `Loader`. The differences: `transforms` names its fields, `rng` is keyed by (seed,
+    rank, epoch, number of the sample), one more thread than `workers` reads, `processes` must be 0, `on_error` cannot
+    be `"replace"`, `max_errors` cannot be a share, and there are at least as many sources as ranks. A damaged archive
+    always raises its error, since what follows the damage is lost.
 
     Attributes:
         rank: Rank of this process.
@@ -70,81 +77,98 @@ class StreamLoader(LoaderBase):
         [5, 5, 2]
     """
 
-    def __init__(
-        self, stream: StreamDataset, batch_size: int, *, buffer: int = 1000, **shared: Unpack[SharedArguments]
-    ) -> None:
-        options = Options(**shared)
-        if options.processes:
+    rank: int
+    world_size: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.stream, StreamDataset):
+            raise TypeError(f"a {type(self.stream).__name__} is not a stream: give what bushel.open_stream returns")
+        if self.processes:
             raise UnsupportedError(
                 "processes= cannot be used with a stream, which one process reads from front to back. Leave it out, or "
                 "run `bushel convert`: a Loader can read the result with processes="
             )
-        if options.on_error == "replace":
+        if self.on_error == "replace":
             raise ValueError("on_error='replace' needs random access: with a stream, give 'raise' or 'skip'")
-        if batch_size < 1 or buffer < 0:
-            raise ValueError(f"batch_size={batch_size}, buffer={buffer}: expected batch_size >= 1 and buffer >= 0")
-        super().__init__(options, None, least_workers=1)
-        if self.world_size > len(stream.sources):
+        check_count("batch_size", self.batch_size, least=1)
+        check_count("buffer", self.buffer)
+        self._prepare(None, least_workers=1)
+        check_rules(self.collate, None)
+        if self.world_size > (count := len(self.stream.sources)):
             raise ValueError(
-                f"{len(stream.sources)} sources cannot be shared among {self.world_size} ranks: store the samples in "
-                f"at least {self.world_size} archives"
+                f"{count} sources cannot be shared among {self.world_size} ranks: store the samples in at least "
+                f"{self.world_size} archives"
             )
-        self._stream, self._batch_size, self._buffer, self._options = stream, batch_size, buffer, options
-        self._seed = Sequential(LIMIT, options.seed).seed
-        self._transforms = SampleTransforms.of(
-            options.transforms, stream.spec, complete=False, reducing_gap=options.reducing_gap
+        self._planned = SampleTransforms.of(
+            self.transforms,
+            self.stream.spec,
+            complete=False,
+            reducing_gap=self.reducing_gap,
+            sample=self.sample_transform,
         )
 
     def __repr__(self) -> str:
         return (
-            f"<bushel.StreamLoader: batches of {self._batch_size} from {self._stream!r}, shuffle buffer of "
-            f"{self._buffer}, seed {self._seed}, rank {self.rank} of {self.world_size}, {self._workers} workers; "
+            f"<bushel.StreamLoader: batches of {self.batch_size} from {self.stream!r}, shuffle buffer of "
+            f"{self.buffer}, seed {self.seed}, rank {self.rank} of {self.world_size}, {self._workers} workers; "
             f"epoch {self.epoch}, {self._progress.samples} samples consumed>"
         )
 
-    def _run(self, progress: Progress) -> Generator[Finished]:
+    def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
+        if not ahead:
+            check_again(self.stream)
+        stored = self._stored(progress.epoch)
         pipeline = _StreamPipeline(
-            _StreamReader(self._stream, self._stored(progress.epoch), progress.samples),
+            source_of(_StreamReader(self.stream, stored, progress.samples)),
             Sequential(LIMIT, self._rank_key),
-            transforms=self._transforms,
-            collate=self._options.collate,
-            batch_transform=self._options.batch_transform,
-            on_error=self._options.on_error,
+            transforms=self._planned,
+            collate=self.collate,
+            batch_transform=None if self.batch_transform is None else Call.of(self.batch_transform),
+            on_error=self.on_error,
         )
-        return run_threads(
-            pipeline,
-            _plans(progress.epoch, progress.samples, self._batch_size),
-            self._report,
-            self._clock,
-            self._output,
-            pipeline.factory(self._pool),
-            workers=self._workers,
-            window=self._window,
-            fetchers=1,
-        )
+        plans, factory = _plans(progress.epoch, progress.samples, self.batch_size), pipeline.factory(self._pool)
+        if ahead:
+            finished = run_threads(
+                pipeline,
+                plans,
+                report,
+                clock,
+                self._output,
+                factory,
+                workers=self._workers,
+                window=self._window,
+                fetchers=1,
+            )
+        else:
+            finished = run_inline(pipeline, plans, report, clock, self._output, factory)
+        try:
+            yield from finished
+        finally:
+            finished.close()
+            with suppress(ValueError):  # the garbage collector runs this in the thread that reads, which goes on
+                stored.close()
 
-    def _stored(self, epoch: int) -> Iterator[Sample]:
+    def _stored(self, epoch: int) -> Generator[Sample]:
         """Return this rank's stored samples of an epoch, shuffled."""
-        sources = np.arange(len(self._stream.sources), dtype=np.int64)
-        if self._buffer:
-            sources = Exact(len(sources), self._seed).take(epoch, sources)
-        mine = self._stream.part(sources[self.rank :: self.world_size].tolist()).stored()
+        sources = np.arange(len(self.stream.sources), dtype=np.int64)
+        if self.buffer:
+            sources = Exact(len(sources), self.seed).take(epoch, sources)
+        mine = self.stream.part(sources[self.rank :: self.world_size].tolist()).stored()
         rng = generator(self._rank_key, epoch, LIMIT)  # no sample has this number
-        if not self._buffer:
-            return iter(mine)
-        return shuffle_buffer(mine, self._buffer, lambda size: int(rng.integers(size)))
+        draw = shuffle_buffer(mine, self.buffer, lambda size: int(rng.integers(size))) if self.buffer else mine
+        return (sample for sample in draw)
 
     @property
     def _rank_key(self) -> int:
-        return derive(ORDER_VERSION, self._seed, self.rank)
+        return derive(ORDER_VERSION, self.seed, self.rank)
 
     @property
     def _version(self) -> str:
-        return f"stream({self._buffer},{self.world_size})/{_STREAM_VERSION}"
+        return f"stream({self.buffer},{self.world_size})/{_STREAM_VERSION}"
 
     @property
     def _fingerprint(self) -> str:
-        return hashlib.sha256(json.dumps(self._stream.sources).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(self.stream.sources).encode()).hexdigest()[:32]
 
     def state_dict(self) -> dict[str, str | int]:
         """Return the state of training; `samples` counts those that this rank was given.
@@ -156,7 +180,7 @@ class StreamLoader(LoaderBase):
             >>> loader.state_dict()["samples"]
             5
         """
-        state = LoaderState(self._version, self._fingerprint, self._seed, self._progress.epoch, self._progress.samples)
+        state = LoaderState(self._version, self._fingerprint, self.seed, self._progress.epoch, self._progress.samples)
         return state.to_dict()
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
@@ -176,7 +200,8 @@ class StreamLoader(LoaderBase):
         """
         loaded = LoaderState.from_dict(state)
         loaded.check(version=self._version, fingerprint=self._fingerprint, samples=LIMIT)
-        self._seed, self._progress, self._started = loaded.seed, Progress.at(loaded.epoch, loaded.samples), False
+        self._set({"seed": loaded.seed}.items())
+        self._go_to(Progress.at(loaded.epoch, loaded.samples))
 
 
 def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:

@@ -7,27 +7,18 @@ a source of your own, and `bushel.testing.check_source` checks one.
 from bushel.sources.adapters import Adapter, NoModuleError, ParameterError, load_class, parameters_of, write_script
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Fetching, Foldered, Labelled, Sample, Selective, Source, Traceable, extend_labels
-from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder
-from bushel.sources.layouts import (
-    activitynet,
-    kinetics,
-    kinetics_id,
-    read_annotations,
-    read_twentybn,
-    twentybn_csv_jpeg,
-    twentybn_csv_webm,
-    twentybn_json,
-)
-from bushel.sources.lists import ListFile, ListLine, parse_line
-from bushel.sources.media import Audio, Clip, Frames, Image, Media
+from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder, walk
+from bushel.sources.lists import ListFile, ListLine, format_line, parse_line
+from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media
 from bushel.sources.members import Recipe, SampleFolder
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored
-from bushel.sources.tables import Table
+from bushel.sources.tables import Row, Table, parse_json, read_list, read_rows
 from bushel.sources.video import Pick, decode_video
 
 __all__ = [
+    "VIDEOS",
     "Adapter",
     "Arrays",
     "Audio",
@@ -48,6 +39,7 @@ __all__ = [
     "ParameterError",
     "Pick",
     "Recipe",
+    "Row",
     "Sample",
     "SampleFolder",
     "Samples",
@@ -58,19 +50,16 @@ __all__ = [
     "Table",
     "Traceable",
     "VideoFolder",
-    "activitynet",
     "decode_video",
     "extend_labels",
-    "kinetics",
-    "kinetics_id",
+    "format_line",
     "load_class",
     "open_source",
     "parameters_of",
+    "parse_json",
     "parse_line",
-    "read_annotations",
-    "read_twentybn",
-    "twentybn_csv_jpeg",
-    "twentybn_csv_webm",
-    "twentybn_json",
+    "read_list",
+    "read_rows",
+    "walk",
     "write_script",
 ]

@@ -82,7 +82,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class Traceable(Protocol):
-    """A source that can tell the origin of a sample without reading it; error reports then name the file.
+    """A source that knows the origin of a sample without reading it; error reports then name the file.
 
     Examples:
         >>> from bushel.sources import ImageFolder
@@ -175,7 +175,7 @@ class Listed(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A source that identifies its items without reading them, so that calls of one run can be told from others."""
+    """A source that identifies its items without reading them, so that the calls of one run can be recognised."""
 
     @property
     def fingerprint(self) -> str:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import copy
 import io
+import os
+import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any, Self
 
+from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_local, read_all, read_whole
+from bushel.storage.names import below
 
-__all__ = ["Fetched", "FileSource", "below", "read_file"]
+__all__ = ["Fetched", "FileSource", "listed", "named_by_program", "read_file"]
 
 
 class Fetched:
@@ -120,6 +125,24 @@ def read_file(path: AnyPath) -> bytes:
     return path.read_bytes() if isinstance(path, Fetched) else read_whole(path)
 
 
-def below(root: AnyPath, name: str) -> AnyPath:
-    """Return the path of a file that is named relative to a folder, or by a URL."""
+def named_by_program(root: AnyPath, name: str) -> AnyPath:
+    """Return the path of a file that a program or a script of the caller names: relative to a folder, or any path."""
     return as_path(name) if "://" in name else root / name
+
+
+def listed(root: AnyPath, name: str) -> AnyPath:
+    """Return the path of a file that a list names: relative to a folder, an absolute path in it, or a URL.
+
+    Raises:
+        FormatError: The name leads out of the folder, or is a URL of this machine's files.
+    """
+    if "://" in name and not name.startswith("file:"):
+        return as_path(name)
+    inner = posixpath.normpath(name.removeprefix("file://"))
+    if isinstance(root, Path) and inner.startswith("/"):
+        inner = posixpath.relpath(inner, os.path.abspath(root))
+    try:
+        return below(root, inner, any_text=True)
+    except FormatError:
+        hint = f"name a folder that holds all files of the list, such as root={'/'!r}, if you trust the list"
+        raise FormatError(f"{name!r} leads out of the folder of the list's files", file=str(root), hint=hint) from None

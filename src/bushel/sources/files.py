@@ -8,14 +8,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from bushel.core.index.class_names import in_order
-from bushel.core.index.sidecar import FOLDER
+from bushel._index.class_names import in_order
+from bushel._index.sidecar import FOLDER
 from bushel.errors import FormatError
 from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
 from bushel.sources.media import IMAGES, SOUNDS, VIDEOS, Audio, Frames, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names
+from bushel.storage.names import below
 
 __all__ = ["AudioFolder", "Files", "ImageFolder", "LabelledFolder", "VideoFolder", "walk"]
 
@@ -33,6 +34,12 @@ def walk(
 
     Raises:
         NotADirectoryError, FileNotFoundError: `root` is not a folder.
+
+    Examples:
+        >>> Path("tree/b").mkdir(parents=True)
+        >>> Path("tree/b/1.txt").touch()
+        >>> list(bushel.sources.walk(Path("tree"), [".txt"]))
+        ['b/1.txt']
     """
     wanted = None if suffixes is None else {suffix.lower() for suffix in suffixes}
     folders = _folders(root, "", (), recursive=recursive) if isinstance(root, Path) else _listed(root, recursive)
@@ -97,6 +104,7 @@ class Files(FileSource):
         listing: What the attribute `listing` was in another process; by default the folder is listed.
 
     Attributes:
+        root: The folder.
         spec: One field of `bytes`.
         folders: Relative paths of the empty folders; empty if `suffixes` is given.
 
@@ -116,9 +124,9 @@ class Files(FileSource):
         field: str = "data",
         listing: Iterable[str] | None = None,
     ) -> None:
-        self._root, self._field = as_path(root), field
+        self.root, self._field = as_path(root), field
         empty: list[str] = []
-        listed = walk(self._root, suffixes, empty=suffixes is None) if listing is None else listing
+        listed = walk(self.root, suffixes, empty=suffixes is None) if listing is None else listing
         self._names = Names(_without_folders(listed, empty))
         self.folders: Sequence[str] | None = empty
         self.spec: Mapping[str, str] = {field: "bytes"}
@@ -128,24 +136,24 @@ class Files(FileSource):
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
-        return {KEY: name, self._field: read_file(self._at(self._root / name))}
+        return {KEY: name, self._field: read_file(self._at(_file(self.root, name)))}
 
     def _files(self, position: int) -> list[AnyPath]:
-        return [self._root / self._names[position]]
+        return [_file(self.root, self._names[position])]
 
     def origin(self, position: int) -> str:
         """Return the file's path."""
-        return str(self._root / self._names[position])
+        return str(_file(self.root, self._names[position]))
 
     @property
     def listing(self) -> Sequence[str]:
-        """The paths of the files, and those of empty folders, which end in a slash."""
+        """The paths of the files, and of empty folders, which end in a slash."""
         return [*self._names, *(f"{folder}/" for folder in self.folders or ())]
 
     @property
     def fingerprint(self) -> str:
         """A digest of the folder and the paths in it."""
-        return f"{self._field} {self._root} {self._names.digest}"
+        return f"{self._field} {self.root} {self._names.digest}"
 
 
 class LabelledFolder(FileSource):
@@ -163,6 +171,7 @@ class LabelledFolder(FileSource):
         listing: What the attribute `listing` was in another process; by default the folder is listed.
 
     Attributes:
+        root: The folder.
         spec: The field that `media` makes, and `label`, an `int`.
         label2idx: Class names to labels.
         skipped: Number of files that are passed over, by kind, such as `{".avif": 3}`.
@@ -187,9 +196,9 @@ class LabelledFolder(FileSource):
         label2idx: Mapping[str, int] | None = None,
         listing: Iterable[str] | None = None,
     ) -> None:
-        self._root, self._media = as_path(root), media
-        skipped = _Skipped(self._root)
-        names = list(skipped.without_other_kinds(walk(self._root) if listing is None else listing, suffixes))
+        self.root, self._media = as_path(root), media
+        skipped = _Skipped(self.root)
+        names = list(skipped.without_other_kinds(walk(self.root) if listing is None else listing, suffixes))
         if not names:
             raise FileNotFoundError(f"{root} has no file with one of the suffixes {', '.join(suffixes)}")
         classes = {name.partition("/")[0] for name in names if "/" in name}
@@ -197,7 +206,7 @@ class LabelledFolder(FileSource):
             names = skipped.without_loose(names)
         self.skipped: Mapping[str, int] = dict(sorted(skipped.counts.items()))
         self.first_skipped = skipped.first
-        _refuse_twins(self._root, names)
+        _refuse_twins(self.root, names)
         self._names = Names(names)
         self._field, kind = media.field(names)
         self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
@@ -208,17 +217,17 @@ class LabelledFolder(FileSource):
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
-        sample = {KEY: os.path.splitext(name)[0], self._field: self._media.read(self._at(self._root / name))}
+        sample = {KEY: os.path.splitext(name)[0], self._field: self._media.read(self._at(_file(self.root, name)))}
         if self.label2idx:
             sample["label"] = self.label2idx[name.partition("/")[0]]
         return sample
 
     def _files(self, position: int) -> list[AnyPath]:
-        return [self._root / self._names[position]]
+        return [_file(self.root, self._names[position])]
 
     def origin(self, position: int) -> str:
         """Return the file's path."""
-        return str(self._root / self._names[position])
+        return str(_file(self.root, self._names[position]))
 
     @property
     def listing(self) -> Sequence[str]:
@@ -229,7 +238,7 @@ class LabelledFolder(FileSource):
     def fingerprint(self) -> str:
         """A digest of the folder, the paths in it and the numbers of the classes."""
         numbers = Names(f"{name}={number}" for name, number in self.label2idx.items())
-        return f"{self._field} {self._root} {self._names.digest} {numbers.digest} {self._media!r}"
+        return f"{self._field} {self.root} {self._names.digest} {numbers.digest} {self._media!r}"
 
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
@@ -355,7 +364,7 @@ class _Skipped:
         if len(loose) > len(kept):
             raise FormatError(
                 f"this file and {len(loose) - 1:,} others lie beside the folders of the classes, so they have no class",
-                file=str(self._root / loose[0]),
+                file=str(_file(self._root, loose[0])),
                 hint="move them into folders, or pack all files unchanged with bushel.sources.Files",
             )
         for name in loose:
@@ -364,7 +373,7 @@ class _Skipped:
 
     def _add(self, name: str, kind: str) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1
-        self.first = self.first or str(self._root / name)
+        self.first = self.first or str(_file(self._root, name))
 
 
 def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:
@@ -376,6 +385,11 @@ def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:
             yield path
 
 
+def _file(root: AnyPath, name: str) -> AnyPath:
+    """Return the path of a file by its name in a listing, which another process may have read from a file."""
+    return below(root, name, any_text=True)
+
+
 def _refuse_twins(root: AnyPath, names: Collection[str]) -> None:
     stems: dict[str, str] = {}
     for name in names:
@@ -383,6 +397,6 @@ def _refuse_twins(root: AnyPath, names: Collection[str]) -> None:
         if other != name:
             raise FormatError(
                 f"its key would be the same as that of {os.path.basename(other)}",
-                file=str(root / name),
+                file=str(_file(root, name)),
                 hint="keep one of them with suffixes=, or pack all files unchanged with bushel.sources.Files",
             )

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bushel.core.index.class_names import in_order
+from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.sources.base import Names, Sample
-from bushel.sources.fetching import FileSource, below, read_file
+from bushel.sources.fetching import FileSource, listed, read_file
 from bushel.sources.media import Image
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_text
@@ -64,7 +64,13 @@ def parse_line(line: str) -> ListLine:
 
 
 def format_line(line: ListLine) -> str:
-    """Return a line as im2rec 1.9 writes it: labels with six decimals."""
+    r"""Return a line as im2rec 1.9 writes it: labels with six decimals.
+
+    Examples:
+        >>> from bushel.sources import ListLine, format_line
+        >>> format_line(ListLine(7, (3.0,), "cat.jpg"))
+        '7\t3.000000\tcat.jpg\n'
+    """
     labels = "".join(f"{label:f}\t" for label in line.labels)
     return f"{line.index}\t{labels}{line.path}\n"
 
@@ -77,14 +83,15 @@ class ListFile(FileSource):
 
     Args:
         path: The list.
-        root: The folder that its paths, unless they are URLs, are relative to; by default the folder of the list.
+        root: The folder that its paths, unless they are URLs, are relative to and do not leave; by default that of
+            the list. `/` allows every absolute path.
         first_label: Use only the first label of each line, as im2rec does without `--pack-label`.
 
     Attributes:
         spec: `image`; and `label`: an `int` if every label is an integer, else a `float`; if a line has
             several labels, an `array` of float32.
-        labels: The names of the folders, if the images of each class are in one folder, and those of each folder in one
-            class; else empty.
+        labels: The names of the folders, if the images of each class are in one folder, and each folder has one class;
+            else empty.
 
     Examples:
         >>> from bushel.sources import ListFile
@@ -122,7 +129,7 @@ class ListFile(FileSource):
         label: object = np.array(labels, np.float32)
         if self._kind != "array":
             label = int(labels[0]) if self._kind == "int" else labels[0]
-        return {KEY: str(line.index), "image": read_file(self._at(below(self._root, line.path))), "label": label}
+        return {KEY: str(line.index), "image": read_file(self._at(listed(self._root, line.path))), "label": label}
 
     def origin(self, position: int) -> str:
         """Return the image's path, or that of the list if the line has none."""
@@ -132,7 +139,7 @@ class ListFile(FileSource):
             return str(error.file)
 
     def _files(self, position: int) -> list[AnyPath]:
-        return [below(self._root, self._parsed(position).path)]
+        return [listed(self._root, self._parsed(position).path)]
 
     def _parsed(self, position: int) -> ListLine:
         try:
@@ -153,7 +160,7 @@ class ListFile(FileSource):
         return "int" if whole else "float"
 
     def _class_names(self) -> tuple[str, ...]:
-        """Return the names of the first or, failing that, the last folders of the paths, if they tell the classes."""
+        """Return the names of the first or, failing that, the last folders of the paths, if they are of classes."""
         for which in (0, -1):
             numbers: dict[str, int] = {}
             for line in self._lines:

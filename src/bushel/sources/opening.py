@@ -10,22 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from bushel.containers import containers
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.discovery import holds_parts
-from bushel.core.dataset.open import open_any
-from bushel.core.dataset.stream import StreamDataset
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.discovery import holds_parts
+from bushel._dataset.open import open_any
+from bushel._dataset.stream import StreamDataset
+from bushel.containers import candidates, installed_candidates
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Source
 from bushel.sources.files import AudioFolder, Files, ImageFolder, VideoFolder, walk
-from bushel.sources.layouts import LAYOUTS
 from bushel.sources.lists import ListFile
 from bushel.sources.media import IMAGES, SOUNDS, VIDEOS
 from bushel.sources.members import Recipe, SampleFolder
 from bushel.sources.samples import Samples, Stream
-from bushel.sources.stored import Stored
+from bushel.sources.stored import Stored, StoredStream
 from bushel.sources.tables import Table
 from bushel.storage import AnyPath, as_path, is_local, is_object, walk_names
 
@@ -41,8 +40,7 @@ KINDS: Mapping[str, Any] = {
     "sounds": AudioFolder,
     "samples": SampleFolder,
     "recipe": Recipe,
-    "dataset": lambda path: _stored(open_any(path)),
-    **LAYOUTS,
+    "dataset": lambda path: _stored(open_any(path, verify=True)),
 }
 """Names of the kinds of sources that a path can be, and the classes that make them."""
 
@@ -117,7 +115,7 @@ def open_source(
 
 
 def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
-    return Stored(dataset) if isinstance(dataset, Dataset) else Stream(dataset, spec=dataset.spec)
+    return Stored(dataset) if isinstance(dataset, Dataset) else StoredStream(dataset)
 
 
 def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
@@ -138,7 +136,9 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
         return "dataset"
     if (kind := _at_first_sight(path)) is not None:
         return kind
-    if any(container.shards(path) is not None for container in containers()) or holds_parts(path):
+    names = [entry.name for entry in path.iterdir()]
+    owners = (each for some in (candidates, installed_candidates) for each in some(names))
+    if any(container.shards(path) is not None for container in owners) or holds_parts(path):
         return "dataset"
     for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS)):
         if next(walk(path, suffixes), None) is not None:

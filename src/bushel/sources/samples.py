@@ -102,7 +102,7 @@ def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[s
     """Return the types of a sample's values.
 
     Bytes are `jpg`, `png` or `bytes` by their first bytes; a Pillow image or an array that looks like an image
-    is stored as one, see `image_codec`; a list is a sequence.
+    is stored as one, see `image_codec`; a truth value is `json`, which gives it back as one; a list is a sequence.
 
     Args:
         sample: The sample.
@@ -162,7 +162,9 @@ def _type_of(name: str, value: Any) -> str:
         return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")
     if isinstance(value, str):
         return "utf8"
-    if isinstance(value, bool | int | np.integer | np.bool_):
+    if isinstance(value, bool | np.bool_):
+        return "json"  # `int` would give 1 for True
+    if isinstance(value, int | np.integer):
         return "int"
     if isinstance(value, float | np.floating):
         return "float"

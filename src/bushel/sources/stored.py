@@ -1,21 +1,28 @@
-"""Bushel datasets as sources."""
+"""Bushel datasets and streams of archives as sources."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.stream import StreamDataset
+from bushel._index.class_names import Labels
 from bushel.codecs import get_codec
-from bushel.containers.ffrecord import empty_folders
-from bushel.core.dataset.dataset import Dataset
+from bushel.containers import KeepsFolders, get_container
 from bushel.errors import FormatError
 from bushel.sources.base import Sample
+from bushel.sources.samples import Stream
 from bushel.spec import KEY, parse_spec
 from bushel.storage import is_local
 
-__all__ = ["Stored", "empty_folders_in", "stored_unchanged"]
+__all__ = ["Stored", "StoredStream", "empty_folders_in", "stored_unchanged"]
+
+_FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
+"""Samples, or bytes, of a stream that are read to know its fields."""
 
 _AS_THEY_ARE = (
     *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"),
@@ -30,9 +37,10 @@ def empty_folders_in(dataset: Dataset) -> list[str] | None:
         return None
     folders: list[str] = []
     for shard in dataset.shards:
-        if shard.container == "ffrecord" and shard.keyed:
+        own = get_container(shard.container)
+        if isinstance(own, KeepsFolders) and shard.keyed:
             with suppress(FormatError):  # a damaged file, of which samples are recovered
-                folders += empty_folders(shard.shard.path(0))
+                folders += own.empty_folders(shard.shard)
     return folders or None
 
 
@@ -48,8 +56,8 @@ class Stored:
         dataset: The dataset.
 
     Attributes:
+        dataset: The dataset.
         spec: Its spec.
-        labels: Its names of classes.
         folders: The empty folders of a packed folder, or None.
 
     Examples:
@@ -60,48 +68,85 @@ class Stored:
     """
 
     def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+        self.dataset = dataset
         self._ahead: Mapping[int, Sample] = {}
         self._keyed = dataset.info.keyed
         self.spec = dataset.spec
-        self.labels = dataset.labels
         self.folders: Sequence[str] | None = empty_folders_in(dataset)
         for field in parse_spec(self.spec).values():
             get_codec(field.codec)
         self._kept = frozenset(name for name, field in parse_spec(self.spec).items() if stored_unchanged(field.codec))
 
     def __len__(self) -> int:
-        return len(self._dataset)
+        return len(self.dataset)
 
     def __getitem__(self, position: int) -> Sample:
         stored = self._ahead.get(position)
         if stored is None:
-            [stored] = self._dataset.read([position], decode=False)
+            [stored] = self.dataset.read([position], decode=False)
         rest = {name: value for name, value in stored.items() if name not in self._kept}
-        sample = self._dataset.decode_sample(rest, position)
+        sample = self.dataset.decode_sample(rest, position)
         sample.update((name, stored[name]) for name in self._kept if name in stored)
         if not self._keyed:
             sample.pop(KEY, None)
         return sample
 
     @property
+    def labels(self) -> Labels:
+        """The names of classes of the dataset, by field."""
+        return self.dataset.labels
+
+    @property
     def fingerprint(self) -> str:
         """The fingerprint of the dataset or view."""
-        return self._dataset.fingerprint
+        return self.dataset.fingerprint
 
     @property
     def remote(self) -> bool:
         """Whether its files are remote."""
-        return not all(is_local(shard.shard.root) for shard in self._dataset.shards)
+        return not all(is_local(shard.shard.root) for shard in self.dataset.shards)
 
     def fetched(self, positions: Sequence[int]) -> Self:
         """Return the same source with the stored bytes of these samples in memory."""
         other = copy.copy(self)
         with suppress(Exception):  # samples are then read one by one, and damaged ones raise
-            other._ahead = dict(zip(positions, self._dataset.read(list(positions), decode=False), strict=True))
+            other._ahead = dict(zip(positions, self.dataset.read(list(positions), decode=False), strict=True))
         return other
 
     def origin(self, position: int) -> str:
         """Return the file and the offset of its first field."""
-        path, offset = self._dataset.location(position, next(iter(self.spec)))
+        path, offset = self.dataset.location(position, next(iter(self.spec)))
         return f"{path}@{offset}"
+
+
+class StoredStream(Stream):
+    """The samples of a stream of archives as stored bytes, in order.
+
+    Its fields are those of the stream's spec and of its first samples, up to 1024 or 16 MiB, which are read at once.
+
+    Args:
+        stream: The stream.
+
+    Attributes:
+        spec: Field to type.
+    """
+
+    def __init__(self, stream: StreamDataset) -> None:
+        samples = iter(stream.stored())
+        self._head = list(_first(samples))
+        super().__init__(itertools.chain(self._head, samples), spec=stream.spec)
+
+    def lacking(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield the key of each of the first samples that lacks a field, with the name of the field."""
+        for sample in self._head:
+            yield from ((sample[KEY], name) for name in names if name not in sample)
+
+
+def _first(samples: Iterator[Sample]) -> Iterator[Sample]:
+    size = 0
+    for number, sample in enumerate(samples, 1):
+        yield sample
+        values = (value if isinstance(value, list) else [value] for name, value in sample.items() if name != KEY)
+        size += sum(len(element) for value in values for element in value)
+        if size >= _FIRST_BYTES or number == _FIRST_SAMPLES:
+            return

@@ -12,13 +12,14 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from bushel.core.index.class_names import in_order
+from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.sources.base import Sample, extend_labels
-from bushel.sources.fetching import FileSource, below
+from bushel.sources.fetching import FileSource, listed, named_by_program
 from bushel.sources.media import Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_whole
@@ -32,7 +33,7 @@ _DELIMITERS = ";\t,|"
 
 
 def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | None = None) -> list[Row]:
-    """Return the rows of `.csv`, `.json` and `.jsonl` files, which may be gzipped.
+    r"""Return the rows of `.csv`, `.json` and `.jsonl` files, which may be gzipped.
 
     Args:
         path: The file. A JSON file holds a list of objects.
@@ -40,6 +41,11 @@ def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | N
 
     Raises:
         FormatError: The file is malformed; the message says where.
+
+    Examples:
+        >>> _ = Path("list.csv").write_text("id,label\n7,Pushing\n")
+        >>> bushel.sources.read_rows("list.csv")
+        [{'id': '7', 'label': 'Pushing'}]
     """
     name = as_path(path).name.lower().removesuffix(".gz")
     text = read_list(as_path(path))
@@ -60,6 +66,12 @@ def read_list(path: AnyPath) -> str:
 
     Raises:
         FormatError: The file is not UTF-8 text, or not a complete gzip file.
+
+    Examples:
+        >>> import gzip
+        >>> _ = Path("list.txt.gz").write_bytes(gzip.compress(b"straw"))
+        >>> bushel.sources.read_list(Path("list.txt.gz"))
+        'straw'
     """
     data = read_whole(path)
     try:
@@ -75,6 +87,10 @@ def parse_json(text: str, path: str) -> Any:
 
     Raises:
         FormatError: The text is not JSON.
+
+    Examples:
+        >>> bushel.sources.parse_json('{"straw": 7}', "list.json")
+        {'straw': 7}
     """
     try:
         return json.loads(text)
@@ -107,7 +123,8 @@ class Table(FileSource):
     Args:
         path: A `.csv`, `.json` or `.jsonl` file, gzipped or not; or the rows.
         media: Turns a file into a field: `Image()`, the default, `Frames(rate=12)` or `Clip()`.
-        root: The folder that relative paths start from; by default the folder of the table.
+        root: The folder that relative paths start from, and that no path in a file leaves; by default the folder
+            of the table. `/` allows every absolute path. Paths in rows of a program are used as they are.
         file: Pattern of the file name of each row, with columns in braces: `{path}`, `{id}.jpg`. A `*` in it stands for
             any text; exactly one file must match.
         key: Pattern of the key of each row; by default the file's name without the suffix.
@@ -150,6 +167,7 @@ class Table(FileSource):
         self._file, self._key, self._label = file, key, label
         self._media = media or Image()
         self._found: dict[int, AnyPath] = {}
+        self._place = partial(named_by_program if named is None else listed, self._root)
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
         self._field, kind = self._media.field({self._fill(file, at) for at in range(len(self._rows))})
@@ -175,7 +193,7 @@ class Table(FileSource):
 
     def origin(self, position: int) -> str:
         """Return the file's path."""
-        return str(below(self._root, self._fill(self._file, position)))
+        return str(self._place(self._fill(self._file, position)))
 
     def _files(self, position: int) -> list[AnyPath]:
         return [self._path(position)]
@@ -183,15 +201,26 @@ class Table(FileSource):
     def _path(self, position: int) -> AnyPath:
         name = self._fill(self._file, position)
         if "*" not in self._file:
-            return below(self._root, name)
+            return self._place(name)
         if (known := self._found.get(position)) is not None:
             return known
-        found = _fitting(self._root, _escaped(self._file, self._rows[position]))
+        found = self._fitting(_escaped(self._file, self._rows[position]))
         if len(found) != 1:
-            raise FileNotFoundError(f"{len(found)} files match {below(self._root, name)}, but exactly one should")
+            raise FileNotFoundError(f"{len(found)} files match {self._place(name)}, but exactly one should")
         if not is_local(found[0]):  # checking again would cost a request
             self._found[position] = found[0]
         return found[0]
+
+    def _fitting(self, pattern: str) -> list[AnyPath]:
+        """Return the files that match a pattern; on remote storage, only the last component may have a `*`."""
+        if isinstance(self._root, Path) and "://" not in pattern:
+            place = cast("Path", self._place(pattern))
+            inner = place.relative_to(self._root) if place.is_relative_to(self._root) else place
+            return [self._root / name for name in sorted(glob.glob(str(inner), root_dir=self._root))]
+        above, _, last = pattern.rpartition("/")
+        folder = self._place(above) if above else self._root
+        names = sorted(child.name for child in folder.iterdir())
+        return [folder / name for name in names if fnmatch.fnmatchcase(name, last)]
 
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
@@ -232,15 +261,6 @@ def _stem(path: AnyPath, root: AnyPath) -> str:
         return os.path.splitext(inside_root.as_posix().lstrip("/"))[0]
     inside = str(path).startswith(f"{root}/")
     return os.path.splitext(str(path)[len(str(root)) + 1 :] if inside else path.name)[0]
-
-
-def _fitting(root: AnyPath, pattern: str) -> list[AnyPath]:
-    """Return the files that match a pattern; on remote storage, only the last component may have a `*`."""
-    if isinstance(root, Path) and "://" not in pattern:
-        return [root / name for name in sorted(glob.glob(pattern, root_dir=root))]
-    folder, _, last = pattern.rpartition("/")
-    names = sorted(child.name for child in below(root, folder).iterdir())
-    return [below(root, f"{folder}/{name}") for name in names if fnmatch.fnmatchcase(name, last)]
 
 
 def _escaped(template: str, row: Row) -> str:

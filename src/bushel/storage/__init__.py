@@ -8,9 +8,10 @@ is imported on first use.
 
 from typing import TYPE_CHECKING
 
-from bushel.core.lazy_names import lazy_names
+from bushel._runtime.lazy_names import lazy_names
 from bushel.storage.base import AnyPath, ExtentError, Extents, File
 from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known, path_of_stream, prefetch
+from bushel.storage.names import below, inside, remove_tree
 from bushel.storage.reading import gather, read_many
 from bushel.storage.whole import (
     copy_whole,
@@ -31,27 +32,37 @@ from bushel.storage.whole import (
 )
 
 if TYPE_CHECKING:
+    from bushel.storage.block_file import BlockFile
+    from bushel.storage.blocks import IN_TABLE, Blocks, Side, plan_blocks
     from bushel.storage.forward import end_process, is_compressed
     from bushel.storage.notation import expand_braces, parse_bytes
+    from bushel.storage.seekable import Seekable
     from bushel.storage.sink import Sink
     from bushel.storage.staging import Staging
     from bushel.storage.workplaces import leave_workplace, make_workplace, workplace
 
 __all__ = [
+    "IN_TABLE",
     "AnyPath",
+    "BlockFile",
+    "Blocks",
     "ExtentError",
     "Extents",
     "File",
     "FilePool",
+    "Seekable",
+    "Side",
     "Sink",
     "Staging",
     "prefetch",
     "as_path",
+    "below",
     "copy_whole",
     "create_whole",
     "end_process",
     "expand_braces",
     "gather",
+    "inside",
     "is_compressed",
     "is_local",
     "is_object",
@@ -65,11 +76,13 @@ __all__ = [
     "parse_bytes",
     "path_of_stream",
     "place_file",
+    "plan_blocks",
     "read_all",
     "read_many",
     "read_text",
     "read_whole",
     "remove",
+    "remove_tree",
     "replacing",
     "sync_folder",
     "sync_whole",
@@ -81,6 +94,11 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "BlockFile": "storage.block_file",
+        "Blocks": "storage.blocks",
+        "IN_TABLE": "storage.blocks",
+        "Seekable": "storage.seekable",
+        "Side": "storage.blocks",
         "Sink": "storage.sink",
         "Staging": "storage.staging",
         "end_process": "storage.forward",
@@ -89,6 +107,7 @@ __getattr__ = lazy_names(
         "leave_workplace": "storage.workplaces",
         "make_workplace": "storage.workplaces",
         "parse_bytes": "storage.notation",
+        "plan_blocks": "storage.blocks",
         "workplace": "storage.workplaces",
     },
 )

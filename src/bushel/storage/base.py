@@ -11,7 +11,17 @@ import numpy.typing as npt
 
 from bushel.kernels import ExtentError
 
-__all__ = ["FROM_TAG", "AnyPath", "ExtentError", "Extents", "File", "StorePath", "extent_error"]
+__all__ = [
+    "FROM_TAG",
+    "AnyPath",
+    "ExtentError",
+    "Extents",
+    "File",
+    "StorePath",
+    "StoredObject",
+    "extent_error",
+    "filter_error",
+]
 
 FROM_TAG = 1 << 62
 """Stamps of objects are made from their ETags and are at least this; times of modification are below it until 2116."""
@@ -19,6 +29,12 @@ FROM_TAG = 1 << 62
 
 class StorePath:
     """Base class of paths in object stores, which can be recognized without importing the code of the stores."""
+
+    __slots__ = ()
+
+
+class StoredObject:
+    """Base class of open objects of stores, which can be recognized in the same way."""
 
     __slots__ = ()
 
@@ -55,7 +71,7 @@ class AnyPath(Protocol):
         ...
 
     def iterdir(self) -> Iterator[Any]:
-        """Yield the paths of what is in the folder."""
+        """Yield the paths of the entries of the folder."""
         ...
 
     def stat(self) -> Any:
@@ -125,4 +141,11 @@ def extent_error(
     """Return the error that the kernels raise for local files, for a file of another storage."""
     error = ExtentError(f"row {row} of {path}: {reason}, expected {expected}, found {found}")
     error.row, error.reason, error.expected, error.found = row, reason, expected, found
+    return error
+
+
+def filter_error(row: int, what: str, size: int, path: str) -> ExtentError:
+    """Return the error for an extent in a block that does not expand; `what` says why, `size` is that of the block."""
+    error = ExtentError(f"row {row} of {path}: {what}")
+    error.row, error.reason, error.expected, error.found, error.what = row, "filter", size, -1, what
     return error

@@ -8,7 +8,7 @@ import os
 import resource
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from bushel import kernels
 from bushel.errors import UnsupportedError
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FilePool", "as_path", "is_local", "is_object", "open_file", "open_known", "path_of_stream", "prefetch"]
 
+T = TypeVar("T")
+
 
 def as_path(path: object) -> AnyPath:
     """Turn a path as users give it into an object with `open()`.
 
     Text is a local path or a URL. URLs of object stores and HTTP servers become an `ObjectPath`; those of other schemes
-    need universal-pathlib.
+    need universal-pathlib. A `~` or `~name` at the beginning of a local path becomes the home directory.
 
     Raises:
         UnsupportedError: The scheme needs universal-pathlib, which is not installed.
@@ -37,14 +39,20 @@ def as_path(path: object) -> AnyPath:
     if isinstance(path, str) and "://" in path:
         return _from_url(path)
     if isinstance(path, Path):
-        return path
+        return _without_tilde(path)
     if is_object(path):
         return path
     if not isinstance(path, str | os.PathLike) or (hasattr(path, "open") and hasattr(path, "iterdir")):
         if hasattr(path, "open") and hasattr(path, "name"):
             return path  # type: ignore[return-value]
         raise TypeError(f"expected a path or an object with open(), not {type(path).__name__}")
-    return Path(os.fsdecode(path))
+    return _without_tilde(Path(os.fsdecode(path)))
+
+
+def _without_tilde(path: Path) -> Path:
+    if not path.parts or not path.parts[0].startswith("~"):
+        return path
+    return Path(os.path.expanduser(path))  # a name of no user stays as it is
 
 
 def path_of_stream(stream: object) -> str | None:
@@ -114,7 +122,7 @@ def open_file(path: AnyPath) -> File:
 def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
     """Open a file whose size and modification time are known.
 
-    An object in a store is not asked for them; what is read from it later is compared with them. Any other file is
+    An object in a store is not asked for them; bytes read from it later are compared with them. Any other file is
     opened as `open_file` does, and has the size and time that it has now.
     """
     if is_object(path):
@@ -125,9 +133,18 @@ def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
 
 
 def prefetch(files: Sequence[File], extents: Extents) -> None:
-    """Tell the operating system that these extents will be read soon. Does nothing for files that are not local."""
+    """Tell the operating system that these extents will be read soon. Does nothing for files that are not local.
+
+    Raises:
+        ExtentError: An extent does not lie in its file.
+    """
     if all(isinstance(file, MappedFile) for file in files):
         kernels.prefetch(cast("list[MappedFile]", list(files)), extents.file, extents.offset, extents.length)
+        return
+    from bushel.storage.fetch import mapped_extents
+
+    near = mapped_extents(files, extents)
+    kernels.prefetch(cast("list[MappedFile]", near[0]), near[1].file, near[1].offset, near[1].length)
 
 
 class FilePool:
@@ -161,14 +178,22 @@ class FilePool:
                     self._files.pop(old, None)
         return file
 
-    def _open(self, opener: Callable[[], File]) -> File:
+    def attempt(self, do: Callable[[], T]) -> T | None:
+        """Return what a function returns that opens files of this pool; None if the process has too many open.
+
+        In that case the pool is empty afterwards. This is the only place that knows about too many open files.
+        """
         try:
-            return opener()
+            return do()
         except OSError as error:
-            if error.errno != errno.EMFILE or not self._files:
+            if error.errno != errno.EMFILE:
                 raise
-            self.close()  # others hold most of what the process may open
-            return opener()
+        self.close()  # after the except clause, whose traceback keeps files open
+        return None
+
+    def _open(self, opener: Callable[[], File]) -> File:
+        file = self.attempt(opener) if self._files else None
+        return opener() if file is None else file  # others hold most of what the process may open
 
     def close(self) -> None:
         """Let go of all files."""

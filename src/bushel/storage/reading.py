@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
 from bushel.kernels import MappedFile
-from bushel.storage.base import Extents, File, extent_error
+from bushel.storage.base import ExtentError, Extents, File, extent_error
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from bushel.storage.fetch import Held
+    from bushel.storage.pieces import Pieces
 
-__all__ = ["Held", "gather", "read_many"]
+__all__ = ["gather", "read_many"]
 
-
-class Held(Protocol):
-    """Bytes of remote files that were read before they were asked for, or that are on their way."""
-
-    def covers(self, files: Sequence[File], extents: Extents) -> npt.NDArray[np.bool_] | None:
-        """Return bool[n], which of these extents it has, or None if it has none."""
-
-    def take(self, files: Sequence[File], extents: Extents) -> list[bytes | None]:
-        """Wait for the extents that it has, and hand them over: bytes or None for each of the n extents."""
+T = TypeVar("T")
+U8 = npt.NDArray[np.uint8]
 
 
 def read_many(files: Sequence[File], extents: Extents, held: Held | None = None) -> list[bytes | None]:
@@ -41,45 +35,26 @@ def read_many(files: Sequence[File], extents: Extents, held: Held | None = None)
         The bytes of each extent in order, None for one of length -1.
 
     Raises:
-        ExtentError: An extent does not lie in its file, or does not match its CRC; `row` is its number.
+        ExtentError: An extent does not lie in its file, is in a block that cannot be expanded, or does not match its
+            CRC; `row` is its number.
     """
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
         return kernels.read_many(local, _numbers(extents), extents.offset, extents.length, extents.crc32)
-    from bushel.core.system import keep_freed_memory
-
-    keep_freed_memory()
-    numbers = _numbers(extents)
-    for number, file in enumerate(files):
-        _check_inside(file, extents, np.flatnonzero(numbers == number))
-    asked = extents
-    if held is not None and (covered := held.covers(files, extents)) is not None:
-        asked = replace(extents, length=np.where(covered, 0, extents.length))
-    out: list[bytes | None] = [None if size < 0 else b"" for size in extents.length.tolist()]
-    long: dict[int, bytearray] = {}
-
-    def put(row: int, at: int, data: memoryview) -> None:
-        size = int(extents.length[row])
-        if len(data) == size:
-            out[row] = bytes(data)
-        else:
-            whole = long[row] if row in long else long.setdefault(row, bytearray(size))
-            whole[at : at + len(data)] = data
-
-    _read(files, numbers, asked, put)
-    for row, data in long.items():
-        out[row] = bytes(data)
-    if held is not None and asked is not extents:
-        taken = held.take(files, extents)
-        out = [ours if theirs is None else theirs for ours, theirs in zip(out, taken, strict=True)]
-    if extents.crc32 is not None:
-        for row, (value, expected) in enumerate(zip(out, extents.crc32.tolist(), strict=True)):
-            if value is not None:
-                _check_crc(files, extents, row, expected, value)
-    return out
+    batch = _Batch.of(files, extents, held)
+    whole, length = batch.whole(), extents.length
+    if whole:
+        length = length.copy()
+        length[list(whole)] = -1
+    values = _named(files, extents, lambda: kernels.read_pieces(*batch.arguments(length, extents.crc32, whole)))
+    for row, value in whole.items():
+        values[row] = value
+        if extents.crc32 is not None and (found := kernels.crc32(value)) != (expected := int(extents.crc32[row])):
+            raise extent_error(row, "checksum", expected, found, files[extents.file_of(row)].path)
+    return values
 
 
-def gather(files: Sequence[File], extents: Extents) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def gather(files: Sequence[File], extents: Extents, held: Held | None = None) -> tuple[U8, npt.NDArray[np.int64]]:
     """Read a batch of extents into one buffer.
 
     Returns:
@@ -92,73 +67,75 @@ def gather(files: Sequence[File], extents: Extents) -> tuple[npt.NDArray[np.uint
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
         return kernels.gather(local, extents.file, extents.offset, extents.length, extents.crc32)
-    numbers = _numbers(extents)
-    for number, file in enumerate(files):
-        _check_inside(file, extents, np.flatnonzero(numbers == number))
-    offsets = np.zeros(len(extents) + 1, np.int64)
-    np.cumsum(np.maximum(extents.length, 0), out=offsets[1:])
-    buffer = np.empty(int(offsets[-1]), np.uint8)
-
-    def put(row: int, at: int, data: memoryview) -> None:
-        start = int(offsets[row]) + at
-        buffer[start : start + len(data)] = np.frombuffer(data, np.uint8)
-
-    _read(files, numbers, extents, put)
-    if extents.crc32 is not None:
-        for row in np.flatnonzero(extents.length >= 0).tolist():
-            _check_crc(files, extents, row, int(extents.crc32[row]), buffer[offsets[row] : offsets[row + 1]].data)
-    return buffer, offsets
+    batch = _Batch.of(files, extents, held)
+    return _named(files, extents, lambda: kernels.gather_pieces(*batch.arguments(extents.length, extents.crc32, {})))
 
 
-def _read(
-    files: Sequence[File],
-    numbers: npt.NDArray[np.int32],
-    extents: Extents,
-    put: Callable[[int, int, memoryview], None],
-) -> None:
-    """Read extents of a mixture of files: of all objects together, of the others file by file."""
-    from bushel.storage.coalesce import coalesce
-    from bushel.storage.objects.ranges import read_rows
-    from bushel.storage.objects.remotefile import RemoteFile
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """The pieces of a batch, and the bytes of them that are in memory.
 
-    objects = [number for number, file in enumerate(files) if isinstance(file, RemoteFile)]
-    if objects:
-        place = np.full(len(files), -1, np.int32)
-        place[objects] = np.arange(len(objects))
-        rows = np.flatnonzero((place[numbers] >= 0) & (extents.length > 0))
-        read_rows(
-            [file for file in files if isinstance(file, RemoteFile)],
-            place[numbers[rows]],
-            extents.offset[rows],
-            extents.length[rows],
-            lambda row, at, data: put(int(rows[row]), at, data),
-        )
-    for number, file in enumerate(files):
-        if isinstance(file, RemoteFile):
-            continue
-        rows = np.flatnonzero(numbers == number)
-        for span in coalesce(extents.offset[rows], extents.length[rows]):
-            view = memoryview(file.read(span.start, span.stop - span.start))
-            for at in span.rows:
-                row = int(rows[at])
-                first = int(extents.offset[row]) - span.start
-                put(row, 0, view[first : first + int(extents.length[row])])
+    Attributes:
+        pieces: The pieces.
+        extents: What they are pieces of.
+        far: The bytes of pieces in files that are not mapped, by the number of the piece.
+        expanded: The blocks of `pieces.packed`.
+    """
+
+    pieces: Pieces
+    extents: Extents
+    far: dict[int, bytes]
+    expanded: list[U8]
+
+    @classmethod
+    def of(cls, files: Sequence[File], extents: Extents, held: Held | None) -> _Batch:
+        """Plan a batch, and fetch the pieces that are not in mapped files."""
+        from bushel.storage.fetch import fetch
+        from bushel.storage.pieces import pieces_of
+
+        pieces = pieces_of(files, extents)
+        return cls(pieces, extents, *fetch(pieces, held))
+
+    def whole(self) -> dict[int, bytes]:
+        """Return the values that were fetched in one piece, by their row."""
+        numbers = np.fromiter(self.far, np.int64, len(self.far))
+        rows = self.pieces.row[numbers]
+        alone = np.flatnonzero(self.pieces.size[numbers] == self.extents.length[rows])
+        return {
+            row: self.far[number] for row, number in zip(rows[alone].tolist(), numbers[alone].tolist(), strict=True)
+        }
+
+    def arguments(
+        self, length: npt.NDArray[np.int64], crc32: npt.NDArray[np.uint32] | None, without: Collection[int]
+    ) -> tuple[Any, ...]:
+        """Return the arguments of the kernels, for all values but some rows."""
+        pieces, source, offset = self.pieces, self.pieces.source.copy(), self.pieces.offset.copy()
+        far = np.fromiter(self.far, np.int64, len(self.far))
+        buffers: list[U8 | bytes] = [*pieces.tables, *self.expanded]
+        source[far] = len(pieces.files) + len(buffers) + np.arange(len(far))
+        offset[far] = 0
+        buffers += self.far.values()
+        columns = (source, offset, pieces.size, pieces.row, pieces.at)
+        if without:
+            rows = np.zeros(len(length), np.bool_)
+            rows[list(without)] = True
+            kept = np.flatnonzero(~rows[pieces.row])
+            columns = tuple(column[kept] for column in columns)  # type: ignore[assignment]
+        return pieces.files, buffers, length, crc32, *columns
 
 
-def _check_crc(files: Sequence[File], extents: Extents, row: int, expected: int, value: Buffer) -> None:
-    if (found := kernels.crc32(value)) != expected:
-        raise extent_error(row, "checksum", expected, found, files[extents.file_of(row)].path)
+def _named(files: Sequence[File], extents: Extents, read: Callable[[], T]) -> T:
+    """Call a kernel, which does not know in which file a value with a wrong checksum is."""
+    try:
+        return read()
+    except ExtentError as error:
+        if error.reason == "checksum":
+            path = files[extents.file_of(error.row)].path
+            raise extent_error(error.row, "checksum", error.expected, error.found, path) from None
+        raise
 
 
 def _numbers(extents: Extents) -> npt.NDArray[np.int32]:
     if isinstance(extents.file, int):
         return np.full(len(extents.offset), extents.file, np.int32)
     return extents.file
-
-
-def _check_inside(file: File, extents: Extents, rows: npt.NDArray[np.int64]) -> None:
-    offset, length = extents.offset[rows], extents.length[rows]
-    bad = (length != -1) & ((offset < 0) | (length < 0) | (length > file.size) | (offset > file.size - length))
-    if bad.any():
-        row = int(rows[int(bad.argmax())])
-        raise extent_error(row, "beyond", int(extents.offset[row]) + int(extents.length[row]), file.size, file.path)

@@ -155,7 +155,7 @@ class Sink:
             self._handle = None
 
     def abandon(self) -> None:
-        """Close the file without writing what is buffered."""
+        """Close the file without writing the buffer."""
         self._drop()
         self.position = self._written
         self.close(sync=False)
@@ -167,7 +167,7 @@ class Sink:
         return self._handle
 
     def _restart(self, position: int) -> None:
-        """Begin the checksum at a position, which is the end of what is written."""
+        """Begin the checksum at a position, which is the end of the written bytes."""
         self._first, self._sum, self._checked = position, 0, (position, 0)
 
     def _truncate(self, position: int) -> None:

@@ -10,11 +10,13 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from bushel.errors import FormatError, naming, noted_in
+from bushel.errors import naming, noted_in
 from bushel.storage.base import AnyPath
+from bushel.storage.claims import Claim
+from bushel.storage.names import below, inside
 from bushel.storage.sink import Sink
 from bushel.storage.whole import make_folder, place_file, remove, sync_folder
-from bushel.storage.workplaces import Claim, make_workplace, remove_empty, workplace
+from bushel.storage.workplaces import make_staging_folder, make_workplace, remove_empty, workplace
 
 __all__ = ["Staging"]
 
@@ -34,16 +36,14 @@ class Staging:
         positions: Number of bytes to keep of staged files, by name; other files start empty.
         sync: Whether to wait for the disk before a rename.
         new: Whether none of the shard's files exists yet; an upload then refuses to replace one.
-        claim: The right to write in the folder, if the caller has it already.
+        claimed: Whether to claim the name until `discard`, for a caller that has no claim of the dataset.
 
     Attributes:
         place: The folder of the staged files.
         sinks: The files that were opened, by name.
         stop: When it is set, an upload in another thread ends soon.
-        claim: The right to write in the folder. It ends with `discard`, or with this object.
 
     Raises:
-        FileExistsError: Another process is writing a shard of this name.
         FormatError: The name leads out of the staging folder.
     """
 
@@ -56,7 +56,7 @@ class Staging:
         positions: Mapping[str, int] | None = None,
         sync: bool = True,
         new: bool = False,
-        claim: Claim | None = None,
+        claimed: bool = False,
     ) -> None:
         self.root, self.folder, self.new = root, folder, new
         self.local = isinstance(root, Path)
@@ -65,19 +65,25 @@ class Staging:
         self._positions = dict(positions or {})
         self._temporary = None if workplace(root) is not None else Path(tempfile.mkdtemp(prefix="bushel-"))
         base = self._temporary or make_workplace(root)
-        self.place = _below(base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset")
-        self.claim = claim or Claim(self.place)
+        self.place = inside(base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True)
+        claim = base / ".bushel" / "writers" / f"{self.place.name}.claim"
+        self._claim = Claim(claim, self.place) if claimed else None
+        make_staging_folder(self.place)
         self.sinks: dict[str, Sink] = {}
 
     def open(self, name: str) -> Sink:
         """Create the file that will be called `name`, or continue it if `positions` names it."""
-        path = _below(self.place, name)
+        path = inside(self.place, name, any_text=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         position = self._positions.get(name, 0)
         if position == 0:
             path.unlink(missing_ok=True)
         self.sinks[name] = sink = Sink(path, position)
         return sink
+
+    def path_of(self, name: str) -> Path:
+        """Return the path of a staged file."""
+        return below(self.place, name, any_text=True)
 
     def keep(self, positions: Mapping[str, int]) -> None:
         """Continue files that were put here, each after the given number of bytes."""
@@ -111,14 +117,14 @@ class Staging:
         """
         for sink in self.sinks.values():
             sink.close(sync=self.sync)
-        stats = [(self.place / name).stat() for name in names]
+        stats = [self.path_of(name).stat() for name in names]
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def sync_names(self) -> None:
         """With `sync`, wait until the names of the staged files are on disk, up to that of the dataset's folder.
 
         Only then may the journal say that they are complete: after a power cut, a file that is neither staged nor
-        renamed could not be told from one that was renamed.
+        renamed could not be distinguished from one that was renamed.
         """
         if not self.sync:
             return
@@ -133,7 +139,8 @@ class Staging:
     def sync_files(self, names: Iterable[str]) -> None:
         """With `sync`, wait until staged files that were copied, not written by a sink, are on disk."""
         for name in names if self.sync else ():
-            with naming(self.place / name), open(self.place / name, "rb") as file:
+            path = self.path_of(name)
+            with naming(path), open(path, "rb") as file:
                 os.fsync(file.fileno())
 
     def commit(self, names: Iterable[str], *, index: str | None = None) -> None:
@@ -147,7 +154,7 @@ class Staging:
         names = [*names] if index is None else [index, *names]
         if not isinstance(self.root, Path):  # a file system of the caller, which the drop-ins write to
             for name in names:
-                place_file(self.place / name, self.root / name)
+                place_file(self.path_of(name), below(self.root, name, any_text=True))
             self.discard()
             return
         if self.folder is None:
@@ -161,7 +168,7 @@ class Staging:
 
     def _place_folder(self, root: Path, name: str, kept: Collection[str]) -> None:
         """Rename the shard's folder, without files that are not among these, unless a killed process has done it."""
-        staged = self.place / name
+        staged = self.path_of(name)
         if not staged.exists():
             return
         for path in [path for path in staged.rglob("*") if path.is_file()]:
@@ -169,20 +176,21 @@ class Staging:
                 path.unlink()
                 if self.sync:
                     sync_folder(path.parent)
-        os.rename(staged, root / name)
+        os.rename(staged, inside(root, name, any_text=True))
 
     def _place_files(self, root: Path, names: Collection[str], index: str | None) -> set[Path]:
         """Rename the files one by one, in this order, and return the folders that have changed."""
-        changed = {(root / name).parent for name in names}
+        final = {name: inside(root, name, any_text=True) for name in names}
+        changed = {path.parent for path in final.values()}
         for folder in sorted(changed):
             make_folder(folder, sync=self.sync)
-        for name in names:
-            if (self.place / name).exists() or not (root / name).exists():
-                place_file(self.place / name, root / name)
+        for name, path in final.items():
+            if self.path_of(name).exists() or not path.exists():
+                place_file(self.path_of(name), path)
             if name == index:
-                (root / f"{name}.partial").unlink(missing_ok=True)  # of a killed reader that indexed it
+                path.with_name(f"{path.name}.partial").unlink(missing_ok=True)  # of a killed reader that indexed it
                 if self.sync:
-                    sync_folder((root / name).parent)
+                    sync_folder(path.parent)
         return changed
 
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
@@ -206,15 +214,16 @@ class Staging:
         new = self.new and not replace
         try:
             for name in names:
-                place_file(self.place / name, self.root / name, new=new, stop=self.stop)
-                done.append(self.root / name)
+                path = below(self.root, name, any_text=True)
+                place_file(self.path_of(name), path, new=new, stop=self.stop)
+                done.append(path)
         except BaseException as error:
             if new:
                 self._take_back(done, error)
             raise
         found = []
         for path, name in zip(done, names, strict=True):
-            stat, size = path.stat(), (self.place / name).stat().st_size
+            stat, size = path.stat(), self.path_of(name).stat().st_size
             if stat.st_size != size:
                 raise FileExistsError(
                     f"{path} was uploaded with {size} bytes and now has {stat.st_size}: another writer has replaced "
@@ -239,7 +248,7 @@ class Staging:
                 stack.callback(sink.close, sync=False)
 
     def discard(self) -> None:
-        """Remove the staged files. Other writers may then use the folder."""
+        """Remove the staged files."""
         for sink in self.sinks.values():
             sink.abandon()
         done = self._temporary or self.place
@@ -247,19 +256,11 @@ class Staging:
             done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
             os.rename(self.place, done)
         shutil.rmtree(done, ignore_errors=True)
-        self.claim.release()
         if self.local:
             remove_empty(self.place.parent, self.place.parent.parent)
+        if self._claim is not None:
+            self._claim.release()
 
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-def _below(folder: Path, name: str) -> Path:
-    """Return the path of a file in a folder. The name may come from the keys of an object store."""
-    if not name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
-        raise FormatError(
-            f"{name!r} is not a valid name of a file in a dataset", file=str(folder), hint="rename it, without . and .."
-        )
-    return folder / name

@@ -15,6 +15,7 @@ from typing import Any, cast
 from bushel.errors import UnsupportedError, naming
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
+from bushel.storage.names import refuse_link
 
 __all__ = [
     "copy_whole",
@@ -194,7 +195,7 @@ def create_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> bool:
 def _open_alone(path: Path) -> FileIO:
     """Open a temporary file for writing. Another thread or process that does the same waits until it is closed."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         file = open(handle, "r+b", buffering=0)  # noqa: SIM115 - the caller closes it
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -212,7 +213,14 @@ def _open_alone(path: Path) -> FileIO:
 
 
 def make_folder(folder: Path, *, sync: bool = True) -> None:
-    """Create a folder and its parents if necessary. With `sync`, wait until the new entries are on disk."""
+    """Create a folder and its parents if necessary. With `sync`, wait until the new entries are on disk.
+
+    Every file that Bushel keeps beside data is written below such a folder.
+
+    Raises:
+        OSError: It cannot be created; or a `.bushel` in its path, or what is below that, is a symbolic link.
+    """
+    refuse_link(folder)
     missing = []
     at = folder
     while not at.exists():
@@ -248,6 +256,7 @@ def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: thread
         OSError: The file cannot be written.
     """
     if isinstance(target, Path):
+        refuse_link(target.parent)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(source, target)
     elif is_object(target):
@@ -300,6 +309,8 @@ def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
 
         delete(path, give_up=give_up)
     elif path.exists():
+        if isinstance(path, Path):
+            refuse_link(path.parent)
         cast("Any", path).unlink()
 
 

@@ -1,24 +1,19 @@
-"""Workplaces: the local folders of unfinished files, and the claims of the processes that write in them."""
+"""Workplaces: the local folders of unfinished files."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-import weakref
 from pathlib import Path
 
-from bushel.errors import UnsupportedError, naming
+from bushel.errors import UnsupportedError
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
+from bushel.storage.names import refuse_link
 
-__all__ = ["Claim", "leave_workplace", "make_workplace", "remove_empty", "remove_staged", "workplace"]
-
-_CLAIM_NAME = "writer"
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+__all__ = ["leave_workplace", "make_staging_folder", "make_workplace", "remove_empty", "remove_staged", "workplace"]
 
 
 def workplace(root: AnyPath) -> Path | None:
@@ -66,52 +61,9 @@ def leave_workplace(root: AnyPath) -> None:
         remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
 
 
-class Claim:
-    """The right of this process to write in a staging folder, until it is released or the process ends or is killed.
-
-    Two writers of one folder would damage each other's files. The claim is a POSIX record lock, which a fork does not
-    inherit: forks that outlive a killed writer do not keep the folder. On a file system without such locks, nothing is
-    claimed.
-
-    Args:
-        folder: The folder; it is created if necessary.
-
-    Raises:
-        FileExistsError: Another running process has the claim.
-        OSError: The folder cannot be created or written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        while True:
-            _make_claimed_folder(folder)
-            try:
-                handle = os.open(folder / _CLAIM_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except FileNotFoundError:  # its last owner removed it meanwhile
-                continue
-            self.release = weakref.finalize(self, os.close, handle)
-            try:
-                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self.release()
-                if error.errno in _NO_LOCKS:
-                    return
-                if not isinstance(error, BlockingIOError | PermissionError):
-                    raise
-                raise FileExistsError(
-                    f"another process is writing in {folder}: wait until it has ended, or write to another path"
-                ) from None
-            try:
-                with naming(folder):
-                    own = os.fstat(handle)
-                if os.path.samestat(own, (folder / _CLAIM_NAME).stat()):
-                    return
-            except FileNotFoundError:
-                pass
-            self.release()
-
-
-def _make_claimed_folder(folder: Path) -> None:
-    """Create a folder and its parents, which the writer of another shard may remove meanwhile if they are empty."""
+def make_staging_folder(folder: Path) -> None:
+    """Create a staging folder and its parents, which another writer may remove meanwhile if they are empty."""
+    refuse_link(folder)
     for _ in range(100):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -121,10 +73,9 @@ def _make_claimed_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def remove_staged(folder: Path, claim: Claim) -> None:
+def remove_staged(folder: Path) -> None:
     """Remove a staging folder that cannot be continued."""
     shutil.rmtree(folder)
-    claim.release()
     remove_empty(folder.parent)
 
 

@@ -2,8 +2,9 @@
 
 It does not need pytest. A failing check raises a `ConformanceError` with what was expected and what was found:
 
-    from bushel.testing import check_container
+    from bushel.testing import Golden, check_container, check_readable
     check_container("tar", tmp_path)
+    check_readable("shelf", Golden(Path("words.shelf"), [{"text": "one"}, {"text": "two"}], ["a", "b"]))
 
 To run every check as a test of its own:
 
@@ -16,23 +17,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from bushel.testing import concurrency, damage, kills, reading, writing
+from bushel.testing import concurrency, damage, kills, readable, reading, writing
 from bushel.testing.codecs import check_codec
 from bushel.testing.engines import check_engine
 from bushel.testing.expect import ConformanceError, InapplicableError
+from bushel.testing.readable import Golden, Readable
 from bushel.testing.sources import check_source
 from bushel.testing.storage import check_storage
 from bushel.testing.target import Target
 
 __all__ = [
     "CONTAINER_CHECKS",
+    "READABLE_CHECKS",
     "ConformanceError",
+    "Golden",
     "InapplicableError",
+    "Readable",
     "Target",
     "check_codec",
     "check_container",
     "check_engine",
+    "check_readable",
     "check_source",
     "check_storage",
 ]
@@ -44,6 +51,11 @@ CONTAINER_CHECKS: Mapping[str, Callable[[Target], None]] = {
     if name.startswith("check_")
 }
 """Checks by name. A check raises `InapplicableError` if the container lacks the feature that it tests."""
+
+READABLE_CHECKS: Mapping[str, Callable[[Readable], None]] = {
+    name.removeprefix("check_"): getattr(readable, name) for name in readable.__all__ if name.startswith("check_")
+}
+"""Checks of containers that are only read, by name."""
 
 
 def check_container(container: str, folder: Path, *, generation: str | None = None, seed: int = 0) -> list[str]:
@@ -75,4 +87,37 @@ def check_container(container: str, folder: Path, *, generation: str | None = No
             check(Target(container, own, generation, seed))
         except InapplicableError:
             skipped.append(name)
+    return skipped
+
+
+def check_readable(container: str, golden: Golden) -> list[str]:
+    """Check a container that is read, whether or not Bushel writes it, by a dataset of its original tool.
+
+    Recognition, tables, values at random, verifying, epochs, pickling, conversion and damage are checked, on copies of
+    the dataset in a temporary folder.
+
+    Args:
+        container: Name of the container.
+        golden: The dataset, and what must come out of it.
+
+    Returns:
+        The names of the checks that did not apply.
+
+    Raises:
+        ConformanceError: A check failed.
+
+    Examples:
+        >>> from bushel.testing import Golden, check_readable
+        >>> with bushel.Writer("words.ffr", {"data": "bytes"}) as writer:
+        ...     numbers = writer.append({"data": b"one"}), writer.append({"data": b"two"})
+        >>> check_readable("ffrecord", Golden(Path("words.ffr"), [{"data": b"one"}, {"data": b"two"}]))
+        []
+    """
+    skipped = []
+    for name, check in READABLE_CHECKS.items():
+        with TemporaryDirectory(prefix="bushel-check-") as folder:
+            try:
+                check(Readable(container, golden, Path(folder)))
+            except InapplicableError:
+                skipped.append(name)
     return skipped

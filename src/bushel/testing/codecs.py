@@ -77,7 +77,7 @@ def _check_buffers(codec: Codec, data: bytes, value: Any, what: str) -> None:
 
 
 def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
-    """Check that elements equal those of the whole value."""
+    """Check that elements equal the same elements of the whole value."""
     count = len(value)
     expect_equal(ranged.count(data), count, f"{what}: number of elements")
     for chosen in (slice(None), slice(1, None, 2), slice(None, None, -1), slice(count, None)):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from bushel.core.index.table import INLINE
 from bushel.errors import BushelError, CorruptError, DamagedWarning
 from bushel.testing.expect import expect, expect_equal, expect_raises, same
 from bushel.testing.samples import make_samples
@@ -59,15 +58,16 @@ def check_damage(target: Target) -> None:
     with target.open(path) as dataset:
         [shard] = dataset.shards
         places = []
-        for name, column in shard.index.columns.items():
+        for name, column in shard.index.fields.items():
             expect(column.crc32 is not None, f"the index of a written dataset has no checksums for {name!r}")
             rows = np.flatnonzero(column.length > 0)
-            if column.file != INLINE and len(rows):
+            if len(rows):
                 row = int(rows[len(rows) // 2])
                 starts = column.starts
                 sample = row if starts is None else int(np.searchsorted(starts, row, side="right")) - 1
-                at = int(column.offset[row]) + int(column.length[row]) // 2
-                places.append((name, sample, shard.shard.path(column.file), at))
+                place = shard.index.place(column.file, int(column.offset[row]) + int(column.length[row]) // 2)
+                if place.file is not None:
+                    places.append((name, sample, shard.shard.path(place.file), place.offset))
     expect(places, "no field has bytes in a file")
     for name, sample, file, at in places:
         flip(file, at)

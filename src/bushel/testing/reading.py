@@ -28,7 +28,7 @@ def check_positions(target: Target) -> None:
 
 
 def check_elements(target: Target) -> None:
-    """Check that ranges, steps and lists of a sequence's elements equal those of Python's slicing."""
+    """Check that ranges, steps and lists of a sequence's elements equal Python's slicing."""
     lists = {name: kind for name, kind in POOL.items() if kind.endswith("[]")}
     try:
         spec = target.fit(lists)

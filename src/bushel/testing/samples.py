@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bushel.codecs import get_codec
-from bushel.containers import get_container
+from bushel.containers import get_writable
 from bushel.containers.base import WriteOptions
 from bushel.errors import SpecError
 from bushel.spec import parse_spec
@@ -110,7 +110,7 @@ def fit(
 
 def _holds(container: str, generation: str | None, spec: Mapping[str, str]) -> bool:
     try:
-        get_container(container).layout(parse_spec(spec), WriteOptions(keyed=True, generation=generation))
+        get_writable(container).layout(parse_spec(spec), WriteOptions(keyed=True, generation=generation))
     except SpecError:
         return False
     return True

@@ -117,8 +117,7 @@ def check_empty_values(target: Target) -> None:
     """Check that empty text, empty bytes, empty lists and lists of empty values are kept."""
     empty: dict[str, Any] = {"utf8": "", "bytes": b"", "json": {}, "msgpack": [], "int": 0, "float": 0.0}
     pool = {name: kind for name, kind in POOL.items() if kind.removesuffix("[]") in empty or kind == "jpg[]"}
-    if target.container == "gulp":
-        pool["image"] = "jpg"
+    pool["image"] = "jpg"  # some containers need one
     spec = target.fit(pool)
     samples: list[Sample] = []
     for length in (0, 1, 3, 0):

@@ -17,9 +17,11 @@ from bushel.transforms.spatial import (
     Spatial,
     apply_steps,
 )
+from bushel.transforms.together import Boxes, Mask, Points
 from bushel.transforms.values import Compose, EachFrame, Lambda, Normalize, ToCHW
 
 __all__ = [
+    "Boxes",
     "CenterCrop",
     "ColorJitter",
     "Compose",
@@ -28,7 +30,9 @@ __all__ = [
     "Flip",
     "Grayscale",
     "Lambda",
+    "Mask",
     "Normalize",
+    "Points",
     "RandomCrop",
     "RandomHorizontalFlip",
     "RandomResizedCrop",

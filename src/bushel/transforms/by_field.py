@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bushel._runtime.near_names import did_you_mean
 from bushel.codecs import holds_image
 from bushel.errors import SpecError
+from bushel.transforms.together import Follower, names_of
 from bushel.transforms.values import Transform
 
-__all__ = ["Transforms", "transforms_by_field"]
+__all__ = ["Together", "Transforms", "split_together", "transforms_by_field"]
 
-Transforms = Transform | Sequence[Transform] | Mapping[str, Transform | Sequence[Transform]]
+Together = tuple[str | Follower, ...]
+Transforms = Transform | Sequence[Transform] | Mapping[Any, Transform | Sequence[Transform]]
 """The argument `transforms=` of `Loader`, `StreamLoader`, `MapView` and `pack`.
 
-It is one transform or a list of transforms for the only image field, or a mapping of field names to either.
+It is one transform or a list of transforms for the only image field, or a mapping of field names to either. A tuple
+names fields that move together, an image first: `("image", Mask("mask"), Boxes("boxes"))`.
 """
 
+_TOGETHER = 'write a field, or ("image", Mask("mask"), Boxes("boxes"), Points("points"))'
 _WRITE = 'write a transform, a list of transforms or {"image": [transform, ...]}'
 
 
@@ -39,8 +44,11 @@ def transforms_by_field(
         return {}
     if isinstance(transforms, Mapping):
         for name in transforms:
+            if not isinstance(name, str):
+                raise SpecError(f"transforms= names {name!r}: fields move together in loaders only")
             if complete and name not in spec:
-                raise SpecError(f"transforms= names the field {name!r}, but the fields are {_names(spec)}")
+                meant = did_you_mean(name, list(spec)) or f"the fields are {_names(spec)}"
+                raise SpecError(f"transforms= names {name!r}, which the dataset does not have: {meant}")
         return {name: _functions(value, f"transforms[{name!r}]") for name, value in transforms.items()}
     functions = _functions(transforms, "transforms")
     if not functions:
@@ -59,6 +67,34 @@ def transforms_by_field(
         f"transforms= without a field name is for one image field, but {problem}. "
         f"Name the field: transforms={{{example!r}: [...]}}"
     )
+
+
+def split_together(transforms: Transforms | None) -> tuple[dict[Together, tuple[Transform, ...]], Any]:
+    """Return the transforms of fields that move together, and all others.
+
+    Raises:
+        TypeError: A key is neither a name nor a tuple of names and followers with a name first.
+        SpecError: A field is named twice.
+    """
+    if not isinstance(transforms, Mapping):
+        return {}, transforms
+    together: dict[Together, tuple[Transform, ...]] = {}
+    others: dict[str, Any] = {}
+    seen = set[str]()
+    for key, value in transforms.items():
+        parts = (key,) if isinstance(key, str) else key
+        if not isinstance(parts, tuple) or not parts or not all(isinstance(one, str | Follower) for one in parts):
+            raise TypeError(f"transforms= has the key {key!r}: {_TOGETHER}")
+        if not isinstance(parts[0], str):
+            raise TypeError(f"transforms= has the key {key!r}, which does not begin with an image field: {_TOGETHER}")
+        if len(set(names := names_of(parts))) < len(names) or not seen.isdisjoint(names):
+            raise SpecError(f"transforms= names a field twice, of {', '.join(map(repr, names))}")
+        seen.update(names)
+        if isinstance(key, str):
+            others[key] = value
+        else:
+            together[parts] = _functions(value, f"transforms[{key!r}]")
+    return together, others
 
 
 def _functions(value: Any, name: str) -> tuple[Transform, ...]:

@@ -18,12 +18,22 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel.codecs.base import Buffer, codec_error, found_bytes
-from bushel.codecs.image import ImageReading, decode_image
+from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.errors import CodecError
 from bushel.transforms.spatial import Geometry, Image, Spatial
 from bushel.transforms.values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
-__all__ = ["DecodePlan", "decode_into", "frame_geometries", "image_size", "is_upright", "plan_decode", "plan_frames"]
+__all__ = [
+    "DecodePlan",
+    "bytes_of",
+    "decode_into",
+    "frame_geometries",
+    "image_size",
+    "is_image",
+    "is_upright",
+    "plan_decode",
+    "plan_frames",
+]
 
 _EXIF_ORIENTATION = 0x0112
 
@@ -135,6 +145,16 @@ def frame_geometries(
 
 def _is_jpeg(data: Buffer) -> bool:
     return bytes(data[:2]) == b"\xff\xd8"
+
+
+def is_image(value: Any) -> bool:
+    """Return whether a value is an image that is still encoded."""
+    return isinstance(value, bytes | Seekable)
+
+
+def bytes_of(stored: Any) -> Any:
+    """Return the bytes of an encoded image."""
+    return stored.data if isinstance(stored, Seekable) else stored
 
 
 def image_size(data: Buffer, *, orient: bool = False) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bushel.core.dataset.inside import column_of_view
+from bushel._dataset.inside import column_of_view
 from bushel.errors import BushelError
 from bushel.viewer.histograms import histogram_of
 from bushel.viewer.selection import Query, select
@@ -20,7 +20,7 @@ _LARGEST = 20_000_000
 
 
 def column_choices(shown: Shown) -> Sequence[str]:
-    """Return the columns that can be filtered and sorted by: those of the index, and the sizes of fields."""
+    """Return the columns that can be filtered and sorted by: the columns of the index, and the sizes of fields."""
     try:
         own = shown.dataset.columns
     except (BushelError, OSError):  # an index that cannot be read: its samples say so

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.inside import reader_of, whole_positions
+from bushel._dataset.inside import reader_of, whole_positions
 from bushel.viewer.extents import stored_values
 from bushel.viewer.rows import rows_of
 from bushel.viewer.shelf import Shown
@@ -98,7 +98,7 @@ def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, 
         positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
         for group in reader_of(dataset).groups(whole_positions(dataset, positions)):
             own = positions if group.places is None else positions[group.places]
-            column = group.index.columns.get(name)
+            column = group.index.fields.get(name)
             if column is None:
                 continue
             there = column.length[group.rows] >= 0

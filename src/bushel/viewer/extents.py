@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.inside import reader_of, whole_position
-from bushel.core.dataset.shards import readable
-from bushel.core.index.table import INLINE, MISSING
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reader_of, whole_position
+from bushel._index.one_piece import in_one_piece
+from bushel._index.table import MISSING
 from bushel.kernels import crc32
 
 __all__ = ["Extent", "Stored", "stored_values"]
@@ -21,12 +21,12 @@ class Extent:
     """The place of the bytes of one value.
 
     Attributes:
-        file: Path of the file; None if the bytes are in the index.
-        offset: Offset in the file in bytes.
-        length: Number of bytes there. It is larger than the value if the value is stored in pieces.
+        file: Path of the file that holds the first byte; None if the bytes are in the index.
+        offset: Offset in the file in bytes; of a compressed block, that of the block.
+        length: Number of bytes of the value.
         crc32: CRC-32 of the value on record, or None.
         codec: Codec of the stored bytes.
-        pieces: Whether the value is stored in pieces.
+        pieces: Whether the value is not one piece of the file as it is: it has several, or is compressed.
     """
 
     file: str | None
@@ -84,8 +84,8 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
     if name not in dataset.spec:
         raise KeyError(f"there is no field {name!r}: the fields are {', '.join(dataset.spec)}")
     reader, absolute = reader_of(dataset), whole_position(dataset, position)
-    [group] = readable(reader.shards, reader.starts, reader.groups(np.array([absolute], np.int64)))
-    column, row = group.index.columns.get(name), int(group.rows[0])
+    [group] = reader.readable(np.array([absolute], np.int64))
+    column, row = group.index.fields.get(name), int(group.rows[0])
     if column is None or (column.absent is not None and column.absent[row]):
         return None
     rows = range(row, row + 1)
@@ -93,38 +93,22 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
         rows = range(int(column.starts[row]), int(column.starts[row + 1]))
     elif column.length[row] == MISSING:
         return None
-    path = None if column.file == INLINE else str(reader.shards[group.number].path(column.file))
+    shard = reader.shards[group.number]
+    homes, _ = in_one_piece(group.index, column)
     values = []
-    for element, at in enumerate(rows):
+    for at in rows:
         offset, length = int(column.offset[at]), max(int(column.length[at]), 0)
         known = None if column.crc32 is None else int(column.crc32[at])
-        joined = None
-        if column.fragments is not None:
-            place = int(np.searchsorted(column.fragments.rows, at))
-            if place < len(column.fragments.rows) and column.fragments.rows[place] == at:
-                joined = int(column.fragments.length[place])
-        extent = Extent(path, offset, length, known, column.codec, joined is not None)
-        if joined is None and path is not None:
-            read = _reading(dataset, group.number, column.file, offset)
-        else:
-            number = element if column.starts is not None else None
-            read = _slicing(dataset, position, name, number)
-        values.append(Stored(extent, length if joined is None else joined, read))
+        place = group.index.place(column.file, offset)
+        file = None if place.file is None else str(shard.path(place.file))
+        pieces = file is not None and bool(homes[at] < 0)
+        extent = Extent(file, place.offset, length, known, column.codec, pieces)
+        values.append(Stored(extent, length, _reading(dataset, group.number, column.file, offset)))
     return values
 
 
 def _reading(dataset: Dataset, shard: int, file: int, offset: int) -> Callable[[int, int], bytes]:
     def read(start: int, stop: int) -> bytes:
         return bytes(reader_of(dataset).file(shard, file).read(offset + start, stop - start))
-
-    return read
-
-
-def _slicing(dataset: Dataset, position: int, name: str, element: int | None) -> Callable[[int, int], bytes]:
-    """Return a function that reads parts of a value that is not one extent of a file: it is read whole each time."""
-
-    def read(start: int, stop: int) -> bytes:
-        value = dataset.read([position], [name], decode=False)[0][name]
-        return bytes((value if element is None else value[element])[start:stop])
 
     return read

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.columns import drawable
+
 __all__ = ["Bin", "Histogram", "bins_of", "condition_name", "histogram_of"]
 
 _CLASSES = 100
@@ -26,7 +28,7 @@ class Bin:
     """A class, or an interval of numbers.
 
     Attributes:
-        label: What is shown.
+        label: Its text on the page.
         condition: A condition that is true of its samples, as `Dataset.where` takes it.
         count: Number of selected samples.
         all: Number of samples of the whole dataset.
@@ -74,11 +76,12 @@ def histogram_of(
 
     Args:
         column: Its name.
-        values: Its value of each sample: bool, int, float, or an object array of str.
+        values: Its value of each sample: bool, int, float, or an object array of str or of numbers.
         missing: Which samples have no value; None if all have one.
         selected: The selected samples: an index array, or None for all.
         labels: Names of classes by number.
     """
+    values = drawable(values)
     there = np.ones(len(values), np.bool_) if missing is None else ~missing
     if values.dtype.kind == "f":
         there &= np.isfinite(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.table import Keys
+from bushel._index.table import Keys
 
 __all__ = ["keys_with"]
 

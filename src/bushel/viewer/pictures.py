@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.pictures.thumbnail import Picture, encoded, mosaic, shrunk
-from bushel.core.pictures.values import value_picture, value_pixels
+from bushel._pictures.thumbnail import Picture, encoded, mosaic, shrunk
+from bushel._pictures.values import value_picture, value_pixels
 from bushel.errors import CodecError
 from bushel.viewer.extents import stored_values
 from bushel.viewer.shelf import Shelf, Shown

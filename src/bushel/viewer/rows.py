@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reader_of, whole_positions
 from bushel.codecs.base import describe
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.inside import reader_of, whole_positions
 from bushel.errors import BushelError
 from bushel.spec import KEY
 from bushel.viewer.kinds import ShownField

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from bushel._dataset.info import readable_size
+from bushel._dataset.inside import whole_position
+from bushel._pictures.pixels import ArrayFacts, array_facts, array_pixels
+from bushel._pictures.values import arrays_in
 from bushel.codecs import get_codec
 from bushel.codecs.base import describe
-from bushel.core.dataset.info import readable_size
-from bushel.core.dataset.inside import whole_position
-from bushel.core.pictures.pixels import ArrayFacts, array_facts, array_pixels
-from bushel.core.pictures.values import arrays_in
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
 from bushel.viewer.byte_ranges import media_type
@@ -87,9 +87,9 @@ class FieldView:
         size: Bytes of all its values.
         places: Where the values are.
         shape: How it is shown: `image`, `images`, `video`, `audio`, `array`, `text`, `tree`, `line` or `hex`.
-        content: What is shown, as the template expects it for that shape.
+        content: The content, as the template expects it for that shape.
         note: More about the value in a few words.
-        error: What is wrong with it.
+        error: Description of its error.
         more: Number of elements that are not shown.
     """
 
@@ -260,19 +260,19 @@ def as_json(shown: Shown, position: int) -> dict[str, Any]:
     """Return a sample as JSON values: where every field is, and its value if it is text, a number or a tree."""
     fields = {}
     for view in sample_fields(shown, position):
-        told: dict[str, Any] = {"type": view.field.type, "there": view.there, "bytes": view.size}
+        found: dict[str, Any] = {"type": view.field.type, "there": view.there, "bytes": view.size}
         if view.places:
             places = [asdict(place) for place in view.places]
-            told["stored"] = places if view.field.sequence else places[0]
+            found["stored"] = places if view.field.sequence else places[0]
         if view.error:
-            told["error"] = view.error
+            found["error"] = view.error
         elif view.shape in ("text", "line", "lines"):
-            told["value"] = list(view.content) if view.shape == "lines" else view.content
+            found["value"] = list(view.content) if view.shape == "lines" else view.content
         elif view.shape == "tree":
-            told["value"] = _plain(view.content)
+            found["value"] = _plain(view.content)
         elif view.shape == "arrays":
-            told["arrays"] = {each["name"]: _facts(each["facts"]) for each in view.content}
-        fields[view.field.name] = told
+            found["arrays"] = {each["name"]: _facts(each["facts"]) for each in view.content}
+        fields[view.field.name] = found
     return {"position": position, "key": plain_text(shown.key(position)), "fields": fields}
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from bushel.core.pictures.thumbnail import Picture
+from bushel._pictures.thumbnail import Picture
 from bushel.viewer.byte_ranges import media_type, requested_range
 from bushel.viewer.column_pages import column_choices
 from bushel.viewer.extents import Stored, stored_values
@@ -127,7 +127,7 @@ class SamplePages:
             return _picture_answer(picture_of(self._site.shelf, *wanted))
 
     def _wanted(self, request: Any) -> tuple[Shown, int, str, int, int | None]:
-        """Return what `picture_of` needs, from the parameters of a URL."""
+        """Return the arguments of `picture_of` in the parameters of a URL."""
         shown, parameters = self._site.shown(request), request.query_params
         element = number_in(parameters, "e") if "e" in parameters else None
         side = side_for(number_in(parameters, "side", 256))

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.inside import column_of_view, is_whole, reader_of
-from bushel.core.dataset.where import choose
-from bushel.core.index.values import Part
+from bushel._dataset.inside import column_of_view, is_whole, reader_of
+from bushel._dataset.where import choose
+from bushel._index.columns import Part
 from bushel.viewer.key_search import keys_with
 from bushel.viewer.shelf import Shelf, Shown
 
@@ -123,8 +123,8 @@ def _sorted(
     """Return the order of some rows by their values. Equal values keep their order; missing ones come last."""
     own = values[rows]
     lost = np.zeros(len(rows), np.bool_) if missing is None else missing[rows]
-    if own.dtype.kind == "f":
-        lost = lost | np.isnan(own)
+    if own.dtype.kind in "fO":
+        lost = lost | (own != own)  # not a number
     there = np.flatnonzero(~lost)
     chosen = own[there]
     if reverse:  # of the reversed rows, so that equal values keep their order

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.dataset.open import open as open_dataset
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.open import open as open_dataset
+from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
 from bushel.viewer.guard import Door, new_token
 from bushel.viewer.shelf import Shelf, Shown, plain_text
@@ -96,6 +97,7 @@ def _name_of(source: Any) -> str:
     return f"{name} …" if isinstance(source, list | tuple) and len(source) > 1 else name
 
 
+@public()
 class Viewer:
     """A viewer that runs in a thread of this process until it is closed, or the process ends.
 
@@ -216,6 +218,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return found
 
 
+@public()
 def view(*sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = None) -> Viewer:
     """Look at datasets in a browser, on this machine only.
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from bushel.core.dataset.inside import is_whole, reader_of
+from bushel._dataset.inside import is_whole, reader_of
 from bushel.errors import BushelError
 from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer
@@ -36,7 +36,7 @@ class ShardBox:
         first: Position of its first sample.
         container: Name of the container.
         state: See `state_of_shard`; `damaged` if its structure is.
-        note: What is wrong, in words.
+        note: Description of an error.
     """
 
     number: int
@@ -86,7 +86,7 @@ class ShardPages:
         self._runs = [Verification() for _ in site.shelf.datasets]
 
     def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path, except those of the verification."""
+        """Return the handlers by path, without the handlers of the verification."""
         return {"/d/{d:int}/shards": self.shards}
 
     def shards(self, request: Any) -> Any:
@@ -104,8 +104,8 @@ class ShardPages:
             boxes=boxes,
             listed=boxes[:_LISTED],
             whole=whole,
-            run=run.told(shown),
-            start=json.dumps(run.told(shown)),
+            run=run.summary(shown),
+            start=json.dumps(run.summary(shown)),
         )
 
     def verify(self, request: Any) -> Any:
@@ -119,7 +119,7 @@ class ShardPages:
             run.stop()
         else:
             run.start(shown)
-        return as_json_answer(run.told(shown))
+        return as_json_answer(run.summary(shown))
 
     async def progress(self, request: Any) -> Any:
         """The progress of the verification, as server-sent events, until it ends."""
@@ -137,8 +137,8 @@ class ShardPages:
 
         run = self._runs[shown.number]
         while True:
-            told = await anyio.to_thread.run_sync(run.told, shown)
-            yield f"data: {json.dumps(told)}\n\n".encode()
-            if told["state"] != "running":
+            state = await anyio.to_thread.run_sync(run.summary, shown)
+            yield f"data: {json.dumps(state)}\n\n".encode()
+            if state["state"] != "running":
                 return
             await anyio.sleep(_EVERY)

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.dataset.dataset import Dataset
-from bushel.core.pictures.thumbnail import Picture
+from bushel._dataset.dataset import Dataset
+from bushel._pictures.thumbnail import Picture
 from bushel.viewer.kinds import ShownField, shown_fields
 
 __all__ = ["ByteCache", "Shelf", "Shown", "plain_text"]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bushel.core.dataset.info import readable_size
-from bushel.core.parallel import cpu_count
+from bushel._dataset.info import readable_size
+from bushel._runtime.parallel import cpu_count
 from bushel.errors import BushelError
 from bushel.viewer.byte_ranges import UnsatisfiableRange
 from bushel.viewer.shelf import Shelf, Shown, plain_text
@@ -81,7 +81,7 @@ class Site:
         return guarded
 
     def problem(self, request: Any, status: int, text: str) -> Any:
-        """Return an answer that says what is wrong: a page for browsers, JSON for scripts."""
+        """Return an answer with an error: a page for browsers, JSON for scripts."""
         text = plain_text(text)
         if "text/html" in request.headers.get("accept", ""):
             return self.page(request, "problem.html", None, status=status, problem=text)

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.order import Shuffle, make_order
-from bushel.core.pictures.pixels import displayable
-from bushel.core.pictures.thumbnail import Picture, encoded, shrunk
+from bushel._pictures.pixels import displayable
+from bushel._pictures.thumbnail import Picture, encoded, shrunk
+from bushel._runtime.order import Shuffle, make_order
 from bushel.errors import CodecError
 from bushel.transforms import (
     CenterCrop,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bushel.core.progress import Progress
+from bushel._runtime.progress import Progress
 from bushel.viewer.shelf import Shown, plain_text
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Verification:
             self.state = "done"
         except _Stopped:
             self.state = "stopped"
-        except Exception as error:  # shown on the page; the thread has nobody else to tell
+        except Exception as error:  # shown on the page; the thread has no caller to raise it to
             self.error, self.state = plain_text(str(error) or type(error).__name__), "failed"
 
     def _tell(self, progress: Progress) -> None:
@@ -69,10 +69,10 @@ class Verification:
             raise _Stopped
         self._progress = progress
 
-    def told(self, shown: Shown) -> dict[str, Any]:
+    def summary(self, shown: Shown) -> dict[str, Any]:
         """Return its state as JSON values: bytes done, verdict, and problems with the positions of their samples."""
         now, result = self._progress, self.result
-        told: dict[str, Any] = {
+        summary: dict[str, Any] = {
             "state": self.state,
             "error": self.error,
             "done": now.done if now else 0,
@@ -80,12 +80,12 @@ class Verification:
             "errors": now.errors if now else 0,
         }
         if result is not None:
-            told["verdict"] = result.verdict
-            told["ok"] = result.ok
-            told["checked"] = result.bytes_checked
-            told["more"] = result.more
-            told["problems"] = [_problem(shown, problem) for problem in result.problems]
-        return told
+            summary["verdict"] = result.verdict
+            summary["ok"] = result.ok
+            summary["checked"] = result.bytes_checked
+            summary["more"] = result.more
+            summary["problems"] = [_problem(shown, problem) for problem in result.problems]
+        return summary
 
 
 def _problem(shown: Shown, problem: Problem) -> dict[str, Any]:
@@ -95,18 +95,18 @@ def _problem(shown: Shown, problem: Problem) -> dict[str, Any]:
         "field": problem.field,
         "message": problem.message,
     }
-    told: dict[str, Any] = {name: None if text is None else plain_text(text) for name, text in texts.items()}
+    found: dict[str, Any] = {name: None if text is None else plain_text(text) for name, text in texts.items()}
     position = None
     if problem.key is not None:
         try:
             position = shown.dataset.position(problem.key)
         except KeyError:  # a sample that this dataset cannot locate
             position = None
-    return {**told, "kind": problem.kind, "warning": problem.warning, "offset": problem.offset, "position": position}
+    return {**found, "kind": problem.kind, "warning": problem.warning, "offset": problem.offset, "position": position}
 
 
 def state_of_shard(result: VerifyResult | None, paths: list[str], *, checksums: bool) -> str:
-    """Return what is known of a shard: `unknown`, `ok`, `partly` (some bytes have no checksum) or `bad`.
+    """Return the state of a shard: `unknown`, `ok`, `partly` (some bytes have no checksum) or `bad`.
 
     Args:
         result: The result of the last verification, or None.

@@ -137,11 +137,12 @@ class TestWriting:
         path = written(tmp_path / "x.ffr", [b"old", b"older"])
         abandoned = FileWriter(path, 3)
         abandoned.write_one(b"half")
-        assert written(path, [b"hello", b"", b"\0\1\2"]).read_bytes() == GOLDEN
-        assert FileReader(path).n == 3
+        with pytest.raises(bushel.InUseError, match="opened at .*test_fileio"):
+            FileWriter(path, 3)
         with pytest.raises(RuntimeError):
             abandoned.close()
-        assert path.read_bytes() == GOLDEN
+        assert written(path, [b"hello", b"", b"\0\1\2"]).read_bytes() == GOLDEN
+        assert FileReader(path).n == 3
 
     def test_wrong_use(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"ends in \.ffr"):

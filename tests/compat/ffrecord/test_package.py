@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.containers.ffrecord_bytes import ffr
+from tests.containers.ffrecord.by_hand import ffr
 
 from bushel.compat.ffrecord import (
     FileWriter,

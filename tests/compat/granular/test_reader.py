@@ -144,7 +144,7 @@ def test_options_change_nothing_but_where_bytes_are(tmp_path: Path) -> None:
 def test_without_cache_index_the_table_is_mapped(tmp_path: Path) -> None:
     reader = granular.DatasetReader(write(tmp_path / "d"), None, cache_index=False)
     for shard in reader._dataset.shards:
-        for column in shard.index.columns.values():
+        for column in shard.index.fields.values():
             assert isinstance(column.offset, np.memmap)
             assert isinstance(column.length, np.memmap)
     assert len(list((tmp_path / "d").iterdir())) == 7

@@ -149,7 +149,8 @@ def test_an_exception_leaves_what_was_appended(tmp_path: Path) -> None:
     directory = GulpDirectory(tmp_path)
     assert list(directory.merged_meta_dict) == ["a"]
     assert directory["a"][1] == {"n": 1}
-    assert chunk.fp is None
+    assert chunk.fp is not None
+    assert chunk.fp.closed
 
 
 def test_flags(tmp_path: Path) -> None:

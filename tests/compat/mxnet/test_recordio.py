@@ -351,4 +351,4 @@ class TestImageRecords:
         with pytest.raises(ValueError, match="xyz"):
             recordio.pack_img((0, 1, 2, 3), picture(1), img_fmt=".xyz")
         with pytest.raises(ValueError, match="flag"):
-            recordio.unpack_img(recordio.pack((0, 1, 2, 3), jpeg(1)), 7)
+            recordio.unpack_img(recordio.pack((0, 1, 2, 3), jpeg(1)), 16)

@@ -18,7 +18,7 @@ from tests.fuzz.campaign.watch import Campaign, Plan, summary_of
 from tests.fuzz.campaign.worker import Bench
 from tests.paths import ROOT
 
-from bushel.core.parallel import cpu_count
+from bushel._runtime.parallel import cpu_count
 
 
 def main() -> int:
@@ -27,9 +27,10 @@ def main() -> int:
     parser.add_argument("--container", action="append", choices=CONTAINERS, help="default: all five, in turns")
     parser.add_argument(
         "--suite",
-        choices=("read", "kernels"),
+        choices=("read", "kernels", "names"),
         default="read",
-        help="default: read, verify, and repair datasets; kernels: damaged files straight to the compiled functions",
+        help="default: read, verify, and repair datasets; kernels: damaged files straight to the compiled functions; "
+        "names: forged names of codecs and files",
     )
     parser.add_argument("--cases", type=int, default=1_000_000, help="of each container (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
@@ -88,7 +89,8 @@ def _repeat(container: str, suite: str, seed: int, number: int) -> int:
         case = bench.case(number)
         material = bench.materials[case.material]
         print(f"{material.name}, {ARMS[case.arm]}: {case.file} by {', '.join(case.mutations)}; {case.verify=}")
-        print(bench.run(case) if suite == "read" else bench.run_kernels(case))
+        run = {"read": bench.run, "kernels": bench.run_kernels, "names": bench.run_names}[suite]
+        print(run(case))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0

@@ -29,6 +29,7 @@ from tests.fuzz.campaign.cases import Case, make_case
 from tests.fuzz.campaign.check import Outcome, check
 from tests.fuzz.campaign.kernels import check_kernels
 from tests.fuzz.campaign.material import TIME, Material, make_materials, write_files
+from tests.fuzz.campaign.names import make_run, run_names
 
 from bushel.codecs import get_codec
 from bushel.storage.objects import client
@@ -93,6 +94,19 @@ class Bench:
             Exception: The case fails.
         """
         return check_kernels(case, self.container, self.materials[case.material], self.folder / "kernels")
+
+    def run_names(self, case: Case) -> Outcome:
+        """Forge names of codecs and files in the dataset of the case, and use it: see `names`.
+
+        Raises:
+            Exception: The case fails.
+        """
+        place = self.folder / "names"
+        if not (place / "run").exists():
+            make_run(place / "run", self.container)
+        address = "s3://campaign/names" if case.remote else str(place)
+        with _connected(self._store) if case.remote else nullcontext():
+            return run_names(self.container, self.seed, case.number, self.materials[case.material], place, address)
 
     def _lay_out(self, material: Material, *, indexed: bool) -> None:
         folder = self.folder / ("indexed" if indexed else "plain") / material.name
@@ -187,7 +201,7 @@ def main(arguments: list[str]) -> None:
     for codec in ("jpg", "json", "msgpack", "npy"):
         get_codec(codec)
     bench = Bench(container, int(seed), Path(folder))
-    run = bench.run if suite == "read" else bench.run_kernels
+    run = {"read": bench.run, "kernels": bench.run_kernels, "names": bench.run_names}[suite]
     try:
         _work(bench, functools.partial(run), int(first), int(stop), board.map_board(Path(numbers)), Path(failures))
     finally:

@@ -20,9 +20,10 @@ from tests.storage.objects.range_server import Server
 
 import bushel
 from bushel import sources
-from bushel.core.progress import Progress
+from bushel._runtime.progress import Progress
+from bushel.compat.gulpio2.layouts import twentybn_csv_jpeg
+from bushel.compat.mxnet.lists import find_images, write_lists
 from bushel.errors import FormatError, TooManyErrors, UnsupportedError
-from bushel.ingest import find_images, write_lists
 from bushel.ingest.sample_encoder import EncodedSample, SampleEncoder
 from bushel.sources.base import Fetching, Traceable
 from bushel.sources.files import walk
@@ -180,8 +181,8 @@ class TestLists:
     def test_folders_of_frames(self, buckets: Buckets, tmp_path: Path) -> None:
         files = {f"{video}/{frame:03d}.jpg": jpeg(frame) for video in "xy" for frame in range(4)}
         local, remote = both(tmp_path, files | {"l.csv": b"x;a\ny;b\n"})
-        here = sources.twentybn_csv_jpeg(local / "l.csv", local)
-        there = sources.twentybn_csv_jpeg(str(remote / "l.csv"), str(remote))
+        here = twentybn_csv_jpeg(local / "l.csv", local)
+        there = twentybn_csv_jpeg(str(remote / "l.csv"), str(remote))
         assert_same(here, there)
         assert there[1]["frames"] == [jpeg(frame) for frame in range(4)]
 
@@ -227,7 +228,7 @@ class TestFetching:
         fields = parse_spec({"image": "jpg"})
         codecs = {"image": "jpg"}
         results = [
-            SampleEncoder(source, fields, codecs, codecs, {}, 0, False, False, frozenset(), None, True)(range(2, 40))
+            SampleEncoder(source, fields, codecs, codecs, {}, 0, False, False, frozenset(), True)(range(2, 40))
             for source in (sources.ImageFolder(local), sources.ImageFolder(remote))
         ]
         assert results[0] == results[1]
@@ -301,7 +302,7 @@ class TestPack:
     def test_a_killed_run_resumes_on_another_machine(
         self, buckets: Buckets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("bushel.core.progress._INTERVAL_SECONDS", 0)
+        monkeypatch.setattr("bushel._runtime.progress._INTERVAL_SECONDS", 0)
         files = {f"{number:02d}.jpg": b"nonsense" if number in (1, 6) else jpeg(number) for number in range(20)}
         local, remote = both(tmp_path, files)
         options: dict[str, Any] = {"container": "tar", "shard_samples": 4, "workers": 1, "max_errors": 2}

@@ -1,6 +1,6 @@
 """Drop-in for FFRecord: change `import ffrecord` into `from bushel.compat import ffrecord`.
 
-`docs/compat-ffrecord.md` lists what is covered and what differs.
+`docs/compat-ffrecord.md` lists the covered functions and the differences.
 """
 
 from importlib import import_module

@@ -21,8 +21,16 @@ class RecordIndexError(IndexError, RuntimeError):
     """The index of a record is out of range."""
 
 
+class NoPlaceError(FileNotFoundError, RuntimeError):
+    """The folder of a file to write does not exist."""
+
+
+class DatasetIndexError(IndexError, ValueError):
+    """The index of a sample is out of range."""
+
+
 class MissingPathError(FileNotFoundError, AssertionError):
-    """A path in a packed folder does not exist."""
+    """A file, or a path in a packed folder, does not exist."""
 
 
 class NoFileError(IsADirectoryError, AssertionError):

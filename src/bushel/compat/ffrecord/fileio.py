@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import operator
 import os
 import warnings
@@ -17,8 +18,8 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel import Dataset, Writer
-from bushel.compat.errors import WrongUseError
-from bushel.compat.ffrecord.errors import RecordIndexError, as_runtime_errors
+from bushel.compat.errors import WrongTypeError, WrongUseError
+from bushel.compat.ffrecord.errors import MissingPathError, NoPlaceError, RecordIndexError, as_runtime_errors
 from bushel.containers import Shard
 from bushel.containers.ffrecord import index_all_records
 from bushel.storage import Staging
@@ -27,13 +28,21 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 Record = npt.NDArray[np.uint8]
 
 
-def new_file(fname: PathLike) -> Path:
-    """Return the path of a file to write, after removing an old or unfinished file of this name."""
+def checked_name(fname: PathLike) -> Path:
+    """Return the path of a file to write, if it can be one."""
     if not isinstance(fname, (str, os.PathLike)):
-        raise TypeError(f"fname must be text or a path, not {type(fname).__name__}")
+        raise WrongTypeError(f"fname must be text or a path, not {type(fname).__name__}")
     path = Path(fname)
     if path.suffix != ".ffr":
         raise WrongUseError(f"the name of an FFRecord file ends in .ffr; this one does not: {path}")
+    return path
+
+
+def new_file(fname: PathLike) -> Path:
+    """Return the path of a file to write, after removing an old or unfinished file of this name."""
+    path = checked_name(fname)
+    if not path.parent.is_dir():
+        raise NoPlaceError(errno.ENOENT, "there is no such folder", str(path.parent))
     path.unlink(missing_ok=True)
     if (path.parent / ".bushel" / "staging" / path.name).is_dir():
         Staging(path.parent, path.name).discard()
@@ -56,10 +65,12 @@ class FileWriter:
     """
 
     def __init__(self, fname: PathLike, n: int) -> None:
+        self._path = checked_name(fname)
+        n = operator.index(n)
         if n < 0:
             raise ValueError(f"the number of records must be at least 0, not {n}")
         self.n, self.count = n, 0
-        self._path = new_file(fname)
+        new_file(self._path)
         self._writer = Writer(self._path, {"data": "bytes"}, container="ffrecord", expected=n)
         self._finalizer = weakref.finalize(self, _forgotten, self._writer, self._path, n, os.getpid())
 
@@ -155,7 +166,7 @@ class FileReader:
         The arrays are views of one buffer: copy an array to keep it without the others. Errors are a
         `RecordIndexError`, a `DamagedRecordError`, and a `RuntimeError` if the reader is closed.
         """
-        positions = np.asarray(indices)
+        positions = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices))
         if not positions.size:
             return []
         if positions.dtype.kind not in "iu" or positions.ndim != 1:
@@ -189,11 +200,11 @@ class FileReader:
     def get_offsets(self, file_index: int) -> npt.NDArray[np.int64]:
         """Return the offsets of the records of a file, followed by the file's size: int64[records + 1]."""
         table = self._tables[file_index]
-        return np.append(table.columns["data"].offset, np.int64(table.files[0].size))
+        return np.append(table.fields["data"].offset, np.int64(table.files[0].size))
 
     def get_checksums(self, file_index: int) -> npt.NDArray[np.uint32]:
         """Return the CRC-32 of the records of a file: uint32[records]."""
-        return np.array(self._tables[file_index].columns["data"].crc32, np.uint32)
+        return np.array(self._tables[file_index].fields["data"].crc32, np.uint32)
 
     def close(self) -> None:
         """Close the files. Closing again does nothing."""
@@ -203,14 +214,18 @@ class FileReader:
 
 def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:
     if isinstance(fname, (list, tuple)):
-        paths = [path for one in fname for path in _files(one)]
+        paths = [path for one in fname for path in _files(one if isinstance(one, os.PathLike) else str(one))]
     elif isinstance(fname, (str, os.PathLike)):
         path = Path(fname)
+        if not path.exists():
+            raise MissingPathError(f"{path} does not exist")
         paths = sorted(path.glob("*.ffr")) if path.is_dir() else [path]
     else:
         raise TypeError(f"fname must be a file, a folder or a list of these, not {type(fname).__name__}")
     if not paths:
-        raise FileNotFoundError(f"{fname} contains no .ffr file")
+        raise MissingPathError(f"at least one .ffr file is needed, and {fname} contains none")
+    if other := next((path for path in paths if path.suffix != ".ffr"), None):
+        raise WrongUseError(f"the name of an FFRecord file ends in .ffr; this one does not: {other}")
     return paths
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast, overload
 
 from bushel import Writer
+from bushel.compat.errors import WrongTypeError
 from bushel.compat.ffrecord.errors import MissingPathError, NoFileError, NoFolderError, as_runtime_errors
 from bushel.compat.ffrecord.fileio import FileReader, PathLike, Record, drop_index, new_file
 from bushel.containers.ffrecord import MAGIC, parse_folder
@@ -24,7 +25,7 @@ def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> 
     if not Path(folder).is_dir():
         raise NoFolderError(f"{os.fspath(folder)} is not a folder")
     target = new_file(out_file)
-    source = Files(folder)
+    source = Files(Path(folder).absolute())
     total = len(source)
     options: dict[str, Any] = {"container": "ffrecord", "expected": total, "folders": source.folders}
     try:
@@ -72,6 +73,8 @@ class PackedFolder:
         """
         if isinstance(fnames, (str, os.PathLike)):
             return self.read_one(fnames)
+        if not isinstance(fnames, (builtins.list, tuple)):
+            raise WrongTypeError(f"expected a path or a list of paths, not {type(fnames).__name__}")
         return self.reader.read([self._number(fname) for fname in fnames])
 
     def read_one(self, fname: PathLike) -> Record:

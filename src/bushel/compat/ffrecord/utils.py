@@ -12,7 +12,7 @@ from typing import Protocol
 from typing_extensions import Buffer
 
 from bushel.compat.ffrecord.fileio import FileWriter, PathLike
-from bushel.core.parallel import cpu_count
+from bushel.loader import cpu_count
 
 _PROCESSES = 16
 

@@ -18,11 +18,12 @@ from bushel.compat.granular.base import (
     DamagedError,
     ExistsError,
     OutOfRangeError,
+    WrongIndexError,
     WrongTypeError,
     WrongUseError,
 )
 from bushel.compat.granular.paths import MemoryPath, files_as_shard, folder_of, granular_path, with_suffix
-from bushel.containers import Column, ReadOptions, get_container
+from bushel.containers import FieldExtents, ReadOptions, get_container
 from bushel.containers.bag import encode_table
 from bushel.storage import AnyPath, ExtentError, File, FilePool, Staging, open_file
 
@@ -36,7 +37,7 @@ class Records:
     __slots__ = ("_data", "_length", "_offset", "_open", "_path", "_pool", "_size", "held")
 
     def __init__(
-        self, column: Column, pool: FilePool, path: AnyPath, open_bag: Callable[[], File], *, hold: bool
+        self, column: FieldExtents, pool: FilePool, path: AnyPath, open_bag: Callable[[], File], *, hold: bool
     ) -> None:
         self._pool, self._path, self._open, self.held = pool, str(path), open_bag, hold
         # Memoryviews give Python's numbers, three times as fast as NumPy.
@@ -119,7 +120,7 @@ class BagWriter(Closing):
             raise ExistsError(f"{path} exists already")
         self.version = version
         self._name = path.name
-        self._staging = Staging(folder_of(path), path.name)
+        self._staging = Staging(folder_of(path), path.name, claimed=True)
         self._sink = self._staging.open(path.name)
         self._ends: list[int] = []
 
@@ -169,7 +170,7 @@ class BagReader(Closing):
             paths += [table] if (table := with_suffix(paths[0], ".idx")).exists() else []
         with raised_as(DamagedError):
             found = get_container("bag").index(files_as_shard(*paths), ReadOptions())
-        [column] = found.columns.values()
+        [column] = found.fields.values()
         if not cache_index:
             column = replace(column, offset=mapped(column.offset), length=mapped(column.length))
         self._pool = FilePool()
@@ -246,4 +247,4 @@ def checked_index(index: Any) -> int:
     try:
         return operator.index(index)
     except TypeError:
-        raise WrongTypeError(f"an index is an integer, a slice or a range, not {type(index).__name__}") from None
+        raise WrongIndexError(f"an index is an integer, a slice or a range, not {type(index).__name__}") from None

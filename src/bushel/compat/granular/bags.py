@@ -18,7 +18,9 @@ from bushel.codecs import get_codec
 from bushel.compat.granular import bag, reader, writer
 from bushel.compat.granular.base import Closing, WrongUseError
 from bushel.compat.granular.formats import Codecs
+from bushel.compat.granular.originals import AS_IN_THE_ORIGINAL, BAGS, as_original, is_direct
 from bushel.containers.bag import encode_table
+from bushel.errors import CodecError, SpecError
 from bushel.storage import path_of_stream
 
 __all__ = [
@@ -63,11 +65,21 @@ def _codec(kind: str, arguments: Sequence[str]) -> str:
 
 
 def _encode(kind: str, value: Any, *arguments: str) -> Any:
-    return get_codec(_codec(kind, arguments)).encode(value)
+    if kind in AS_IN_THE_ORIGINAL:
+        return BAGS[kind][0](value, *arguments)
+    try:
+        return get_codec(_codec(kind, arguments)).encode(value)
+    except (CodecError, SpecError, TypeError, ValueError) as error:
+        return as_original(error, BAGS[kind][0], value, *arguments)
 
 
 def _decode(kind: str, stored: bytes, *arguments: str) -> Any:
-    return get_codec(_codec(kind, arguments)).decode(stored)
+    if kind in AS_IN_THE_ORIGINAL or is_direct(_CODECS[kind], stored):
+        return BAGS[kind][1](stored, *arguments)
+    try:
+        return get_codec(_codec(kind, arguments)).decode(stored)
+    except (CodecError, SpecError, TypeError, ValueError) as error:
+        return as_original(error, BAGS[kind][1], stored, *arguments)
 
 
 encoders: dict[str, Callable[..., Any]] = {kind: partial(_encode, kind) for kind in _CODECS}
@@ -203,7 +215,7 @@ class DatasetWriter(writer.DatasetWriter):
 class ShardedDatasetWriter(writer.Shards):
     """Writes a folder of datasets named by number.
 
-    A shard is full after `shard_size` bytes or `shard_length` datapoints; None is no limit.
+    A shard is full after `shard_size` bytes or `shard_length` datapoints; None means no limit.
     """
 
     _writer = DatasetWriter

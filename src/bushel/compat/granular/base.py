@@ -14,6 +14,10 @@ class OutOfRangeError(IndexError, ValueError, AssertionError):
     """No datapoint or record has this index. It ends a `for` over a reader, as in every sequence."""
 
 
+class WrongIndexError(WrongTypeError, AttributeError):
+    """An index is neither a number nor a range."""
+
+
 class UnknownKeyError(KeyError, AssertionError):
     """The dataset does not have this key."""
 
@@ -30,8 +34,16 @@ class DamagedError(FormatError, ValueError, AssertionError):
     """A file is damaged, or a file or a shard is missing."""
 
 
+class NoIndexError(DamagedError, FileNotFoundError):
+    """The index of a bag is missing."""
+
+
 class NoDatasetError(FileNotFoundError, AssertionError):
     """A folder holds no dataset."""
+
+
+class NoFolderError(NoDatasetError, NotADirectoryError):
+    """What should be the folder of a dataset is a file."""
 
 
 class Closing:

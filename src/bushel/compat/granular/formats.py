@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bushel.codecs import get_codec
 from bushel.compat.granular.base import WrongTypeError
+from bushel.compat.granular.originals import AS_IN_THE_ORIGINAL, GRANULAR, Coder
 
 Codecs = dict[str, Callable[..., Any]] | None
 
-_TYPES = ("bytes", "utf8", "msgpack", "int", "i64", "u64", "array", "tree", "jpg", "png", "mp4", "webm")
-_CODECS = {**{name: name for name in _TYPES}, "jpg": "jpg(75)"}  # 75 is Pillow's default
+_CODECS = {**{name: name for name in GRANULAR}, "jpg": "jpg(75)"}  # 75 is Pillow's default
 
-encoders: dict[str, Callable[[Any], Any]] = {name: get_codec(codec).encode for name, codec in _CODECS.items()}
+encoders: dict[str, Callable[[Any], Any]] = {
+    name: pair[0] if name in AS_IN_THE_ORIGINAL else Coder(_CODECS[name], True, pair) for name, pair in GRANULAR.items()
+}
 """Types to functions from a value to bytes."""
 
-decoders: dict[str, Callable[[bytes], Any]] = {name: get_codec(codec).decode for name, codec in _CODECS.items()}
+decoders: dict[str, Callable[[bytes], Any]] = {
+    name: pair[1] if name in AS_IN_THE_ORIGINAL else Coder(_CODECS[name], False, pair)
+    for name, pair in GRANULAR.items()
+}
 """Types to functions from bytes to a value."""
 
 
@@ -33,7 +37,7 @@ def bind_codecs(codecs: Codecs, spec: dict[str, str]) -> dict[str, Callable[...,
 def of_generation(decode: Callable[..., Any] | None, stored: str) -> Callable[..., Any] | None:
     """Return the decoder for records of the codec `stored`: the oldest generation wrote `int` without a sign."""
     if stored == "uint" and decode is decoders["int"]:
-        return get_codec("uint").decode
+        return Coder("uint", False, GRANULAR["int"])
     return decode
 
 

@@ -157,7 +157,7 @@ class BatchLoader(Closing):
         self.step = self.consumed = 0
         self._task, self._context = task, mp
         self._workers = max(1, workers)
-        # An executor, not bushel.core.parallel: `mp` may ask for processes of any multiprocessing context.
+        # An executor, not bushel._runtime.parallel: `mp` may ask for processes of any multiprocessing context.
         self._pool: Executor | None = None
         self._finalizer: weakref.finalize[..., BatchLoader] | None = None
         self._process = os.getpid()
@@ -201,11 +201,11 @@ class BatchLoader(Closing):
             return dict(arrays)
         return arrays
 
-    def load(self, state: dict[str, int]) -> None:
+    def load(self, d: dict[str, int]) -> None:
         """Continue after the batches that a loader had given when it saved this state."""
         self._drop()
-        self.step = self.consumed = state["step"]
-        self.seed = state.get("seed", self.seed)
+        self.step = self.consumed = d["step"]
+        self.seed = d.get("seed", self.seed)
 
     def close(self) -> None:
         """Stop the workers, and wait for them."""

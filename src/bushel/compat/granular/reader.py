@@ -19,6 +19,7 @@ from bushel.compat.granular.base import (
     Closing,
     DamagedError,
     NoDatasetError,
+    NoFolderError,
     OutOfRangeError,
     UnknownKeyError,
     WrongTypeError,
@@ -80,6 +81,9 @@ class _Names:
 class PointReader(Closing):
     """Base class of both readers: datapoints of a list of folders, each a dataset."""
 
+    _clips = False
+    """Whether a range of datapoints ends with the last one, as in Granular 0.24; else it must not be longer."""
+
     def __init__(
         self, folders: Sequence[AnyPath], decoders: Codecs, cache_index: bool, cache_keys: Sequence[str], parallel: bool
     ) -> None:
@@ -126,7 +130,7 @@ class PointReader(Closing):
                     names = cast("Records", _Names(self._dataset, self._starts[number]))
                     keys[name] = Key(name, names, None, decode)
                     continue
-                column = shard.index.columns[name]
+                column = shard.index.fields[name]
                 hold = name in self.cache_keys or shard.stamps[column.file].size * len(shards) <= _HELD
                 path = shard.shard.path(column.file)
                 records = Records(column, self._pool, path, partial(shard.open, column.file), hold=hold)
@@ -243,6 +247,8 @@ class PointReader(Closing):
         return point
 
     def _several(self, numbers: range, keys: dict[str, Key], mask: dict[str, Any] | None) -> Datapoint:
+        if self._clips and numbers.start <= self._length:
+            numbers = numbers[: self._length - numbers.start]
         if numbers.stop > self._length:
             raise OutOfRangeError(f"datapoints up to {numbers.stop} of a dataset of {self._length}")
         names = []
@@ -311,10 +317,10 @@ def _stored(sample: Datapoint, name: str) -> Any:
 def _off_memory(table: ShardIndex) -> ShardIndex:
     """Return the same table in mapped temporary files, rather than in memory."""
     columns = {}
-    for name, column in table.columns.items():
+    for name, column in table.fields.items():
         starts = None if column.starts is None else mapped(column.starts)
         columns[name] = replace(column, offset=mapped(column.offset), length=mapped(column.length), starts=starts)
-    return replace(table, columns=columns)
+    return replace(table, fields=columns)
 
 
 class DatasetReader(PointReader):
@@ -336,7 +342,8 @@ class DatasetReader(PointReader):
     ) -> None:
         folder = granular_path(directory)
         if not (folder / "spec.json").exists():
-            raise NoDatasetError(f"there is no dataset in {folder}: it has no spec.json")
+            kind = NoFolderError if folder.exists() and not folder.is_dir() else NoDatasetError
+            raise kind(f"there is no dataset in {folder}: it has no spec.json")
         super().__init__([folder], decoders, cache_index, cache_keys, parallel)
 
 

@@ -10,15 +10,16 @@ import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from bushel.compat.granular import bag, loader, sources
-from bushel.compat.granular.base import Closing, DamagedError, MismatchError, WrongUseError
+from bushel.compat.granular.base import Closing, DamagedError, MismatchError, NoIndexError, WrongUseError
 from bushel.compat.granular.formats import Codecs, bind_codecs, decoders, encoders, stored_bytes
 from bushel.compat.granular.paths import LocalCopy, granular_path, make_folder, with_suffix
-from bushel.compat.granular.reader import DatasetReader, ShardedDatasetReader
+from bushel.compat.granular.reader import DatasetReader as AnyDatasetReader
+from bushel.compat.granular.reader import ShardedDatasetReader
 from bushel.compat.granular.writer import ShardedDatasetWriter as NewShards
 from bushel.compat.granular.writer import checked_point, checked_spec
 from bushel.containers import WriteOptions
@@ -168,7 +169,18 @@ class BagReader(bag.BagReader):
         if idx_source is None and not single_file and not isinstance(bag_source, bytes | bytearray | memoryview):
             table = with_suffix(granular_path(bag_source), ".idx")
             idx_source = table if table.exists() else None
-        super().__init__(bag_source, cache_index, cache_data, index=idx_source)
+        try:
+            super().__init__(bag_source, cache_index, cache_data, index=idx_source)
+        except DamagedError as error:
+            if idx_source is not None or single_file:
+                raise
+            raise NoIndexError(error.message, **cast("dict[str, Any]", error.details)) from error
+
+
+class DatasetReader(AnyDatasetReader):
+    """Reads a dataset of any generation. A range of datapoints may be longer than the dataset."""
+
+    _clips = True
 
 
 class DatasetWriter(Closing):
@@ -277,6 +289,7 @@ class ShardedDatasetWriter(NewShards):
     """Writes a folder of datasets named by number, and continues after its last datapoint."""
 
     _writer = DatasetWriter
+    _drops_empty = False  # the next writer continues it
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -13,7 +14,7 @@ from bushel.compat.granular.base import Closing, ExistsError, WrongTypeError, Wr
 from bushel.compat.granular.formats import Codecs, bind_codecs, stored_bytes
 from bushel.compat.granular.paths import granular_path, make_folder
 from bushel.compat.granular.reader import check_shards
-from bushel.containers import ColumnBuilder, IndexBuilder, Layout, LayoutColumn, WriteOptions, get_container
+from bushel.containers import FieldBuilder, IndexBuilder, Layout, LayoutField, WriteOptions, get_writable
 from bushel.containers.bag import plan_layout
 from bushel.spec import KEY, Field
 from bushel.storage import Staging
@@ -38,11 +39,11 @@ class DatasetWriter(Closing):
             raise ExistsError(f"{path} exists already: choose another folder, or delete it")
         options, layout = _layout(self._spec, self._generation)
         make_folder(path, parents=self._parents)
-        self.directory = directory
-        container = get_container("bag")
+        self.directory, self._path = directory, path
+        container = get_writable("bag")
         shard = container.shard(path, layout, (), None)
         self._staging = Staging(path, "dataset")
-        columns = [ColumnBuilder(column.field, column.codec, column.file) for column in layout.columns]
+        columns = [FieldBuilder(column.field, column.codec, column.file) for column in layout.columns]
         self._builder = IndexBuilder("bag", columns, keyed=options.keyed)
         self._writer = container.writer(layout, shard, self._staging, self._builder)
         self._refs_bytes = 0
@@ -115,6 +116,13 @@ class DatasetWriter(Closing):
     def flush(self) -> None:
         self._staging.flush()
 
+    def discard(self) -> None:
+        """Leave nothing of the dataset."""
+        self._staging.discard()
+        if isinstance(self._path, Path):
+            self._path.rmdir()
+        self.closed = True
+
     def close(self) -> None:
         """Write the tables, and give the files their names."""
         if self.closed:
@@ -131,6 +139,8 @@ class Shards(Closing):
 
     _writer: Any
     _parents = False
+    _drops_empty = True
+    """Whether a shard whose first datapoint is refused leaves nothing: an empty one cannot be opened."""
 
     def __init__(
         self,
@@ -174,7 +184,13 @@ class Shards(Closing):
             raise WrongUseError("the writer is closed")
         if self.writer is None:
             self._begin()
-        self.writer.append(datapoint, flush)
+        try:
+            self.writer.append(datapoint, flush)
+        except BaseException:
+            if self._drops_empty and not len(self.writer):
+                self.writer.discard()
+                self.writer = None
+            raise
         if self._full():
             self._next()
         return len(self) - 1
@@ -251,5 +267,5 @@ def _layout(spec: Mapping[str, str], generation: str) -> tuple[WriteOptions, Lay
     columns = []
     for column in plan_layout(fields, options).columns:
         kind = names[column.field.name].removesuffix("[]")
-        columns.append(LayoutColumn(Field(column.field.name, kind, column.field.sequence), kind, column.file))
+        columns.append(LayoutField(Field(column.field.name, kind, column.field.sequence), kind, column.file))
     return options, Layout(tuple(columns), options)

@@ -1,6 +1,6 @@
 """`gulpio2.adapters`: the abstract adapter, and the eight that GulpIO2 ships.
 
-The lists of 20BN, Kinetics and ActivityNet are read by `bushel.sources`. Where an adapter has a `shm_dir_path`, it is
+The lists of 20BN, Kinetics and ActivityNet are read by `layouts`. Where an adapter has a `shm_dir_path`, it is
 accepted and not used, because frames are decoded in memory.
 """
 
@@ -17,13 +17,17 @@ from bushel.compat.errors import raised_as
 from bushel.compat.gulpio2.adapter_base import AbstractDatasetAdapter, Item, number_labels, video_frames, write_labels
 from bushel.compat.gulpio2.errors import ListFileError, ListNameError, VideoNotFoundError
 from bushel.compat.gulpio2.file_adapters import ImageFolderAdapter, ImageListAdapter, VideoFolderAdapter
+from bushel.compat.gulpio2.layouts import kinetics_id, read_annotations, read_twentybn
+from bushel.compat.gulpio2.utils import ImageNotFound as ImageNotFound
+from bushel.compat.gulpio2.utils import burst_video_into_frames as burst_video_into_frames
 from bushel.compat.gulpio2.utils import (
     find_images_in_folder,
     get_single_video_path,
     remove_entries_with_duplicate_ids,
     resize_images,
 )
-from bushel.sources import kinetics_id, read_annotations, read_twentybn
+from bushel.compat.gulpio2.utils import resize_by_short_edge as resize_by_short_edge
+from bushel.compat.gulpio2.utils import temp_dir_for_bursting as temp_dir_for_bursting
 
 __all__ = [
     "AbstractDatasetAdapter",
@@ -137,7 +141,8 @@ class Custom20BNJsonVideoAdapter(_Listed):
         with raised_as(ListFileError):
             return read_twentybn(json_file)
 
-    read_gz_json = read_json
+    def read_gz_json(self, gz_json_file: str) -> Any:
+        return self.read_json(gz_json_file)
 
     def frames_of(self, path: str) -> list[Any]:
         return video_frames(get_single_video_path(path, format_="mp4"), self.frame_size, self.frame_rate)

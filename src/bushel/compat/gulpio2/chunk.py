@@ -1,38 +1,29 @@
-"""Gulp chunks, and the serializers of their tables: the first half of `gulpio2.fileio`."""
+"""Gulp chunks: reading and writing items."""
 
 from __future__ import annotations
 
-import json
 import os
-import pickle
-import warnings
-from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import UnsupportedOperation
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from bushel.compat.gulpio2.errors import (
     FrameChoiceError,
-    GulpWarning,
     MetaFileError,
     MissingItemError,
+    NeverOpenError,
     UnreadableFrameError,
 )
-from bushel.compat.gulpio2.images import (
-    ColorSpace,
-    decoder_of,
-    img_to_jpeg_bytes,
-    is_own,
-    jpeg_bytes_to_img,
-    map_frames,
-)
+from bushel.compat.gulpio2.images import ColorSpace, decoder_of, is_own, jpeg_bytes_to_img, map_frames
+from bushel.compat.gulpio2.tables import AbstractSerializer, ImgInfo, json_serializer, load_table
+from bushel.compat.gulpio2.utils import img_to_jpeg_bytes
 from bushel.containers.gulp import padding
 from bushel.storage import ExtentError, Extents, File, FilePool, Sink, open_file, read_many
 
@@ -42,72 +33,6 @@ Item = tuple[list[Any], dict[str, Any]]
 """The frames of an item, and its metadata."""
 
 
-class ImgInfo(NamedTuple):
-    """Place of a frame in the data file: offset, bytes of padding, and length with the padding."""
-
-    loc: int
-    pad: int
-    length: int
-
-
-class AbstractSerializer(ABC):
-    """Reads and writes the mapping of ids to `frame_info` and `meta_data`."""
-
-    @abstractmethod
-    def load(self, file_name: str) -> Any:
-        """Return the mapping in a file."""
-
-    @abstractmethod
-    def dump(self, thing: Any, file_name: str) -> None:
-        """Write the mapping to a file."""
-
-
-class JSONSerializer(AbstractSerializer):
-    """JSON as `json.dumps` writes it, which every gulp reader reads."""
-
-    def load(self, file_name: str) -> Any:
-        text = Path(file_name).read_bytes()
-        try:
-            return msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):  # only Python's parser accepts NaN and lone surrogates
-            try:
-                return json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise MetaFileError(f"invalid JSON: {error}", file=str(file_name)) from error
-
-    def dump(self, thing: Any, file_name: str) -> None:
-        with open(file_name, "w", encoding="ascii") as file:
-            json.dump(thing, file)
-
-
-class PickleSerializer(AbstractSerializer):
-    """Pickle, for metadata that JSON cannot hold. Loading a pickle runs its code: read only files that you trust."""
-
-    def load(self, file_name: str) -> Any:
-        with open(file_name, "rb") as file:
-            return _Unpickler(file).load()
-
-    def dump(self, thing: Any, file_name: str) -> None:
-        with open(file_name, "wb") as file:
-            _Pickler(file).dump(thing)
-
-
-class _Pickler(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:  # GulpIO2 reads plain tuples without Bushel
-        return (tuple, (tuple(obj),)) if type(obj) is ImgInfo else NotImplemented
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str, /) -> Any:
-        if name == "ImgInfo" and module in ("gulpio2.fileio", "gulpio.fileio"):
-            return ImgInfo
-        return super().find_class(module, name)
-
-
-json_serializer = JSONSerializer()
-pickle_serializer = PickleSerializer()
-
-
 def extract_input_for_getitem(element: Element) -> tuple[str, Any]:
     """Split an index of `[]` into the id as text, and the slice or list of frames or None."""
     if isinstance(element, tuple) and len(element) == 2:
@@ -115,6 +40,21 @@ def extract_input_for_getitem(element: Element) -> tuple[str, Any]:
     if isinstance(element, int | str):
         return str(element), None
     raise TypeError("Undefined input type! id or (id, slice) expected")
+
+
+class DataFile(Sink):
+    """A data file under construction, with what programs ask of the file object of a chunk."""
+
+    closed = False
+
+    def tell(self) -> int:
+        """Return the number of bytes written so far."""
+        return self.position
+
+    def close(self, *, sync: bool = True) -> None:
+        """Write what is buffered, and close the file. With `sync`, wait until it is on disk."""
+        self.closed = True
+        super().close(sync=sync)
 
 
 class GulpChunk:
@@ -138,9 +78,9 @@ class GulpChunk:
         self.serializer = serializer
         self.data_file_path = os.fspath(data_file_path)
         self.meta_file_path = os.fspath(meta_file_path)
-        self.fp: Sink | None = None
+        self.fp: DataFile | BinaryIO | None = None
         self._files = FilePool(1) if files is None else files
-        self.meta_dict = self._load()
+        self.meta_dict = load_table(self.meta_file_path, serializer)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "fp": None}
@@ -251,8 +191,8 @@ class GulpChunk:
         if flag not in ("wb", "rb", "ab"):
             raise NotImplementedError(f"This file does not support the mode: '{flag}'")
         if flag == "rb":
-            self._data()
-            yield
+            with open(self.data_file_path, "rb") as self.fp:
+                yield
             return
         path = Path(self.data_file_path)
         if flag == "wb":
@@ -260,12 +200,11 @@ class GulpChunk:
         self._save()
         if flag == "wb":
             path.unlink(missing_ok=True)  # readers of the old file can continue
-        self.fp = sink = Sink(path, path.stat().st_size if path.exists() else 0)
+        self.fp = sink = DataFile(path, path.stat().st_size if path.exists() else 0)
         try:
             yield
         finally:
             sink.close()
-            self.fp = None
             self._save()
 
     def append(self, id_: int | str, meta_data: Mapping[str, Any], frames: Sequence[Any]) -> None:
@@ -290,24 +229,11 @@ class GulpChunk:
         self._sink().flush()
         self._save()
 
-    def _sink(self) -> Sink:
-        if self.fp is None:
-            raise ValueError(f"{self.data_file_path} is not open for writing: use `with chunk.open('wb'):` or 'ab'")
-        return self.fp
-
-    def _load(self) -> Any:
-        try:
-            size = os.stat(self.meta_file_path).st_size
-        except FileNotFoundError:
-            return OrderedDict()
-        if size == 0:
-            lost = f"{self.meta_file_path} is empty: readers do not find the items of this chunk"
-            warnings.warn(lost, GulpWarning, stacklevel=2)
-            return OrderedDict()
-        table = self.serializer.load(self.meta_file_path)
-        if not isinstance(table, dict):
-            raise MetaFileError(f"expected a map of ids, found a {type(table).__name__}", file=self.meta_file_path)
-        return table
+    def _sink(self) -> DataFile:
+        if isinstance(self.fp, DataFile) and not self.fp.closed:
+            return self.fp
+        kind = NeverOpenError if self.fp is None else UnsupportedOperation
+        raise kind(f"{self.data_file_path} is not open for writing: use `with chunk.open('wb'):` or 'ab'")
 
     def _save(self) -> None:
         part = f"{self.meta_file_path}.{os.getpid()}.part"

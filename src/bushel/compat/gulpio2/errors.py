@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
-from bushel.errors import BushelError, CorruptError, FormatError
+from json import JSONDecodeError
+from typing import Any
+
+from bushel.errors import BushelError, CodecError, CorruptError, FormatError
 
 
-class MetaFileError(FormatError, ValueError):
-    """A `.gmeta` file is not the table of a gulp chunk."""
+class MetaFileError(FormatError, ValueError, TypeError, KeyError):
+    """A `.gmeta` file is not the table of a gulp chunk. GulpIO2 raises whatever its code runs into."""
+
+    def __str__(self) -> str:  # a KeyError shows the repr of its message
+        return FormatError.__str__(self)
+
+
+class NoTableError(MetaFileError, AttributeError):
+    """A `.gmeta` file holds something else than a map of ids."""
+
+
+class _TextError(JSONDecodeError):
+    def __init__(self, message: str) -> None:
+        ValueError.__init__(self, message)
+        self.msg, self.doc, self.pos, self.lineno, self.colno = message, "", 0, 1, 1
+
+
+class MetaTextError(MetaFileError, _TextError):
+    """A `.gmeta` file is not JSON."""
+
+    __reduce__ = FormatError.__reduce__
+
+
+class _EncodingError(UnicodeDecodeError):
+    def __init__(self, message: str) -> None:
+        super().__init__("utf-8", b" ", 0, 1, message)
+
+
+class MetaEncodingError(MetaFileError, _EncodingError):
+    """A `.gmeta` file is not UTF-8."""
+
+    __reduce__ = FormatError.__reduce__
 
 
 class ListFileError(FormatError, ValueError, KeyError):
@@ -15,6 +48,10 @@ class ListFileError(FormatError, ValueError, KeyError):
 
 class ListNameError(ValueError, RuntimeError):
     """The list of a dataset has a suffix that its adapter does not read."""
+
+
+class NeverOpenError(ValueError, AttributeError):
+    """A chunk is written to that was never opened."""
 
 
 class MissingItemError(KeyError, TypeError):
@@ -29,6 +66,14 @@ class UnpairedChunkError(FormatError, AssertionError):
     """Data and meta files do not form pairs."""
 
 
+class ImageShapeError(ValueError, AttributeError):
+    """A frame is not an image that a JPEG can hold."""
+
+
+class FrameError(CodecError, ValueError):
+    """Bytes are not a complete JPEG."""
+
+
 class UnreadableFrameError(CorruptError, ValueError):
     """A frame is not a JPEG, or does not lie in the file."""
 
@@ -39,6 +84,13 @@ class VideoNotFoundError(FileNotFoundError, AssertionError):
 
 class DuplicateIdException(BushelError):  # GulpIO2's name
     """Every id is in the directory already."""
+
+    def __init__(self, *args: object) -> None:  # programs raise the class itself
+        super().__init__(str(args[0]) if args else "every id is in the directory already")
+        self.args = args
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args
 
 
 class ImageNotFound(Exception):  # GulpIO2's name

@@ -12,22 +12,22 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel.compat.errors import WrongUseError, raised_as
-from bushel.compat.gulpio2.chunk import (
+from bushel.compat.errors import WrongUseError
+from bushel.compat.gulpio2.chunk import Element, GulpChunk, Item, extract_input_for_getitem
+from bushel.compat.gulpio2.errors import GulpWarning, UnpairedChunkError
+from bushel.compat.gulpio2.images import ColorSpace, decoder_of, jpeg_bytes_to_img
+from bushel.compat.gulpio2.tables import (
     AbstractSerializer,
-    Element,
-    GulpChunk,
     ImgInfo,
-    Item,
     JSONSerializer,
     PickleSerializer,
-    extract_input_for_getitem,
+    chunk_files,
+    file_names,
     json_serializer,
     pickle_serializer,
 )
-from bushel.compat.gulpio2.errors import GulpWarning, UnpairedChunkError
-from bushel.compat.gulpio2.images import ColorSpace, decoder_of, img_to_jpeg_bytes, jpeg_bytes_to_img
-from bushel.containers.gulp import chunk_names, chunk_number, pair_chunks
+from bushel.compat.gulpio2.utils import img_to_jpeg_bytes
+from bushel.containers.gulp import chunk_number
 from bushel.storage import FilePool
 
 __all__ = [
@@ -66,7 +66,7 @@ class GulpDirectory:
         self.jpeg_decoder = decoder_of(jpeg_decoder, colorspace)
         self._files = FilePool()
         self.chunk_objs_lookup: OrderedDict[int, GulpChunk] = OrderedDict()
-        for number, data, meta in self._pairs():
+        for number, data, meta in chunk_files(self.output_dir):
             if number in self.chunk_objs_lookup:
                 raise UnpairedChunkError(f"another chunk has the number {number} too", file=data)
             self.chunk_objs_lookup[number] = self._chunk(data, meta)
@@ -97,7 +97,7 @@ class GulpDirectory:
 
     def new_chunks(self, total_new_chunks: int) -> Iterator[GulpChunk]:
         """Iterate over new chunks, whose numbers follow the highest existing one."""
-        taken = [chunk_number(Path(self.output_dir), name) for names in self._names() for name in names]
+        taken = [chunk_number(Path(self.output_dir), name) for names in file_names(self.output_dir) for name in names]
         first = max(taken, default=-1) + 1
         for number in range(first, first + total_new_chunks):
             names = f"data_{number}.gulp", f"meta_{number}.gmeta"
@@ -111,15 +111,6 @@ class GulpDirectory:
 
     def _chunk(self, data: str, meta: str) -> GulpChunk:
         return GulpChunk(data, meta, jpeg_decoder=self.jpeg_decoder, files=self._files)
-
-    def _names(self) -> tuple[list[str], list[str]]:
-        folder = Path(self.output_dir)
-        return chunk_names(folder) if folder.is_dir() else ([], [])
-
-    def _pairs(self) -> Iterator[tuple[int, str, str]]:
-        with raised_as(UnpairedChunkError):
-            shards = pair_chunks(Path(self.output_dir), *self._names())
-        return ((chunk_number(one.root, one.name), str(one.path(0)), str(one.path(1))) for one in shards)
 
     def _load_label_dict(self) -> dict[str, int]:
         labels: dict[str, int] = json.loads(Path(self.output_dir, "label2idx.json").read_text("utf-8"))

@@ -1,18 +1,19 @@
-"""Frames as GulpIO2 encodes them, to the byte, and decodes them, to the pixel."""
+"""Frames as GulpIO2 decodes them, to the pixel."""
 
 from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
 
-from bushel.core.parallel import cpu_count, map_all
-from bushel.kernels import decode_jpeg, encode_jpeg, jpeg_header
+from bushel import jpeg
+from bushel.codecs import Buffer
+from bushel.compat.gulpio2.errors import FrameError
+from bushel.errors import CodecError
+from bushel.loader import cpu_count, map_all
 
 Image = npt.NDArray[np.uint8]
 ColorSpace = Literal["RGB", "GRAY"]
@@ -21,38 +22,34 @@ U = TypeVar("U")
 
 _MOST_THREADS = 8
 """Threads for one clip. Starting more costs as much as they save."""
+_CMYK = 4
 
 
-def img_to_jpeg_bytes(img: Any) -> bytes:
-    """Encode a frame (uint8, HxW or HxWx3, or a Pillow image): quality 90, 4:4:4, the same bytes as GulpIO2's.
+def _decode(data: Buffer, *, grey: bool = False) -> Image:
+    try:
+        if grey and jpeg.read_header(data).components == _CMYK:
+            from PIL import Image as Pillow
 
-    As in GulpIO2, a program changes the quality by `gulpio2.utils._JPEG_WRITE_QUALITY = 95`.
-    """
-    quality = import_module("bushel.compat.gulpio2.utils")._JPEG_WRITE_QUALITY  # late, as it imports this module
-    array = np.asarray(img)
-    if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)) or 0 in array.shape:
-        raise ValueError(f"Unsupported img shape: {array.shape}, {array.dtype}; expected uint8 of shape HxW or HxWx3")
-    return encode_jpeg(np.ascontiguousarray(array), quality, (1, 1), fast=True)
+            return np.asarray(Pillow.fromarray(jpeg.decode(data, fast=True)).convert("L"))
+        return jpeg.decode(data, fast=True, grey=grey)
+    except CodecError as error:
+        raise FrameError(str(error)) from error
 
 
 def jpeg_bytes_to_img(jpeg_bytes: Buffer) -> Image:
     """Decode a frame as it is stored: HxWx3 (RGB), or HxW if the JPEG is grey."""
-    return decode_jpeg(jpeg_bytes, fast=True)
+    return _decode(jpeg_bytes)
 
 
 def jpeg_bytes_to_rgb(jpeg_bytes: Buffer) -> Image:
     """Decode a frame to HxWx3, also if the JPEG is grey."""
-    image = decode_jpeg(jpeg_bytes, fast=True)
+    image = _decode(jpeg_bytes)
     return np.repeat(image[:, :, None], 3, axis=2) if image.ndim == 2 else image
 
 
 def jpeg_bytes_to_gray(jpeg_bytes: Buffer) -> Image:
     """Decode the luma of a frame to HxW."""
-    if jpeg_header(jpeg_bytes).components == 4:
-        from PIL import Image as Pillow
-
-        return np.asarray(Pillow.fromarray(decode_jpeg(jpeg_bytes, fast=True)).convert("L"))
-    return decode_jpeg(jpeg_bytes, fast=True, grey=True)
+    return _decode(jpeg_bytes, grey=True)
 
 
 _DECODERS: dict[str, Callable[[Buffer], Image]] = {"RGB": jpeg_bytes_to_rgb, "GRAY": jpeg_bytes_to_gray}

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel.compat.gulpio2.chunk import GulpChunk, JSONSerializer
+from bushel.compat.gulpio2.chunk import GulpChunk
+from bushel.compat.gulpio2.tables import JSONSerializer
 
 
 class Chunked(Protocol):

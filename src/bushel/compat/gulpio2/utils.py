@@ -16,18 +16,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel.compat.gulpio2.errors import DuplicateIdException, FFMPEGNotFound, GulpWarning, VideoNotFoundError
+from bushel import jpeg
+from bushel.compat.gulpio2.errors import DuplicateIdException as DuplicateIdException
+from bushel.compat.gulpio2.errors import FFMPEGNotFound as FFMPEGNotFound
+from bushel.compat.gulpio2.errors import GulpWarning, ImageShapeError, VideoNotFoundError
 from bushel.compat.gulpio2.errors import ImageNotFound as ImageNotFound
-from bushel.compat.gulpio2.fileio import GulpDirectory
 from bushel.compat.gulpio2.images import Image
-from bushel.compat.gulpio2.images import img_to_jpeg_bytes as img_to_jpeg_bytes
 from bushel.compat.gulpio2.images import jpeg_bytes_to_img as jpeg_bytes_to_img
+from bushel.compat.gulpio2.tables import ids_in
 
 if TYPE_CHECKING:
     import PIL.Image
 
 _JPEG_WRITE_QUALITY = 90
 """Quality of the frames that `img_to_jpeg_bytes` encodes. Programs set it, by this name of GulpIO2's."""
+
+_ACCURATE = 96
+"""The lowest quality for which simplejpeg does not use the fast DCT."""
+
+
+def img_to_jpeg_bytes(img: Any) -> bytes:
+    """Encode a frame (uint8, HxW or HxWx3, or a Pillow image): quality 90, 4:4:4, the same bytes as GulpIO2's."""
+    array = np.asarray(img)
+    if array.dtype == np.bool_:  # as bytes, which are 0 and 1
+        array = array.view(np.uint8)
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)) or 0 in array.shape:
+        raise ImageShapeError(
+            f"Unsupported img shape: {array.shape}, {array.dtype}; expected uint8 of shape HxW or HxWx3"
+        )
+    quality = _JPEG_WRITE_QUALITY
+    return jpeg.encode(array, quality or 1, (1, 1), fast=quality < _ACCURATE)
+
 
 # Videos through the program ffmpeg. The adapters decode with PyAV and write no temporary files.
 
@@ -112,8 +131,8 @@ def remove_entries_with_duplicate_ids(
     output_directory: str | os.PathLike[str], meta_dict: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Return the entries whose id is new to the directory and the list, and print the others."""
-    with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # an id in several chunks exists
-        existing = GulpDirectory(output_directory).merged_meta_dict.keys()
+    with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # about tables that are empty
+        existing = ids_in(output_directory)
     kept = []
     for entry in _remove_duplicates_in_metadict(meta_dict):
         if str(entry["id"]) in existing:

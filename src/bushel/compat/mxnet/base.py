@@ -41,6 +41,22 @@ class ImageError(CodecError, MXNetError):
     """An image cannot be decoded, or an array cannot be encoded as one."""
 
 
+class FolderError(OSError, MXNetError):
+    """A record file cannot be opened or written."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.message, self.details = str(self), {}
+
+
+class IndexFileError(DamagedError, IndexError):
+    """A line of an index has no offset."""
+
+
+class SizeError(MXNetError, ValueError):
+    """An image cannot be resized to this size, or with this interpolation."""
+
+
 class WrongModeError(AssertionError, ValueError):
     """A file opened for writing is read, or the other way round. The original asserts it."""
 

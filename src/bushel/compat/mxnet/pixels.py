@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from bushel import kernels
+from bushel import jpeg
 from bushel.codecs import Buffer, get_codec
 from bushel.compat.mxnet.base import Array, ImageError
 from bushel.errors import CodecError, SpecError
 
 UNCHANGED, GREY, COLOUR = -1, 0, 1
 """OpenCV's flags: the pixels of the file; HxW; HxWx3. The last two are rotated upright."""
+ANY_DEPTH, ANY_COLOUR, AS_STORED = 2, 4, 128
+"""Bits of OpenCV's flags: keep 16 bits a level; HxWx3 if the file has colours, else HxW; do not rotate."""
 
 _PNG = b"\x89PNG"
 _LUMA, _PNG_LUMA = (9798, 19235, 3735, 1 << 14), (9797, 19234, 3737, 0)
@@ -34,27 +36,32 @@ _UPRIGHT: dict[int, Callable[[Array], Array]] = {
 def decode(data: Buffer, flag: int = COLOUR, *, tolerant: bool = True) -> Array:
     """Decode a JPEG, PNG, WebP, BMP, GIF, TIFF or PPM.
 
-    The flag is 1 for HxWx3, 0 for HxW, both uint8 and upright; -1 for the pixels of the file, with alpha and 16 bits.
+    The flag is 1 for HxWx3, 0 for HxW, both uint8 and upright, to which bits can be added; -1 for the pixels of the
+    file, with alpha and 16 bits.
     If `tolerant`, damage of which libjpeg only warns is accepted, as by OpenCV: the rest of a truncated JPEG is grey.
     """
-    if flag not in (UNCHANGED, GREY, COLOUR):
-        raise ValueError(f"flag must be 1 (colour), 0 (grey) or -1 (unchanged), not {flag}")
+    if flag != UNCHANGED and flag & ~(COLOUR | ANY_DEPTH | ANY_COLOUR | AS_STORED):
+        raise ValueError(f"flag must be 1 (colour), 0 (grey), with 2, 4 or 128 added, or -1 (unchanged), not {flag}")
     try:
         if bytes(data[:2]) == b"\xff\xd8":
             return _jpeg(data, flag, tolerant)
         luma = _PNG_LUMA if bytes(data[:4]) == _PNG else _LUMA
         return _converted(np.asarray(get_codec("image").decode(data)), flag, luma)
-    except (kernels.JpegError, CodecError) as error:
+    except CodecError as error:
         raise ImageError(f"no image can be decoded from {len(data)} bytes: {error}") from error
 
 
 def _jpeg(data: Buffer, flag: int, tolerant: bool) -> Array:
-    header = kernels.jpeg_header(data)
-    if flag == GREY and header.components == 3 and (luma := _luma(data)) is not None:
-        turn = _UPRIGHT.get(header.orientation)
+    header, upright = jpeg.read_header(data), flag != UNCHANGED and not flag & AS_STORED
+    if _is_grey(flag, header.components) and header.components == 3 and (luma := _luma(data)) is not None:
+        turn = _UPRIGHT.get(header.orientation) if upright else None
         return luma if turn is None else np.ascontiguousarray(turn(luma))
-    image = kernels.decode_jpeg(data, orient=flag != UNCHANGED, tolerant=tolerant)
+    image = jpeg.decode(data, orient=upright, tolerant=tolerant)
     return image if flag == UNCHANGED else _converted(image, flag)
+
+
+def _is_grey(flag: int, channels: int) -> bool:
+    return not (flag & COLOUR or (flag & ANY_COLOUR and channels > 2))
 
 
 def _luma(data: Buffer) -> Array | None:
@@ -74,27 +81,27 @@ def _converted(image: Array, flag: int, luma: tuple[int, int, int, int] = _LUMA)
     if flag == UNCHANGED:
         return np.dstack([image[:, :, :1]] * 3 + [image[:, :, 1]]) if channels == 2 else image
     if image.dtype == np.uint16:
-        image = (image >> 8).astype(np.uint8)
+        image = image if flag & ANY_DEPTH else (image >> 8).astype(np.uint8)
     elif image.dtype != np.uint8:
         raise CodecError(f"expected pixels of 8 or 16 bits, not {image.dtype}")
     if channels in (2, 4):
         image = image[:, :, :-1]
     if channels in (1, 2):
         grey = image.reshape(image.shape[:2])
-        return grey if flag == GREY else np.repeat(grey[:, :, None], 3, axis=2)
-    return np.ascontiguousarray(image) if flag == COLOUR else _grey(image, luma)
+        return np.repeat(grey[:, :, None], 3, axis=2) if flag & COLOUR else grey
+    return _grey(image, luma) if _is_grey(flag, channels) else np.ascontiguousarray(image)
 
 
 def _grey(image: Array, luma: tuple[int, int, int, int]) -> Array:
     summed: Array = image.astype(np.int32) @ np.array(luma[:3], np.int32) + luma[3]
-    return (summed >> 15).astype(np.uint8)
+    return (summed >> 15).astype(image.dtype)
 
 
 def encode(image: Any, suffix: str = ".jpg", quality: int | None = None) -> bytes:
     """Encode uint8 HxW, HxWx1, HxWx3 or HxWx4 (whose alpha a JPEG drops); a PNG also holds uint16 HxW.
 
     For `.jpg`, `quality` is 1 to 100, by default 95; for `.png` the compression, 0 to 9, by default 3. Other values
-    mean the nearest of these, as in OpenCV. Other suffixes are those of Bushel's codecs.
+    mean the nearest of these, as in OpenCV. Other suffixes are names of Bushel's codecs.
     """
     pixels = np.asarray(image)
     if pixels.ndim == 3 and pixels.shape[2] == 1:

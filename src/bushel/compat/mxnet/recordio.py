@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import numbers
 import os
+import re
 import struct
 from collections.abc import Callable
 from types import TracebackType
@@ -16,7 +17,9 @@ from bushel.compat.errors import raised_as
 from bushel.compat.mxnet.base import (
     Array,
     DamagedError,
+    FolderError,
     ImageError,
+    IndexFileError,
     MXNetError,
     NoFileError,
     RecordTooLargeError,
@@ -64,14 +67,18 @@ class MXRecordIO:
         else:
             try:
                 self._file = open_file(as_path(self.uri))
-            except FileNotFoundError as error:
-                raise NoFileError(*error.args[:2], str(self.uri)) from error
+            except OSError as error:
+                kind = NoFileError if isinstance(error, FileNotFoundError) else FolderError
+                raise kind(*error.args[:2], str(self.uri)) from error
             self._position = 0
         self.is_open = True
 
     def _make_sink(self, known: int = 0) -> RecordSink:
-        with raised_as(DamagedError):
-            return RecordSink(as_path(self.uri), append=self.flag == "a", known=known)
+        try:
+            with raised_as(DamagedError):
+                return RecordSink(as_path(self.uri), append=self.flag == "a", known=known)
+        except FileNotFoundError as error:  # its folder
+            raise NoFileError(*error.args[:2], str(self.uri)) from error
 
     def close(self) -> None:
         if self._sink is not None:
@@ -158,7 +165,11 @@ class MXIndexedRecordIO(MXRecordIO):
 
     def open(self) -> None:
         self.idx, self.keys = {}, []
-        if self.flag == "r" or (self.flag == "a" and (as_path(self.idx_path).exists() or as_path(self.uri).exists())):
+        if self.flag == "r":
+            super().open()  # the record file first: if both are missing, the error is about it
+            self._load()
+            return
+        if self.flag == "a" and (as_path(self.idx_path).exists() or as_path(self.uri).exists()):
             self._load()
         super().open()
         if self.writable:
@@ -174,8 +185,8 @@ class MXIndexedRecordIO(MXRecordIO):
         if self.flag == "a" and text and not text.endswith(b"\n"):
             hint = f"run `bushel rec2idx {self.uri} {path}`"
             raise DamagedError("the last line is cut off", file=str(path), hint=hint)
-        with raised_as(DamagedError):
-            table = parse_idx(text, str(path))
+        with raised_as(IndexFileError):
+            table = parse_idx(_first_columns(text), str(path))
         count = len(table.offset)
         names = map(str, range(count)) if table.keys is None else table.keys.take(np.arange(count, dtype=np.int64))
         self.keys = list(map(self.key_type, names))
@@ -220,6 +231,13 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys.append(key)
 
 
+def _first_columns(text: bytes) -> bytes:
+    """Return the lines of an index without the columns after key and offset, which MXNet ignores."""
+    if not re.search(rb"\t[^\t\n]*\t", text):
+        return text
+    return b"\n".join(b"\t".join(line.split(b"\t")[:2]) for line in text.split(b"\n"))
+
+
 class IRHeader(NamedTuple):
     """Header of an image record; `flag` is the length of a label that is a vector, or 0 for a number."""
 
@@ -234,7 +252,7 @@ class IRHeader(NamedTuple):
 
 def pack(header: Any, s: bytes | bytearray | memoryview) -> bytes:
     """Return an image record of any bytes. The flag is replaced by the label's length."""
-    _, label, number, high = header
+    _, label, number, high = IRHeader(*header)
     with np.errstate(over="ignore"):  # larger numbers become infinite
         if isinstance(label, numbers.Number):
             return _HEADER.pack(0, float(np.float32(label)), number, high) + s  # type: ignore[arg-type]

@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgpack
+
 from bushel.codecs import get_codec
 from bushel.compat.errors import WrongTypeError
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
@@ -98,7 +100,23 @@ def unpickle_loads(data: bytes) -> Any:
 
 
 def _text(data: bytes) -> str:
-    return str(data, "utf-8")
+    return data.decode("utf-8")
+
+
+class ArrayDataError(CodecError, ValueError):
+    """A field is not the file of an array that it should be."""
+
+
+def _as_value_error(kind: str) -> Callable[[bytes], Any]:
+    decode_stored = get_codec(kind).decode
+
+    def decode_array(data: bytes) -> Any:
+        try:
+            return decode_stored(data)
+        except CodecError as error:
+            raise ArrayDataError(error.message, **error.details) from error
+
+    return decode_array
 
 
 def _cbor(data: bytes) -> Any:
@@ -111,10 +129,10 @@ decoders: dict[str, Callable[[bytes], Any]] = {
     **dict.fromkeys(("json", "jsn"), json.loads),
     **dict.fromkeys(("pkl", "pickle", "pyd"), unpickle_loads),
     "pth": torch_loads,
-    **dict.fromkeys(("ten", "tb"), get_codec("tenbin").decode),
-    **dict.fromkeys(("mp", "msg"), get_codec("msgpack").decode),
-    "npy": get_codec("npy").decode,
-    "npz": get_codec("npz").decode,
+    **dict.fromkeys(("ten", "tb"), _as_value_error("tenbin")),
+    **dict.fromkeys(("mp", "msg"), msgpack.unpackb),
+    "npy": _as_value_error("npy"),
+    "npz": _as_value_error("npz"),
     "cbor": _cbor,
 }
 """Decoders of `basichandlers`, by the last part of the extension. Programs add their own."""

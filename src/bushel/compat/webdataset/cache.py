@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
@@ -18,7 +19,8 @@ from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.stages import handled
 from bushel.compat.webdataset.tariterators import local_path_of
-from bushel.storage import is_compressed
+from bushel.errors import FormatError
+from bushel.storage import inside, is_compressed
 
 __all__ = [
     "FileCache",
@@ -186,9 +188,11 @@ class FileCache:
         if path is not None:
             return path
         name = self.url_to_name(url)
-        if not name or os.path.isabs(name) or ".." in name.split("/"):
-            raise WrongUseError(f"{name!r} cannot be the file name of a copy of {url}: pass another url_to_name=")
-        dest = os.path.join(self.cache_dir, name)
+        try:
+            dest = str(inside(Path(self.cache_dir), name, any_text=True))
+        except FormatError:
+            message = f"{name!r} cannot be the file name of a copy of {url}: pass another url_to_name="
+            raise WrongUseError(message) from None
         if not os.path.exists(dest):
             os.makedirs(os.path.dirname(dest), exist_ok=True)
             if self.verbose:

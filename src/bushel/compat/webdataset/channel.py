@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Self, TypeVar
 
-from bushel.core.parallel import Result, Threads
+from bushel.loader import Threads
 
 __all__ = ["Channel"]
 
@@ -74,12 +75,19 @@ class _Shared(Iterator[T]):
             return next(self._values)
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The end of a task, and the error that ended it."""
+
+    failure: BaseException | None
+
+
 class _Buffer:
     """Values of several tasks for one consumer, with room for `size` values."""
 
     def __init__(self, size: int) -> None:
         self._room = threading.Semaphore(size)
-        self._values: SimpleQueue[tuple[Any, Result[None] | None]] = SimpleQueue()
+        self._values: SimpleQueue[tuple[Any, _Ended | None]] = SimpleQueue()
         self._wanted = True
 
     def put(self, value: Any) -> bool:
@@ -93,15 +101,13 @@ class _Buffer:
 
     def run(self, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Iterator[T]) -> None:
         """Run a task. If it fails, the other tasks end too."""
-        ended = Result[None]()
+        failure = None
         try:
             task(sources, self.put)
         except BaseException as error:  # raised again in the consumer
-            ended.fail(error)
+            failure = error
             self.stop()
-        else:
-            ended.set(None)
-        self._values.put((None, ended))
+        self._values.put((None, _Ended(failure)))
 
     def stop(self) -> None:
         """Refuse more values."""
@@ -116,7 +122,8 @@ class _Buffer:
                 self._room.release()
                 yield value
             else:
-                ended.get()
+                if ended.failure is not None:
+                    raise ended.failure
                 tasks -= 1
 
 

@@ -13,6 +13,7 @@ from urllib.parse import urlparse
 from bushel.compat.webdataset import filters, shardlists
 from bushel.compat.webdataset.autodecode import Decoder, ImageHandler
 from bushel.compat.webdataset.cache import FileCache, pipe_cleaner, url_to_cache_name
+from bushel.compat.webdataset.errors import UrlsTypeError
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.pipeline import DataPipeline
 from bushel.compat.webdataset.pytorch import DataLoader
@@ -187,7 +188,7 @@ def _shards_of(urls: Any, mode: str | None, seed: Any) -> Any:
     if isinstance(urls, str) and urlparse(urls).path.endswith("/"):
         return shardlists.DirectoryShardList(urls, mode=mode)
     if not isinstance(urls, str) and not is_iterable(urls):
-        raise TypeError(f"cannot handle urls of type {type(urls)}")
+        raise UrlsTypeError(f"cannot handle urls of type {type(urls)}")
     if mode != "resampled":
         return shardlists.SimpleShardList(urls)
     if seed is None:

@@ -25,3 +25,7 @@ class UnsetVariableError(KeyError, AssertionError):
 
 class NoShardsError(ValueError, IndexError):
     """A list of shards is empty."""
+
+
+class UrlsTypeError(ValueError, TypeError):
+    """Shards are given as something else than text, paths or a pipeline."""

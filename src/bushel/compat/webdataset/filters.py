@@ -15,6 +15,7 @@ from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.webdataset import flow, stages
 from bushel.compat.webdataset.autodecode import _decode, decode
 from bushel.compat.webdataset.flow import *  # noqa: F403
+from bushel.compat.webdataset.flow import _batched, _rsample, _select, _shuffle, _slice, _unbatched, _unlisted
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.permission import check_pickle
 from bushel.compat.webdataset.stages import *  # noqa: F403
@@ -35,6 +36,7 @@ __all__ = [
     "_rename_keys",
     "_to_tuple",
     "associate",
+    "batched",
     "decode",
     "default_decoders",
     "extract_keys",
@@ -50,8 +52,14 @@ __all__ = [
     "rename",
     "rename_keys",
     "reraise_exception",
+    "rsample",
+    "select",
+    "shuffle",
+    "slice",
     "to_tuple",
     "transform_with",
+    "unbatched",
+    "unlisted",
     "xdecode",
 ]
 __all__ += flow.__all__
@@ -257,7 +265,7 @@ def _extract_keys(
     for sample in source:
         result = []
         for pattern in alternatives:
-            matches = [x for x in sample if any(fnmatch("." + x, p) or fnmatch(x, p) for p in pattern)]
+            matches = [x for x in sample.keys() if any(fnmatch("." + x, p) or fnmatch(x, p) for p in pattern)]  # noqa: SIM118 of dicts only
             if not matches and not ignore_missing:
                 raise ValueError(f"Cannot find {pattern} in sample keys {sample.keys()}.")
             if len(matches) > 1 and duplicate_is_error:
@@ -360,3 +368,10 @@ map_tuple = pipelinefilter(_map_tuple)
 extract_keys = pipelinefilter(_extract_keys)
 rename_keys = pipelinefilter(_rename_keys)
 xdecode = pipelinefilter(_xdecode)
+shuffle = pipelinefilter(_shuffle)
+select = pipelinefilter(_select)
+rsample = pipelinefilter(_rsample)
+slice = pipelinefilter(_slice)
+batched = pipelinefilter(_batched)
+unlisted = pipelinefilter(_unlisted)
+unbatched = pipelinefilter(_unbatched)

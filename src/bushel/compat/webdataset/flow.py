@@ -15,7 +15,6 @@ import numpy as np
 
 from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.webdataset.pytorch import is_tensor
-from bushel.compat.webdataset.stages import pipelinefilter
 from bushel.compat.webdataset.utils import PipelineStage
 from bushel.loader import in_batches, shuffle_buffer
 
@@ -26,21 +25,15 @@ __all__ = [
     "_rsample",
     "_select",
     "_shuffle",
+    "_slice",
     "_unbatched",
     "_unlisted",
-    "batched",
     "combine_values",
     "default_collation_fn",
     "detshuffle",
     "dict2tuple",
     "pick",
-    "rsample",
-    "select",
-    "shuffle",
-    "slice",
     "tuple2dict",
-    "unbatched",
-    "unlisted",
 ]
 
 Collate = Callable[[list[Any]], Any]
@@ -168,15 +161,6 @@ def _unbatched(data: Iterable[Any]) -> Iterator[Any]:
         for i in range(lengths.pop() if lengths else 0):
             row = [value[i] for value in values]
             yield dict(zip(batch, row, strict=True)) if isinstance(batch, dict) else tuple(row)
-
-
-shuffle = pipelinefilter(_shuffle)
-select = pipelinefilter(_select)
-rsample = pipelinefilter(_rsample)
-slice = pipelinefilter(_slice)
-batched = pipelinefilter(_batched)
-unlisted = pipelinefilter(_unlisted)
-unbatched = pipelinefilter(_unbatched)
 
 
 class Cached(PipelineStage):

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bushel.kernels import JpegError, decode_jpeg, jpeg_header
+from bushel import jpeg
+from bushel.errors import CodecError
 
 __all__ = ["IMAGE_EXTENSIONS", "ImageHandler", "imagehandler", "imagespecs"]
 
@@ -94,8 +95,8 @@ def _jpeg(data: bytes) -> np.ndarray[Any, Any] | None:
     if data[:2] != _JPEG_MAGIC:
         return None
     try:
-        return None if jpeg_header(data).components == _CMYK else decode_jpeg(data)
-    except JpegError:
+        return None if jpeg.read_header(data).components == _CMYK else jpeg.decode(data)
+    except CodecError:
         return None
 
 

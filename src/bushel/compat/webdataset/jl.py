@@ -1,6 +1,6 @@
 """WebDataset.jl in Python: a dataset descriptor, its stages as iterators, and loaders with several threads.
 
-Names and defaults are those of the Julia package. A Julia pair `rule => function` is a tuple `(rule, function)`, and
+Names and defaults are as in the Julia package. A Julia pair `rule => function` is a tuple `(rule, function)`, and
 `take!(channel)` is `channel.take()`. `docs/compat-webdataset.md` lists the differences.
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.utils import pytorch_worker_info
-from bushel.core.parallel import cpu_count, parallel_map
+from bushel.loader import cpu_count, parallel_map
 
 __all__ = ["FilterFunction", "RestCurried", "compose", "compose2", "handled", "map_ahead", "pipeline", "pipelinefilter"]
 

@@ -1,6 +1,6 @@
 """Granular datasets: a folder with one `.bag` file of records per field, or a folder of numbered such folders.
 
-Three generations of the format are read, and the files themselves tell which one it is: A (the package bags, Granular
+Three generations of the format are read, and recognised by their files: A (the package bags, Granular
 up to 0.19) and B (0.20, 0.21) keep the table of a bag at its end and have `refs.bag`; C (from 0.22) keeps it in an
 `.idx` file. docs/format-bag.md has layouts, rules and an example.
 """
@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from bushel._index.builders import IndexBuilder
+from bushel._index.file_spec import from_file
+from bushel._index.table import I64, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers.bag.tables import Refs, Table, decode_refs, gapless, inline_table, separate_table
 from bushel.containers.bag.writer import (
@@ -26,8 +29,6 @@ from bushel.containers.bag.writer import (
 )
 from bushel.containers.base import Layout, ReadOptions, Shard, WriteOptions
 from bushel.containers.checksums import with_checksums
-from bushel.core.index.builders import IndexBuilder
-from bushel.core.index.table import I64, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Extents, File, gather, open_file
@@ -51,6 +52,8 @@ _SHARD = re.compile(r"[0-9]+")
 _SPEC = msgspec.json.Decoder(dict[str, str])
 _LARGEST_SPEC = 1 << 24
 _LONGEST_NAME = 255 - len(".bag")
+_KNOWN_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
+"""Types that Granular does not know, and the types of the same values that it knows."""
 _RECORD = "record"
 """The field of a bag file that is opened on its own."""
 
@@ -58,10 +61,10 @@ _RECORD = "record"
 @dataclass(frozen=True, slots=True)
 class _Bag:
     name: str = "bag"
+    suffixes: tuple[str, ...] = (".bag",)
+    file_names: tuple[str, ...] = ("spec.json", "#")
     suffix: str = ""
-    scanned: bool = False
     needs_keys: bool = False
-    keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard for a plain dataset or a bag file, else one for each numbered folder.
@@ -103,9 +106,21 @@ class _Bag:
         index.check(str(shard.root))
         return with_checksums(index, files) if options.checksums else index
 
-    def join(self, raw: bytes) -> bytes:
-        """Return `raw` unchanged: every record is stored in one piece."""
-        return raw
+    def written_as(self, generation: str) -> str:
+        """Return `B` for `A`, which is only read."""
+        return "B" if generation == "A" else generation
+
+    def has_own_index(self, shard: Shard) -> bool:
+        """Return True: every bag ends with a table of its records."""
+        return True
+
+    def file_of_references(self, shard: Shard) -> str | None:
+        """Return the path of `refs.bag`, which generation C does not have."""
+        return next((name for name in shard.files if name.rpartition("/")[2] == "refs.bag"), None)
+
+    def type_of(self, codec: str) -> str:
+        """Return the type that Granular knows for values of a codec."""
+        return _KNOWN_TYPES.get(codec, codec)
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples of this spec are stored: B holds everything, C has no sequences."""
@@ -227,7 +242,7 @@ def read_spec(file: File) -> dict[str, Field]:
         if (size := len(name.encode("utf-8", "surrogatepass"))) > _LONGEST_NAME:
             message = f"{name[:20]!r}… with its {size} bytes cannot be a field, because no bag file can have that name"
             raise FormatError(message, file=file.path)
-        fields[name] = Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
+        fields[name] = Field(name, from_file(kind.removesuffix("[]")), kind.endswith("[]"))
     if KEY in fields and fields[KEY].type not in ("utf8", "bytes"):
         raise FormatError(f"{KEY} has the type {fields[KEY].type!r}, but keys have the type 'utf8'", file=file.path)
     return fields
@@ -253,12 +268,12 @@ def _index_file(shard: Shard, files: list[File], options: ReadOptions) -> ShardI
     return ShardIndex(table.records, stamps(shard, files), {column.field.name: column}, "bag")
 
 
-def file_column(table: Table, spec: Spec | None) -> Column:
+def file_column(table: Table, spec: Spec | None) -> FieldExtents:
     """Return the column of a bag that is opened on its own, with the field that the user declared, if any."""
     field = Field(_RECORD, "bytes")
     if spec and len(spec) == 1:
         [field] = spec.values()
-    return Column(field, stored_codec(known_codec(field.codec), table.generation), 0, *extents(table))
+    return FieldExtents(field, stored_codec(known_codec(field.codec), table.generation), 0, *extents(table))
 
 
 def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
@@ -275,7 +290,7 @@ def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
     return ShardIndex(samples, stamps(shard, files), columns, "bag", keys)
 
 
-def sample_keys(column: Column, file: File) -> Keys:
+def sample_keys(column: FieldExtents, file: File) -> Keys:
     """Return the keys that a field of type `utf8` holds."""
     if not gapless(column.offset, column.length):
         return Keys.build(*gather([file], Extents(0, column.offset, column.length)))
@@ -291,7 +306,7 @@ def extents(table: Table) -> tuple[I64, I64]:
 
 def _columns_split(
     spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
-) -> tuple[dict[str, Column], int]:
+) -> tuple[dict[str, FieldExtents], int]:
     """Return the columns of generation C: record `i` of every bag belongs to sample `i`."""
     columns = {}
     for name, field in spec.items():
@@ -300,7 +315,7 @@ def _columns_split(
                 f"field {name!r} is a sequence, but datasets with .idx files cannot have sequences", file=files[-1].path
             )
         table = separate_table(files[len(number) + number[name]], files[number[name]])
-        columns[name] = Column(field, stored_codec(known_codec(field.codec), "C"), number[name], *extents(table))
+        columns[name] = FieldExtents(field, stored_codec(known_codec(field.codec), "C"), number[name], *extents(table))
     longest = max(columns.values(), key=lambda column: column.rows)
     for name, column in columns.items():
         if column.rows != longest.rows:
@@ -314,7 +329,7 @@ def _columns_split(
 
 def _columns_with_refs(
     spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
-) -> tuple[dict[str, Column], int]:
+) -> tuple[dict[str, FieldExtents], int]:
     """Return the columns of generations A and B."""
     path = files[-2].path
     entries = inline_table(files[-2])
@@ -336,7 +351,7 @@ def _columns_with_refs(
     return columns, entries.records
 
 
-def column_of_records(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> Column:
+def column_of_records(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> FieldExtents:
     """Return one column, gathered through its refs unless they name all records in order (which is the usual case)."""
     records = np.uint64(table.records)
     count = np.ones(len(ref.first), np.uint64) if ref.count is None else ref.count
@@ -360,4 +375,4 @@ def column_of_records(field: Field, codec: str, number: int, table: Table, ref: 
     if total != table.records or not np.array_equal(first[used], starts[:-1][used]):
         rows = np.repeat(first - starts[:-1], count.astype(np.int64)) + np.arange(total)
         offset, length = offset[rows], length[rows]
-    return Column(field, codec, number, offset, length, starts=None if ref.count is None else starts)
+    return FieldExtents(field, codec, number, offset, length, starts=None if ref.count is None else starts)

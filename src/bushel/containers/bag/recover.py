@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.table import I64, FieldExtents, ShardIndex
 from bushel.containers.bag.container import (
     column_of_records,
     extents,
@@ -23,7 +24,6 @@ from bushel.containers.bag.tables import Refs, Table, decode_refs, inline_table
 from bushel.containers.bag.writer import stored_codec
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Bools, Fault, Recovered, looks_complete, sound_ranges, trusted
-from bushel.core.index.table import I64, Column, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import KEY, Field
 from bushel.storage import File
@@ -103,7 +103,7 @@ def _split(
         whole &= loose.whole[:samples]
         offset, length = extents(loose.table)
         codec = stored_codec(known_codec(spec[name].codec), "C")
-        columns[name] = Column(spec[name], codec, number[name], offset[:samples], length[:samples])
+        columns[name] = FieldExtents(spec[name], codec, number[name], offset[:samples], length[:samples])
     return _recovered(shard, files, columns, whole, max(seen - samples, 0), fault)
 
 
@@ -117,7 +117,7 @@ def _with_refs(
     data, offsets = files[-2].read(0, int(entries.table.offsets[-1])), entries.table.offsets
     whole = entries.whole.copy()
     refs = _refs(data, offsets, whole, sequences, files[-2].path, fault)
-    columns: dict[str, Column] = {}
+    columns: dict[str, FieldExtents] = {}
     for (name, field), ref in zip(spec.items(), refs, strict=True):
         file = files[number[name]]
         loose = _inline(file, _records_of(ref, whole), partial(looks_complete, field.codec), fault)
@@ -136,11 +136,11 @@ def _with_refs(
 
 
 def _recovered(
-    shard: Shard, files: list[File], columns: dict[str, Column], whole: Bools, lost: int, fault: Fault
+    shard: Shard, files: list[File], columns: dict[str, FieldExtents], whole: Bools, lost: int, fault: Fault
 ) -> Recovered:
     if lost:
         message = f"{lost} samples after sample {len(whole) - 1} are lost: some of their fields are missing"
-        fault(FormatError(message, file=str(shard.root / shard.name)))
+        fault(FormatError(message, file=f"{shard.root}/{shard.name}"))
     keys = None
     if (column := columns.pop(KEY, None)) is not None:
         keys = sample_keys(column, files[column.file])

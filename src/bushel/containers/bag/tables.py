@@ -14,7 +14,7 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.table import I64
+from bushel._index.table import I64
 from bushel.errors import FormatError
 from bushel.storage import File
 
@@ -64,7 +64,7 @@ class Refs:
 def inline_table(file: File) -> Table:
     """Read the table at the end of a `.bag` of generation A (starts and the last end) or B (ends).
 
-    The last entry is also the offset of the table. The two are told apart as Granular does it: a table that
+    The last entry is also the offset of the table. They are distinguished as in Granular: a table that
     starts with 0 holds starts.
 
     Raises:

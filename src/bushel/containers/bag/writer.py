@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from typing_extensions import Buffer
 
+from bushel._index.builders import FieldBuilder, IndexBuilder
+from bushel._index.file_spec import asked_for
+from bushel._index.table import I64, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers.bag.tables import encode_refs, encode_table, gapless
-from bushel.containers.base import ColumnLimits, Layout, LayoutColumn, Shard, Stored, WriteOptions
+from bushel.containers.base import ColumnLimits, Layout, LayoutField, Shard, Stored, WriteOptions
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
-from bushel.core.index.builders import ColumnBuilder, IndexBuilder
-from bushel.core.index.table import I64, ShardIndex
 from bushel.errors import SpecError
 from bushel.kernels import crc32, crc32_rows
-from bushel.spec import KEY, Spec, format_spec
-from bushel.storage import copy_whole
+from bushel.spec import KEY, Spec
+from bushel.storage import below, copy_whole
 
 if TYPE_CHECKING:
     from bushel.storage import Sink, Staging
@@ -29,6 +32,7 @@ __all__ = ["BagWriter", "copy_records", "generation_of", "plan_layout", "stored_
 
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
 """Types of the package `bags` that Granular knows under another name."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_NAME = 255 - len(".bag")
 
 
@@ -73,9 +77,7 @@ def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
                 "ffrecord, recordio or tar, or gulp for frames"
             )
     numbers = {name: number for number, name in enumerate(_all_names(spec, options))}
-    columns = [
-        LayoutColumn(field, stored_codec(field.codec, generation), numbers[name]) for name, field in spec.items()
-    ]
+    columns = [LayoutField(field, stored_codec(field.codec, generation), numbers[name]) for name, field in spec.items()]
     return Layout(tuple(columns), options)
 
 
@@ -84,9 +86,11 @@ def _check_name(name: str) -> None:
         length = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:
         raise SpecError(f"field {name!r} is not valid UTF-8 text, so no bag file can have that name") from error
-    if "/" in name or "\0" in name or name.startswith(".") or name in ("refs", KEY) or length > _LONGEST_NAME:
+    odd = "/" in name or name.startswith(".") or _CONTROL.search(name) is not None
+    if odd or name in ("refs", KEY) or length > _LONGEST_NAME:
         raise SpecError(
-            f"a bag cannot have a field called {name!r}, because each field is a file: use no '/', no leading '.', at "
+            f"a bag cannot have a field called {name!r}, because each field is a file: use no '/', no control "
+            "characters, no leading '.', at "
             f"most {_LONGEST_NAME} bytes, and not 'refs'; rename it, or use another container"
         )
 
@@ -105,7 +109,7 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
         SpecError: The records do not lie in the order of the samples, so a new table cannot describe them.
     """
     positions = {}
-    for column in index.columns.values():
+    for column in index.fields.values():
         name = shard.files[column.file]
         if not gapless(column.offset, column.length):
             raise SpecError(
@@ -113,7 +117,7 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
                 "write a new dataset with `bushel convert` first"
             )
         positions[name] = int(column.length.sum())
-        target = place / name
+        target = below(place, name, any_text=True)
         copy_whole(shard.path(column.file), target)
         os.truncate(target, positions[name])  # the table is small, so copying it, too, costs little
     return positions
@@ -126,7 +130,7 @@ class BagWriter:
 
     def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
         self._layout, self._shard, self._staging, self._builder = layout, shard, staging, builder
-        self._fields: list[tuple[str, Sink, ColumnBuilder]] = [
+        self._fields: list[tuple[str, Sink, FieldBuilder]] = [
             (column.field.name, staging.open(shard.files[column.file]), builder.columns[column.field.name])
             for column in layout.columns
         ]
@@ -201,7 +205,8 @@ class BagWriter:
 
     def _spec(self) -> bytes:
         """Return the content of `spec.json`: the types as declared, keys sorted, as `json.dumps` writes it."""
-        types = format_spec({column.field.name: column.field for column in self._layout.columns})
+        fields = [replace(column.field, codec=asked_for(column.field.codec)) for column in self._layout.columns]
+        types = {field.name: field.type for field in fields}
         if self._layout.options.keyed:
             types[KEY] = "utf8"
         return json.dumps(dict(sorted(types.items()))).encode()

@@ -9,19 +9,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel.containers.base import Layout, LayoutColumn, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
+from bushel._index.builders import IndexBuilder
+from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
-from bushel.containers.packed_index import Record, index_records
+from bushel.containers.packed_index import PackedFields, Record, index_records
 from bushel.containers.packed_map import is_packed_map
-from bushel.core.index.builders import IndexBuilder
-from bushel.core.index.table import Column, FileStamp, Keys, ShardIndex
+from bushel.containers.shard_names import next_name
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open_file, read_many, write_whole
@@ -59,14 +60,13 @@ class _Header:
 @dataclass(frozen=True, slots=True)
 class _FFRecord:
     name: str = "ffrecord"
+    suffixes: tuple[str, ...] = (".ffr",)
     suffix: str = ".ffr"
-    scanned: bool = False
     needs_keys: bool = False
-    keeps_folders: bool = True
-    promises_checksums: bool = True
+    promises_checksums: Literal[True] = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one `.ffr` file, or those of all in a folder, sorted by name as FFRecord does."""
+        """Return the shard of one `.ffr` file, or the shards of all in a folder, sorted by name as FFRecord does."""
         if not path.is_dir():
             return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffix) else None
         return [Shard(path, name, (name,)) for name in _names(path)] or None
@@ -78,8 +78,8 @@ class _FFRecord:
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
         if header.form == "maps":
             records = _records(file, header, options)
-            columns, keys = index_records(records, options.spec, file=file.path, checksums=True)
-            return ShardIndex(len(header.offset), (stamp,), columns, self.name, keys).check(file.path)
+            packed = index_records(records, options.spec, file=file.path, checksums=True)
+            return _with_damaged_blocks(packed, len(header.offset), stamp).check(file.path)
         keys = None
         if header.form == "folder":
             keys = folder_keys(_folder(file, header)[0], file)
@@ -87,22 +87,22 @@ class _FFRecord:
         if options.report is not None:
             options.report(file.size)
         field = only_field(options.spec, file)
-        column = Column(field, field.codec, 0, header.offset, header.length, header.crc32)
+        column = FieldExtents(field, field.codec, 0, header.offset, header.length, header.crc32)
         return ShardIndex(len(header.offset), (stamp,), {field.name: column}, self.name, keys).check(file.path)
 
-    def generation(self, shard: Shard) -> str | None:
-        """Return None: the format has only one generation."""
-        return None
+    def has_own_index(self, shard: Shard) -> bool:
+        """Return True: the header has the offset of every record."""
+        return True
 
-    def join(self, raw: bytes) -> bytes:
-        """Return `raw` unchanged: every record is stored in one piece."""
-        return raw
+    def empty_folders(self, shard: Shard) -> list[str]:
+        """Return the folders in a packed folder that hold nothing, so that no sample shows them."""
+        return empty_folders(shard.path(0))
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: one field as plain records or, with keys, a packed folder; else as maps."""
         if not spec:
             raise SpecError("a spec needs at least one field")
-        columns = tuple(LayoutColumn(field, field.codec, 0) for field in spec.values())
+        columns = tuple(LayoutField(field, field.codec, 0) for field in spec.values())
         single = len(columns) == 1 and not columns[0].field.sequence
         kept = "the name and the type of the field are" if single else "the types of the fields are"
         limit = f"{kept} stored in Bushel's index only: without it, pass spec= to open"
@@ -134,9 +134,9 @@ class _FFRecord:
         data, table, folders = staged_names(shard)
         rows = np.empty(len(header.offset), TABLE_ROW)
         rows["crc32"], rows["offset"] = header.crc32, header.offset
-        write_whole(staging.place / table, rows.tobytes())
-        copy_whole(shard.path(0), staging.place / data)
-        write_whole(staging.place / folders, packed := pack_paths(empty))
+        write_whole(staging.path_of(table), rows.tobytes())
+        copy_whole(shard.path(0), staging.path_of(data))
+        write_whole(staging.path_of(folders), packed := pack_paths(empty))
         return {data: end, table: rows.nbytes, folders: len(packed)}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
@@ -155,7 +155,7 @@ def index_all_records(shard: Shard) -> ShardIndex:
     file = open_file(shard.path(0))
     header = _read_header(file)
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-    column = Column(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
+    column = FieldExtents(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
     return ShardIndex(len(header.offset), (stamp,), {_DATA.name: column}, CONTAINER.name).check(file.path)
 
 
@@ -302,6 +302,27 @@ def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
         error = _corrupt(file, offset, f"record {row}", expected, found)
         _log.warning("%s; reading its sample fails", error)
         yield Record(b"", offset, length, error)
+
+
+def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -> ShardIndex:
+    """Return the table of packed maps, in which each damaged record is a block that no reader expands."""
+    if not packed.damaged:
+        return ShardIndex(samples, (stamp,), packed.fields, CONTAINER.name, packed.keys)
+    from bushel.storage.blocks import Blocks
+
+    rows = np.array([sample for sample, _ in packed.damaged], np.int64)
+    offset = np.array([0, *(record.offset for _, record in packed.damaged)], np.int64)
+    length = np.array([stamp.size, *(record.length for _, record in packed.damaged)], np.int64)
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.maximum(length, 1))])
+    kind = (np.arange(len(offset)) > 0).astype(np.uint8)
+    blocks = Blocks(start, np.zeros(len(offset), np.int32), offset, length, kind, ("stored", "damaged"))
+    fields = {}
+    for name, own in packed.fields.items():
+        position, size = own.offset.copy(), own.length.copy()
+        at = rows if own.starts is None else own.starts[rows]
+        position[at], size[at] = start[1:-1], np.diff(start)[1:]
+        fields[name] = replace(own, file=1, offset=position, length=size)
+    return ShardIndex(samples, (stamp,), fields, CONTAINER.name, packed.keys, blocks=(blocks,))
 
 
 def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> CorruptError:

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._index.table import I64, FieldExtents, FileStamp, ShardIndex
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.ffrecord.container import folder_keys, only_field
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.containers.recovery import Fault, Recovered
-from bushel.core.index.table import I64, Column, FileStamp, ShardIndex
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -63,10 +63,11 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     crc32, offset, length = crc32[kept], offset[kept], length[kept]
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     if len(kept) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
-        columns, keys = index_records(_records(file, offset, length), options.spec, file=file.path, checksums=True)
+        packed = index_records(_records(file, offset, length), options.spec, file=file.path, checksums=True)
+        columns, keys = packed.fields, packed.keys
     else:
         field = only_field(options.spec, file)
-        columns = {field.name: Column(field, field.codec, 0, offset, length, crc32)}
+        columns = {field.name: FieldExtents(field, field.codec, 0, offset, length, crc32)}
         keys = None if paths is None else folder_keys([paths[row] for row in kept.tolist()], file)
     index = ShardIndex(len(kept), (stamp,), columns, "ffrecord", keys).check(file.path)
     return Recovered(index, np.ones(len(kept), np.bool_), lost, gaps)
@@ -103,7 +104,7 @@ def _matching(file: File, tables: _Tables) -> npt.NDArray[np.bool_]:
     """Return which records match their CRC-32.
 
     The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, that of nothing, only a whole
-    header tells that it was empty before.
+    header shows that it was empty before.
     """
     crc32, offset, length = tables
     good = np.zeros(len(crc32), np.bool_)

@@ -20,11 +20,11 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel import kernels
+from bushel._index.builders import IndexBuilder
 from bushel.containers.base import ColumnLimits, Layout, Shard, Stored
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
-from bushel.core.index.builders import IndexBuilder
 from bushel.errors import SpecError, naming
 from bushel.storage import read_whole
 
@@ -127,7 +127,7 @@ class FFRecordWriter:
         rows = np.fromfile(self._table.path, TABLE_ROW)
         room = int(rows["offset"][0]) if len(rows) else self._data.position
         shift = _header_size(len(rows)) - room
-        target = self._staging.place / self._shard.files[0]
+        target = self._staging.path_of(self._shard.files[0])
         target.unlink(missing_ok=True)
         header = _header(rows["crc32"], rows["offset"] + shift)
         if shift or not _link_with_header(self._data.path, target, header):

@@ -18,8 +18,11 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel import kernels
+from bushel._index.builders import IndexBuilder
+from bushel._index.class_names import Labels, check_labels, in_order, numbered
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
-from bushel.containers.base import Layout, LayoutColumn, ReadOptions, Shard, Stored, WriteOptions
+from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, Stored, WriteOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.gulp.gmeta import Gmeta, frames_field, meta_columns, parse_gmeta
 from bushel.containers.gulp.naming import (
@@ -31,21 +34,17 @@ from bushel.containers.gulp.naming import (
     pair_chunk,
     pair_chunks,
 )
-from bushel.core.index.builders import IndexBuilder
-from bushel.core.index.class_names import Labels, check_labels, in_order, numbered
-from bushel.core.index.table import INLINE, MISSING, Column, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, copy_whole, is_local, open_file, read_whole
 
 if TYPE_CHECKING:
-    from bushel.storage import Staging
+    from bushel.storage import Blocks, Staging
 
 __all__ = ["CONTAINER", "frames_of", "index_items"]
 
 _FRAMES, _META = Field("frames", "jpg", sequence=True), Field("meta", "json")
 _DATA, _TABLE = 0, 1
-_LABELS = "label2idx.json"
 I64 = npt.NDArray[np.int64]
 _JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"})
 """The codecs whose values JSON can represent."""
@@ -54,10 +53,10 @@ _JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-te
 @dataclass(frozen=True, slots=True)
 class _Gulp:
     name: str = "gulp"
+    suffixes: tuple[str, ...] = (".gulp", ".gmeta")
     suffix: str = ".gulp"
-    scanned: bool = True  # the data are not scanned, but parsing a table of a million items takes seconds
     needs_keys: bool = True
-    keeps_folders: bool = False
+    names_file: str = "label2idx.json"
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""
@@ -80,9 +79,9 @@ class _Gulp:
     def class_names(self, root: AnyPath) -> Labels:
         """Return the names in GulpIO2's `label2idx.json`, for the fields that its numbers may be in.
 
-        In a folder that GulpIO2 wrote, all values are in `meta`: the names are those of `meta.label`.
+        In a folder that GulpIO2 wrote, all values are in `meta`: the names belong to `meta.label`.
         """
-        place = root / _LABELS
+        place = root / self.names_file
         if is_local(root) and not place.exists():  # the usual case; of an object store, one request finds out and reads
             return {}
         try:
@@ -96,18 +95,10 @@ class _Gulp:
         except SpecError:
             return {}
 
-    def file_of_names(self, labels: Labels) -> tuple[str, bytes] | None:
+    def file_of_names(self, labels: Labels) -> bytes | None:
         """Return `label2idx.json`, which GulpIO2's dataset reads: the names of one field, of `label` if it has some."""
         names = labels.get("label") or next(iter(labels.values()), None)
-        return None if names is None else (_LABELS, json.dumps(numbered(names), ensure_ascii=False).encode())
-
-    def generation(self, shard: Shard) -> str | None:
-        """Return None: the format has only one generation."""
-        return None
-
-    def join(self, raw: bytes) -> bytes:
-        """Return `raw` unchanged: every frame is stored in one piece."""
-        return raw
+        return None if names is None else json.dumps(numbered(names), ensure_ascii=False).encode()
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: JPEG frames in the `.gulp`, everything else in the item's meta dict."""
@@ -121,7 +112,7 @@ class _Gulp:
                 )
         limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if others else ()
         columns = tuple(
-            LayoutColumn(field, field.codec, _DATA) if field is frames else LayoutColumn(field, "json", _TABLE)
+            LayoutField(field, field.codec, _DATA) if field is frames else LayoutField(field, "json", _TABLE)
             for field in spec.values()
         )
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)
@@ -143,13 +134,13 @@ class _Gulp:
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy a chunk into staging, its `.gmeta` without the closing brace."""
-        if index.inline is not None:
+        if index.blocks:
             raise UnsupportedError(f"{shard.path(_TABLE)} is not plain JSON, so Bushel cannot append to it; add chunks")
         positions = {}
         for number, name in enumerate(shard.files):
-            copy_whole(shard.path(number), staging.place / name)
+            copy_whole(shard.path(number), staging.path_of(name))
             positions[name] = index.files[number].size
-        table = staging.place / shard.files[_TABLE]
+        table = staging.path_of(shard.files[_TABLE])
         text = read_whole(table).rstrip()
         positions[table.name] = len(text[:-1].rstrip()) if index.samples else 0
         return positions
@@ -269,12 +260,17 @@ def index_items(
         raise FormatError(f"the id {error.object!r} is invalid text", file=table.path, hint=_hint(table)) from error
     spec = {"frames": _FRAMES, "meta": _META} if options.spec is None else options.spec
     field = frames_field(spec)
-    where = (text, _TABLE) if parsed.inline is None else (parsed.inline, INLINE)
+    where = (text, _TABLE) if parsed.inline is None else (parsed.inline, len(files))
     others = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
+    blocks: tuple[Blocks, ...] = ()
+    if parsed.inline is not None:
+        from bushel._index.held_blocks import blocks_in_table
+
+        blocks = (blocks_in_table(np.frombuffer(parsed.inline, np.uint8)),)
     index = ShardIndex(
         samples=len(parsed.items),
         files=tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)),
-        columns={
+        fields={
             name: _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
             if name == field.name
             else others[name]
@@ -282,22 +278,22 @@ def index_items(
         },
         container=CONTAINER.name,
         keys=keys,
-        inline=None if parsed.inline is None else np.frombuffer(parsed.inline, np.uint8),
+        blocks=blocks,
     ).check(table.path)
     return with_checksums(index, files, report=options.report) if options.checksums else index
 
 
-def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> Column:
+def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> FieldExtents:
     """Return the frames as a sequence, or, for a dataset of images, the first frame of each item."""
     if field.sequence:
-        return Column(field, field.codec, _DATA, offset, length, starts=starts)
+        return FieldExtents(field, field.codec, _DATA, offset, length, starts=starts)
     first, counts = starts[:-1], starts[1:] - starts[:-1]
     if (counts > 1).any():
         raise SpecError(f"items have up to {int(counts.max())} frames: declare {field.name!r} as {field.codec}[]")
     at = np.minimum(first, max(len(offset) - 1, 0))
     if not len(offset):
-        return Column(field, field.codec, _DATA, np.zeros_like(first), np.full_like(first, MISSING))
-    return Column(field, field.codec, _DATA, offset[at], np.where(counts == 1, length[at], MISSING))
+        return FieldExtents(field, field.codec, _DATA, np.zeros_like(first), np.full_like(first, MISSING))
+    return FieldExtents(field, field.codec, _DATA, offset[at], np.where(counts == 1, length[at], MISSING))
 
 
 def _json_text(field: Field, stored: Buffer) -> str:

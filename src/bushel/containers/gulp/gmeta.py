@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel.core.index.builders import ColumnBuilder
-from bushel.core.index.table import MISSING, Column
+from bushel._index.builders import FieldBuilder
+from bushel._index.table import MISSING, FieldExtents
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 
@@ -236,18 +236,18 @@ def frames_field(spec: Spec) -> Field:
     return frames[0]
 
 
-def meta_columns(parsed: Gmeta, text: bytes, file: int, fields: list[Field]) -> dict[str, Column]:
+def meta_columns(parsed: Gmeta, text: bytes, file: int, fields: list[Field]) -> dict[str, FieldExtents]:
     """Return the columns of fields that lie in the meta dicts.
 
     Args:
         parsed: The table.
         text: The text that its offsets refer to.
-        file: Number of the file that contains `text`, or `INLINE`.
+        file: Number of the file or block file that contains `text`.
         fields: The fields; a single field `meta: json` is the dict itself.
     """
     if [(field.type, field.name) for field in fields] == [("json", "meta")]:
-        return {"meta": Column(fields[0], "json", file, parsed.offset, parsed.length)}
-    builders = {field.name: ColumnBuilder(field, "json", file) for field in fields}
+        return {"meta": FieldExtents(fields[0], "json", file, parsed.offset, parsed.length)}
+    builders = {field.name: FieldBuilder(field, "json", file) for field in fields}
     whole = memoryview(text)
     base = _address(whole)
     for number, (start, length) in enumerate(zip(parsed.offset.tolist(), parsed.length.tolist(), strict=True)):

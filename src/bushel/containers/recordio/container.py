@@ -12,18 +12,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel import kernels
-from bushel.containers.base import Layout, LayoutColumn, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
-from bushel.containers.checksums import with_checksums
+from bushel._index.builders import IndexBuilder
+from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
-from bushel.containers.recordio.scan import IMAGE_HEADER, Images, Records, find_images, follow, hint, scan_records
+from bushel.containers.recordio.scan import (
+    IMAGE_HEADER,
+    Images,
+    Payloads,
+    Records,
+    find_images,
+    follow,
+    hint,
+    payloads_of,
+    scan_records,
+)
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
-from bushel.core.index.builders import IndexBuilder
-from bushel.core.index.table import Column, FileStamp, Fragments, Keys, ShardIndex
+from bushel.containers.shard_names import next_name
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, Extents, File, copy_whole, open_file, read_many, write_whole
@@ -31,24 +39,22 @@ from bushel.storage import AnyPath, Extents, File, copy_whole, open_file, read_m
 if TYPE_CHECKING:
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER", "columns_of", "holds_maps"]
+__all__ = ["CONTAINER", "holds_maps", "index_of"]
 
 _DATA = Field("data", "bytes")
-_NAME = re.compile(r".+\.rec(\.part[0-9]+)?")  # im2rec names parts x.rec.part000
+_NAME = re.compile(r".+\.rec(\.part[0-9]+)?")
 _BATCH = 1 << 24
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class _RecordIO:
     name: str = "recordio"
+    suffixes: tuple[str, ...] = (".rec", ".rec.part#")  # im2rec names parts x.rec.part000
     suffix: str = ".rec"
-    scanned: bool = True
     needs_keys: bool = False
-    keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one `.rec` file, or those of all in a folder, sorted by name, each with its `.idx`."""
+        """Return the shard of one `.rec` file, or of all in a folder, sorted by name, each with its `.idx`."""
         if not path.is_dir():
             if not _NAME.fullmatch(path.name):
                 return None
@@ -63,10 +69,12 @@ class _RecordIO:
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         data = files[0]
         records, keys = _find(files, options)
-        columns, own_keys = columns_of(data, records, options)
-        stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)]
-        index = ShardIndex(len(records.offset), tuple(stamps), columns, self.name, own_keys or keys).check(data.path)
-        return with_checksums(index, files, join=self.join, report=options.report) if options.checksums else index
+        index = index_of(shard, files, payloads_of(data, records, len(files)), keys, options).check(data.path)
+        if not options.checksums:
+            return index
+        from bushel.containers.checksums import with_checksums
+
+        return with_checksums(index, files, report=options.report)
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return damage that does not keep a dataset from being read: what a scan finds and the `.idx` hides.
@@ -88,13 +96,10 @@ class _RecordIO:
             faults += [FormatError(f"the key {key!r} appears twice", file=files[1].path) for key in twice]
         return faults
 
-    def generation(self, shard: Shard) -> str | None:
-        """Return None: the format has only one generation."""
-        return None
-
-    def join(self, raw: bytes) -> bytes:
-        """Return the payload of a record in pieces, from its bytes after the first header to the end of the last."""
-        return kernels.join_recordio(raw)
+    def mended_key(self, key: str) -> str:
+        """Return a key that an `.idx` can hold: valid text without control characters and leading spaces."""
+        text = key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return re.sub(r"[\x00-\x1f]", "\ufffd", text).lstrip() or "\ufffd"
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: `image`, `label`, `id`, `id2` as image records, one other raw, else maps."""
@@ -108,7 +113,7 @@ class _RecordIO:
         if options.keyed:
             limits.append("MXNet needs key_type=str for keys that are not integers")
         columns = tuple(
-            LayoutColumn(field, stored_codec(field.name, field.codec) if form == "image" else field.codec, 0)
+            LayoutField(field, stored_codec(field.name, field.codec) if form == "image" else field.codec, 0)
             for field in spec.values()
         )
         return Layout(columns, options, sparse=form == "maps", limits=tuple(limits))
@@ -128,14 +133,14 @@ class _RecordIO:
             raise SpecError(f"{data.path} holds {kinds[existing]}, but the new samples would be {kinds[new]}")
         records, end, _ = scan_records(data)
         rec, idx = shard.files[0], idx_name(shard.files[0])
-        copy_whole(shard.path(0), staging.place / rec)
+        copy_whole(shard.path(0), staging.path_of(rec))
         if len(shard.files) > 1:
             table = open_file(shard.path(1))
             text = table.read(0, table.size)
             text += b"" if text.endswith(b"\n") or not text else b"\n"
         else:
             text = format_idx(records.offset)
-        write_whole(staging.place / idx, text)
+        write_whole(staging.path_of(idx), text)
         return {rec: end, idx: len(text)}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
@@ -174,90 +179,84 @@ def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None
     return follow(data, table.offset, options.report), table.keys
 
 
-def columns_of(file: File, records: Records, options: ReadOptions) -> tuple[dict[str, Column], Keys | None]:
+def index_of(
+    shard: Shard, files: Sequence[File], payloads: Payloads, keys: Keys | None, options: ReadOptions
+) -> ShardIndex:
+    """Return the table of records, with the keys of the `.idx` unless the records have their own. It is not checked."""
+    fields, own_keys = _fields_of(payloads, options)
+    stamps = tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
+    samples = len(payloads.position)
+    return ShardIndex(samples, stamps, fields, CONTAINER.name, own_keys or keys, blocks=payloads.blocks)
+
+
+def _fields_of(payloads: Payloads, options: ReadOptions) -> tuple[dict[str, FieldExtents], Keys | None]:
     """Return the fields of the records, as their headers or the user's spec declare them."""
-    spec = options.spec
-    if holds_maps(file, records):
-        return index_records(_read(file, records, options), spec, file=file.path, checksums=options.checksums)
+    spec, path = options.spec, payloads.file.path
+    if holds_maps(payloads):
+        packed = index_records(
+            _read(payloads, options), spec, file=path, checksums=options.checksums, number=payloads.number
+        )
+        return packed.fields, packed.keys
     if spec is None or form_of(spec) == "image":
-        images = find_images(file, records, any_image=spec is not None and len(spec) > 1)
+        images = find_images(payloads, any_image=spec is not None and len(spec) > 1)
         if images is not None:
-            return _image_columns(file, records, images, spec or {}), None
+            return _image_fields(payloads, images, spec or {}), None
     if spec is not None and (len(spec) != 1 or any(field.sequence for field in spec.values())):
-        raise SpecError(f"{file.path} does not hold records of the fields {', '.join(map(repr, spec))}")
+        raise SpecError(f"{path} does not hold records of the fields {', '.join(map(repr, spec))}")
     [field] = (spec or {"data": _DATA}).values()
-    zero = np.zeros(len(records.offset), np.int64)
-    lengths = {row: len(records.payload(file, row)) for row in records.split.tolist()}
-    length = records.span.copy()
-    length[records.split] = list(lengths.values())
-    return {field.name: _column(field, field.codec, records, zero, length)}, None
+    own = FieldExtents(field, field.codec, payloads.number, payloads.position, payloads.length)
+    return {field.name: own}, None
 
 
-def holds_maps(file: File, records: Records) -> bool:
+def holds_maps(payloads: Payloads) -> bool:
     """Return whether the records are packed maps, as the first one shows."""
-    if not len(records.offset):
+    if not len(payloads.position):
         return False
-    if len(records.split) and records.split[0] == 0:
-        return is_packed_map(records.payload(file, 0))
-    return is_packed_map(file.read(int(records.offset[0]) + 8, min(16, int(records.span[0]))))
+    return is_packed_map(payloads.file.read(int(payloads.position[0]), min(16, int(payloads.length[0]))))
 
 
-def _image_columns(file: File, records: Records, images: Images, spec: Spec) -> dict[str, Column]:
+def _image_fields(payloads: Payloads, images: Images, spec: Spec) -> dict[str, FieldExtents]:
     header = IMAGE_HEADER + 4 * images.flag
-    size = records.span.copy()
-    size[records.split] = [len(records.payload(file, row)) for row in records.split.tolist()]
     label = "float" if not images.flag.any() else "array"
     zero, eight = np.zeros_like(header), np.full_like(header, 8)
     places = {
-        "image": (images.codec, header, size - header),
+        "image": (images.codec, header, payloads.length - header),
         "label": (label, zero, np.where(images.flag > 0, header, 8)),
         "id": ("u64", eight, eight),
         "id2": ("u64", 2 * eight, eight),
     }
-    columns = {}
+    fields = {}
     for name, (codec, start, length) in places.items():
         if "image" in spec and name not in spec:
             continue
         field = spec.get(name) or Field(name, codec)
-        columns[name] = _column(field, stored_codec(name, field.codec), records, start, length)
-    return columns
+        own = stored_codec(name, field.codec)
+        fields[name] = FieldExtents(field, own, payloads.number, payloads.position + start, length)
+    return fields
 
 
-def _column(field: Field, codec: str, records: Records, start: I64, length: I64) -> Column:
-    """Return the column of a field that lies at `start` in every payload."""
-    offset, extent, split = records.offset + 8 + start, length.copy(), records.split
-    offset[split], extent[split] = records.offset[split], records.span[split] + 8
-    fragments = Fragments(split, start[split], length[split]) if len(split) else None
-    return Column(field, codec, 0, offset, extent, fragments=fragments)
-
-
-def _read(file: File, records: Records, options: ReadOptions) -> Iterator[Record]:
-    """Yield all records whole; a few MiB are read at a time."""
-    split = set(records.split.tolist())
-    batch = np.cumsum(records.span) // _BATCH
+def _read(payloads: Payloads, options: ReadOptions) -> Iterator[Record]:
+    """Yield all records; a few MiB are read at a time."""
+    batch = np.cumsum(payloads.length) // _BATCH
     borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
     for first, last in zip(borders[:-1], borders[1:], strict=True):
-        offset, span = records.offset[first:last], records.span[first:last]
-        payloads = read_many([file], Extents(0, offset + 8, span))
-        for row, payload, start, length in zip(
-            range(first, last), payloads, offset.tolist(), span.tolist(), strict=True
+        position, length = payloads.position[first:last], payloads.length[first:last]
+        for payload, start in zip(
+            read_many([payloads.file], Extents(0, position, length)), position.tolist(), strict=True
         ):
-            if row in split:
-                yield Record(records.payload(file, row), start, 8 + length)
-            else:
-                yield Record(payload or b"", start + 8)
+            yield Record(payload or b"", start)
         if options.report is not None:
-            options.report(int(span.sum()))
+            options.report(int(length.sum()))
 
 
 def _existing_form(file: File, index: ShardIndex) -> str:
-    label = index.columns.get("label")
+    label = index.fields.get("label")
     if label is not None and label.codec.startswith("recordio-label"):
         return "image"
-    if "image" in index.columns and len(index.columns) == 1:
-        return form_of({"image": index.columns["image"].field})
+    if "image" in index.fields and len(index.fields) == 1:
+        return form_of({"image": index.fields["image"].field})
     records, _, _ = scan_records(file)
-    return "maps" if holds_maps(file, records) else "raw"
+    return "maps" if holds_maps(payloads_of(file, records, 1)) else "raw"
 
 
 CONTAINER = _RecordIO()

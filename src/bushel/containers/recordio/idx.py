@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.table import Keys
 from bushel.containers.stored_column import StoredColumn
-from bushel.core.index.table import Keys
 from bushel.errors import FormatError, SpecError
 
 __all__ = ["Table", "check_key", "check_keys", "format_idx", "idx_name", "parse_idx"]

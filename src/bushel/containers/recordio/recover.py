@@ -7,13 +7,13 @@ import re
 import numpy as np
 
 from bushel import kernels
+from bushel._index.table import I64, Keys
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.packed_map import locate
-from bushel.containers.recordio.container import columns_of, holds_maps
+from bushel.containers.recordio.container import holds_maps, index_of
 from bushel.containers.recordio.idx import parse_idx
-from bushel.containers.recordio.scan import IMAGE_HEADER, MAGIC, Records
+from bushel.containers.recordio.scan import IMAGE_HEADER, MAGIC, Records, payloads_of
 from bushel.containers.recovery import Fault, Recovered
-from bushel.core.index.table import I64, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -33,7 +33,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     lines = _lines(files[1], fault) if len(files) > 1 else None
     listed = None if lines is None else np.unique(np.array([offset for _, offset in lines], np.int64))
     records = _records(files[0], listed, fault)
-    if holds_maps(files[0], records):
+    if holds_maps(payloads_of(files[0], records, len(files))):
         records = _packed_maps(files[0], records, fault)
     keys, lost = None, 0
     gaps: tuple[tuple[int, str], ...] = ()
@@ -43,9 +43,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         gaps = _gaps(lines, records.offset)
         if named != [str(number) for number in range(len(named))]:
             keys = Keys.of(named)
-    columns, own_keys = columns_of(files[0], records, options)
-    stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)]
-    index = ShardIndex(len(records.offset), tuple(stamps), columns, "recordio", own_keys or keys)
+    index = index_of(shard, files, payloads_of(files[0], records, len(files)), keys, options)
     return Recovered(index.check(files[0].path), np.ones(index.samples, np.bool_), lost, gaps)
 
 
@@ -139,9 +137,7 @@ def _packed_maps(file: File, records: Records, fault: Fault) -> Records:
         except FormatError as error:
             good[row] = False
             fault(FormatError(f"record {row} is lost: {error.message}", file=file.path, offset=offset))
-    is_split = np.zeros(len(good), np.bool_)
-    is_split[records.split] = True
-    return Records(records.offset[good], records.span[good], np.flatnonzero(is_split[good]))
+    return records.chosen(np.flatnonzero(good))
 
 
 # Keys

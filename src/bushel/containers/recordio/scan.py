@@ -1,12 +1,13 @@
 """Finding the records of a RecordIO file and their kind, from their headers.
 
-Only the few records that are stored in pieces have their payloads read.
+Only the few records that are stored in several parts are read whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,22 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
-from bushel.storage import Extents, File, gather
+from bushel.storage import Extents, File, gather, read_many
 
-__all__ = ["IMAGE_HEADER", "Images", "Records", "find_images", "follow", "hint", "scan_records"]
+if TYPE_CHECKING:
+    from bushel.storage import Blocks
+
+__all__ = [
+    "IMAGE_HEADER",
+    "Images",
+    "Payloads",
+    "Records",
+    "find_images",
+    "follow",
+    "hint",
+    "payloads_of",
+    "scan_records",
+]
 
 MAGIC = 0xCED7230A
 IMAGE_HEADER = 24
@@ -56,6 +70,71 @@ class Records:
             return kernels.join_recordio(file.read(offset, 8 + int(self.span[row])))
         except ValueError as error:
             raise FormatError(f"record {row}: {error}", file=file.path, offset=offset, hint=hint(file)) from error
+
+    def chosen(self, rows: I64) -> Records:
+        """Return the records of these numbers, which ascend."""
+        return Records(self.offset[rows], self.span[rows], np.flatnonzero(np.isin(rows, self.split)))
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Where the payloads of records are: in the file, or, if some have several parts, in the file without length words.
+
+    Attributes:
+        file: The file with the records, or the block file.
+        number: Number of that file in the shard.
+        position: int64[n], where each payload begins in it.
+        length: int64[n], bytes.
+        blocks: The blocks of the block file, if it is one.
+    """
+
+    file: File
+    number: int
+    position: I64
+    length: I64
+    blocks: tuple[Blocks, ...] = ()
+
+
+def payloads_of(file: File, records: Records, number: int) -> Payloads:
+    """Return where the payloads of records are. The records with several parts are read.
+
+    Args:
+        file: The file.
+        records: Its records.
+        number: Number of a block file in the shard: the number of files.
+
+    Raises:
+        FormatError: The parts of a record do not fit together.
+    """
+    if not len(records.split):
+        return Payloads(file, 0, records.offset + 8, records.span)
+    from bushel._index.split_records import blocks_without, position_of
+    from bushel.storage.block_file import BlockFile
+
+    words = np.unique(np.array(list(_words(file, records)), np.int64))
+    position = position_of(records.offset + 8, words)
+    end = position_of(records.offset + 8 + records.span, words)
+    blocks = blocks_without(file.size, words)
+    whole = BlockFile(file.path, blocks, lambda _: file, file.mtime_ns)
+    return Payloads(whole, number, position, end - position, (blocks,))
+
+
+def _words(file: File, records: Records) -> Iterator[int]:
+    """Yield the offsets of the length words of later parts; a few MiB are read at a time."""
+    from bushel._index.split_records import length_words
+
+    offset, size = records.offset[records.split], 8 + records.span[records.split]
+    batch = np.cumsum(size) // _WINDOW
+    borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
+    for first, last in zip(borders[:-1], borders[1:], strict=True):
+        whole = read_many([file], Extents(0, offset[first:last], size[first:last]))
+        for row, start, raw in zip(records.split[first:last].tolist(), offset[first:last].tolist(), whole, strict=True):
+            try:
+                yield from (start + at for at in length_words(raw or b""))
+            except FormatError as error:
+                at = start + (error.offset or 0)
+                message = f"record {row}: {error.message}"
+                raise FormatError(message, file=file.path, offset=at, hint=hint(file)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,35 +217,26 @@ def follow(file: File, offset: I64, report: Report) -> Records:
     return Records(offset, span, split)
 
 
-def find_images(file: File, records: Records, *, any_image: bool) -> Images | None:
+def find_images(payloads: Payloads, *, any_image: bool) -> Images | None:
     """Return the images if all records are image records: a header with a fitting flag, then a known kind of image.
 
     Args:
-        file: The file.
-        records: All of its records.
+        payloads: The payloads of all records.
         any_image: Whether the header suffices, because the user declares that these are images.
     """
-    count = len(records.offset)
+    count = len(payloads.position)
     if not count:
         return None
+    file, position = payloads.file, payloads.position
     flag, kind = np.zeros(count, np.int64), np.zeros(count, np.uint8)
-    for rows, heads in _heads(file, records.offset, 8, IMAGE_HEADER + _SIGNATURE, None):
+    for rows, heads in _heads(file, position, 0, IMAGE_HEADER + _SIGNATURE, None):
         flag[rows] = np.ascontiguousarray(heads[:, :4]).view("<u4")[:, 0]
-        room = records.span[rows] - IMAGE_HEADER - 4 * flag[rows]
+        room = payloads.length[rows] - IMAGE_HEADER - 4 * flag[rows]
         kind[rows] = _kinds(heads[:, IMAGE_HEADER:])
-        whole = np.ones(count, np.bool_)[rows]
-        whole[(split := _within(records.split, rows)) - rows.start] = False
-        vector = rows.start + np.flatnonzero((flag[rows] > 0) & (room > 0) & whole)
-        behind_vector = records.offset[vector] + 4 * flag[vector]
-        for inner, signatures in _heads(file, behind_vector, 8 + IMAGE_HEADER, _SIGNATURE, None):
+        vector = rows.start + np.flatnonzero((flag[rows] > 0) & (room > 0))
+        behind_vector = position[vector] + 4 * flag[vector]
+        for inner, signatures in _heads(file, behind_vector, IMAGE_HEADER, _SIGNATURE, None):
             kind[vector[inner]] = _kinds(signatures)
-        for row in split.tolist():
-            payload = records.payload(file, row)
-            flag[row] = int.from_bytes(payload[:4], "little")
-            start = IMAGE_HEADER + 4 * int(flag[row])
-            room[row - rows.start] = len(payload) - start
-            signature = payload[start : start + _SIGNATURE].ljust(_SIGNATURE, b"\0")
-            kind[row] = _kinds(np.frombuffer(signature, np.uint8)[None])[0]
         fits = room >= 0
         if not any_image:
             fits &= (kind[rows] > 0) & (room > 0)
@@ -174,11 +244,6 @@ def find_images(file: File, records: Records, *, any_image: bool) -> Images | No
             return None
     names = {1: "jpg", 2: "png", 3: "webp"}
     return Images(flag, names.get(int(kind[0]), "image") if (kind == kind[0]).all() else "image")
-
-
-def _within(ascending: I64, rows: slice) -> I64:
-    first, last = np.searchsorted(ascending, [rows.start, rows.stop])
-    return ascending[first:last]
 
 
 def _kinds(head: U8) -> U8:

@@ -10,12 +10,12 @@ import numpy as np
 from typing_extensions import Buffer
 
 from bushel import kernels
+from bushel._index.builders import IndexBuilder
 from bushel.containers.base import ColumnLimits, Layout, Shard, Stored
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.recordio.idx import check_key, check_keys, idx_name
 from bushel.containers.recordio.scan import IMAGE_HEADER
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
-from bushel.core.index.builders import IndexBuilder
 from bushel.errors import SpecError
 from bushel.spec import Spec
 
@@ -34,6 +34,8 @@ _LIMIT = (1 << 29) - 1
 _PART = struct.Struct("<II")
 _MAGIC = 0xCED7230A
 _U64 = 1 << 64
+_WORD = 4
+"""Size of a length word in bytes."""
 
 _Value: TypeAlias = tuple[str, int, Buffer]
 """A value in a record: field, start, bytes."""
@@ -107,12 +109,13 @@ class RecordIOWriter:
         length = values.lengths[:count]
         pieces = split[:count] != 0
         column = self._builder.columns[name]
+        before, words = len(self._builder.left_out), np.zeros(count, np.int64)
         for row in np.flatnonzero(pieces).tolist():
-            fragment = (len(column.offset) + row, 0, int(length[row]))
-            self._builder.fragments.setdefault(name, []).append(fragment)
-        raw = (ends - starts)[:count] - -length % 4
+            first, size = int(starts[row]), int(length[row])
+            words[row] = self._leave_out(framed[first : int(ends[row]) - -size % 4].data, base + first, row)
         sums = kernels.crc32_rows(values.data, values.offsets[: count + 1])
-        column.add_rows(base + starts[:count] + np.where(pieces, 0, 8), np.where(pieces, raw, length), sums)
+        left_out = before + np.cumsum(words) - words
+        column.add_rows(base + starts[:count] + 8 - _WORD * left_out, length, sums)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
@@ -173,23 +176,33 @@ class RecordIOWriter:
             )
         known: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if (sums := kernels.recordio_crc32(pieces)) is not None:
-            offset, raw, split = self._data.write(_PART.pack(_MAGIC, size)), 8 + size, False
+            offset = self._data.write(_PART.pack(_MAGIC, size))
             for piece, crc32 in zip(pieces, sums, strict=True):
                 self._data.write(piece, crc32)
                 known[id(piece)] = crc32
             self._data.write(bytes(-size % 4))
         else:
             framed = kernels.split_recordio(b"".join(pieces))
-            offset, raw = self._data.write(framed), len(framed) - -size % 4
-            split = raw != 8 + size
+            offset = self._data.write(framed)
+        payload = offset + 8 - _WORD * len(self._builder.left_out)
+        if sums is None:
+            self._leave_out(framed[: len(framed) - -size % 4], offset)
         for name, start, value in placed:
             column, length = self._builder.columns[name], memoryview(value).nbytes
             found = known.get(id(value))
-            crc32 = kernels.crc32(value) if found is None else found
-            if split:
-                fragment = (len(column.offset), start, length)
-                self._builder.fragments.setdefault(name, []).append(fragment)
-                column.add(offset, raw, crc32)
-            else:
-                column.add(offset + 8 + start, length, crc32)
+            column.add(payload + start, length, kernels.crc32(value) if found is None else found)
         return offset
+
+    def _leave_out(self, record: Buffer, offset: int, row: int = 0) -> int:
+        """Note the length words of a record, which the block file leaves out, and return their number.
+
+        Args:
+            record: The record without padding.
+            offset: Its offset in the file.
+            row: Number of its sample, counted from the first one that is not closed.
+        """
+        from bushel._index.split_records import length_words
+
+        words = length_words(memoryview(record))
+        self._builder.left_out += [(self._builder.samples + row, offset + at) for at in words]
+        return len(words)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bushel._runtime.lazy_names import lazy_names
 from bushel.containers.tar.container import CONTAINER
 from bushel.containers.tar.names import is_meta, split_name
-from bushel.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from bushel.containers.tar.contents import Keep, member_contents

@@ -11,17 +11,19 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from bushel.containers.base import Layout, LayoutColumn, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
+from bushel._index.table import FileStamp, ShardIndex
+from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.shard_names import next_name
+from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
 from bushel.containers.tar.names import extension_of, field_name, split_name
 from bushel.containers.tar.samples import tabulate
 from bushel.containers.tar.scan import damage, regular, scan
-from bushel.core.index.table import FileStamp, ShardIndex
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, copy_whole, open_file
 
 if TYPE_CHECKING:
-    from bushel.core.index.builders import IndexBuilder
+    from bushel._index.builders import IndexBuilder
     from bushel.storage import Staging
 
 __all__ = ["CONTAINER"]
@@ -33,31 +35,29 @@ _GLANCE = 1000
 @dataclass(frozen=True, slots=True)
 class _Tar:
     name: str = "tar"
+    suffixes: tuple[str, ...] = (".tar", *COMPRESSED)
     suffix: str = ".tar"
-    scanned: bool = True
     needs_keys: bool = True
-    keeps_folders: bool = False
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of a `.tar` file, or those of the `.tar` files of a folder, sorted by name."""
+        """Return the shard of an archive, or those of the archives of a folder, sorted by name.
+
+        The compressed archives of a folder count if it has no other files.
+        """
         if path.is_dir():
             return [Shard(path, name, (name,)) for name in _archives(path)] or None
-        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(".tar") else None
+        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return the index of one archive, from one pass over its headers."""
+        """Return the index of one archive, from one pass over its headers; a compressed one is expanded for that."""
         file = open_file(shard.path(0))
-        found = scan(file)
-        if (problem := damage(found, file)) is not None:
+        archive, blocks = archive_in(file, shard.path(0).name)
+        found = scan(archive)
+        if (problem := damage(found, archive)) is not None:
             raise problem
         table = tabulate(regular(found, file.path), options.spec, file.path)
-        index = ShardIndex(
-            table.samples,
-            (FileStamp(shard.files[0], file.size, file.mtime_ns),),
-            table.columns,
-            self.name,
-            table.keys,
-        ).check(file.path)
+        stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+        index = table.index((stamp,), blocks).check(file.path)
         if options.checksums:
             from bushel.containers.checksums import with_checksums
 
@@ -65,14 +65,6 @@ class _Tar:
         if options.report is not None:
             options.report(file.size)
         return index
-
-    def generation(self, shard: Shard) -> str | None:
-        """Return None: the format has only one generation."""
-        return None
-
-    def join(self, raw: bytes) -> bytes:
-        """Return `raw` unchanged: every member is stored in one piece."""
-        return raw
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: each field is a member whose extension is made from its name and codec."""
@@ -88,7 +80,7 @@ class _Tar:
             taken = next((one for one in used if field.sequence and one.startswith(field.name + ".")), None)
             if taken is not None:
                 raise SpecError(f"field {used[taken]!r} would be taken for elements of the sequence {field.name!r}")
-        columns = tuple(LayoutColumn(field, extension_of(field)[1], 0) for field in spec.values())
+        columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
         limits = []
         if any(field.sequence for field in spec.values()):
             limits.append("without its index or a spec, each element of a sequence is read as a field of its own")
@@ -106,7 +98,7 @@ class _Tar:
         """Copy an archive into staging, without the empty blocks at its end."""
         [name] = shard.files
         found = scan(open_file(shard.path(0)))
-        copy_whole(shard.path(0), staging.place / name)
+        copy_whole(shard.path(0), staging.path_of(name))
         return {name: found.end}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
@@ -118,7 +110,7 @@ class _Tar:
         if not any(column.codec == "bytes" for column in layout.columns):
             return TarShardWriter(layout, name, sink, builder)
         # A field of plain bytes may have any extension: keep the extension of the existing samples.
-        there: AnyPath | None = staging.place / name if sink.position else None
+        there: AnyPath | None = staging.path_of(name) if sink.position else None
         if there is None and shard.root.exists():
             there = next((shard.root / other for other in _archives(shard.root)), None)
         return TarShardWriter(layout, name, sink, builder, frozenset() if there is None else _extensions(there))
@@ -129,8 +121,9 @@ CONTAINER = _Tar()
 
 
 def _archives(folder: AnyPath) -> list[str]:
-    names = (path.name for path in folder.iterdir())
-    return sorted(name for name in names if name.endswith(".tar") and not name.startswith("."))
+    names = [path.name for path in folder.iterdir()]
+    plain = sorted(name for name in names if name.endswith(".tar") and not name.startswith("."))
+    return plain or only_compressed(names)
 
 
 def _check_field(field: Field) -> None:

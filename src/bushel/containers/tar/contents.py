@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bushel._index.table import I64
 from bushel.containers.tar.members import ForwardReader, members
 from bushel.containers.tar.samples import Members
 from bushel.containers.tar.scan import damage, regular, scan
-from bushel.core.index.table import I64
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, prefetch, read_many
 from bushel.storage import ExtentError, is_compressed, path_of_stream
@@ -23,7 +23,7 @@ Keep = Callable[[str], str | None]
 """Maps the name of a member to the name to return it under, or None to skip it."""
 
 _HEAD_BYTES = 6
-"""First bytes of a file that tell whether it is compressed."""
+"""Number of bytes that show whether a file is compressed."""
 _CHUNK_BYTES = 8 << 20
 _CHUNK_MEMBERS = 1024
 

@@ -1,6 +1,6 @@
 """Splitting the member names of a WebDataset archive into keys and fields.
 
-The rules are those of the Python package: a sample's key is the folder and the base name up to its first dot; the
+The rules are the same as in the Python package: a sample's key is the folder and the base name up to its first dot; the
 rest after that dot, in lower case, is the extension, which names the field.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bushel._index.table import I64, U8
 from bushel.codecs import codec_of_extension, tar_storage
-from bushel.core.index.table import I64, U8
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
@@ -127,7 +127,7 @@ class Place:
 
 
 class Naming:
-    """Maps extensions to fields: those of a spec if one is given, else the extensions themselves.
+    """Maps extensions to the fields of a spec if one is given, else to fields of the same name.
 
     Args:
         spec: Fields that the user declared. A field is looked up under its own name and under the extension that

@@ -7,11 +7,12 @@ from itertools import pairwise
 import numpy as np
 
 from bushel import kernels
+from bushel._index.table import I64, MISSING, FieldExtents, FileStamp
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Bools, Fault, Recovered
+from bushel.containers.tar.compressed import archive_in
 from bushel.containers.tar.samples import Members, Table, tabulate
 from bushel.containers.tar.scan import only_regular, sparse_file
-from bushel.core.index.table import I64, MISSING, Column, FileStamp, ShardIndex
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -28,7 +29,8 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         FormatError: Nothing can be recovered.
     """
     file = open_file(shard.path(0))
-    members, gaps = _members(file, fault)
+    archive, blocks = archive_in(file, shard.path(0).name)
+    members, gaps = _members(archive, fault)
     repeated: list[int] = []
 
     def report(error: FormatError, sample: int) -> None:
@@ -37,7 +39,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
 
     table = tabulate(members, options.spec, file.path, report)
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-    index = ShardIndex(table.samples, (stamp,), table.columns, "tar", table.keys)
+    index = table.index((stamp,), blocks)
     whole = np.ones(table.samples, np.bool_)
     whole[repeated] = False
     for sample in _incomplete(table, gaps):
@@ -110,7 +112,7 @@ def _incomplete(table: Table, gaps: list[int]) -> list[int]:
     return [sample for sample in beside.tolist() if lacking[sample]]
 
 
-def _has(column: Column) -> Bools:
+def _has(column: FieldExtents) -> Bools:
     return column.length != MISSING if column.starts is None else np.diff(column.starts) > 0
 
 

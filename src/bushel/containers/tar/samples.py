@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from operator import ne
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bushel._index.table import I64, MISSING, U8, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name, split_names
-from bushel.core.index.table import I64, MISSING, U8, Column, Keys
 from bushel.errors import FormatError
 from bushel.spec import KEY, Spec
+
+if TYPE_CHECKING:
+    from bushel.storage import Blocks
 
 __all__ = ["Members", "Table", "tabulate"]
 
@@ -60,7 +64,14 @@ class Table:
 
     samples: int
     keys: Keys
-    columns: dict[str, Column]
+    columns: dict[str, FieldExtents]
+
+    def index(self, files: tuple[FileStamp, ...], blocks: tuple[Blocks, ...] = ()) -> ShardIndex:
+        """Return the table of a shard of one file, or of the one block file in it."""
+        fields = self.columns
+        if blocks:
+            fields = {name: replace(own, file=len(files)) for name, own in fields.items()}
+        return ShardIndex(self.samples, files, fields, "tar", self.keys, blocks=blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +171,7 @@ def _columns(
     spec: Spec | None,
     path: str,
     repeated: Repeated | None,
-) -> Iterable[tuple[str, Column]]:
+) -> Iterable[tuple[str, FieldExtents]]:
     known = {place.field.name: (place.field, place.codec) for place in places}
     known |= {name: (field, extension_of(field)[1]) for name, field in (spec or {}).items()}
     number = {name: at for at, name in enumerate(names)}
@@ -182,11 +193,11 @@ def _columns(
         declared, codec = known[name]
         if declared.sequence:
             starts = np.searchsorted(sample, np.arange(len(groups.keys) + 1))
-            yield name, Column(declared, codec, 0, members.offset[member], members.size[member], starts=starts)
+            yield name, FieldExtents(declared, codec, 0, members.offset[member], members.size[member], starts=starts)
             continue
         offset, length = np.zeros(len(groups.keys), np.int64), np.full(len(groups.keys), MISSING, np.int64)
         offset[sample], length[sample] = members.offset[member], members.size[member]
-        yield name, Column(declared, codec, 0, offset, length)
+        yield name, FieldExtents(declared, codec, 0, offset, length)
 
 
 def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:

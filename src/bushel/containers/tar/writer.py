@@ -10,11 +10,11 @@ from typing import cast
 from typing_extensions import Buffer
 
 from bushel import kernels
+from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel.containers.base import ColumnLimits, Layout, Stored
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.containers.tar.members import BLOCK
 from bushel.containers.tar.names import check_key, extension_of
-from bushel.core.index.builders import ColumnBuilder, IndexBuilder
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import Sink
@@ -77,7 +77,7 @@ class _Slot:
     field: Field
     suffix: str
     ending: str
-    column: ColumnBuilder
+    column: FieldBuilder
 
 
 class TarShardWriter:

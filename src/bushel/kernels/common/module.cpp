@@ -87,4 +87,5 @@ NB_MODULE(_kernels, module) {
     bushel::bind_keys(module);
     bushel::bind_numbers(module);
     bushel::bind_order(module);
+    bushel::bind_pieces(module);
 }

@@ -104,5 +104,6 @@ void bind_scans(nb::module_ &module);
 void bind_keys(nb::module_ &module);
 void bind_numbers(nb::module_ &module);
 void bind_order(nb::module_ &module);
+void bind_pieces(nb::module_ &module);
 
 }  // namespace bushel

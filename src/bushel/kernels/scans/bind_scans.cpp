@@ -1,12 +1,17 @@
 // Python bindings: scans of containers without an index of their own.
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "files/batch_argument.hpp"
 #include "scans/image_headers.hpp"
+#include "scans/inflate.hpp"
 #include "scans/recordio.hpp"
+#include "scans/snappy.hpp"
 #include "scans/tar.hpp"
 
 namespace bushel {
@@ -52,6 +57,54 @@ void bind_problem(nb::class_<Found> &found) {
 }
 
 nb::bytes bytes_of(const std::string &text) { return nb::bytes(text.data(), text.size()); }
+
+// Inflate, which threads may share.
+class Inflater {
+public:
+    explicit Inflater(std::int64_t spacing) : inflate_(spacing) {}
+
+    nb::object feed(nb::handle data, bool last) {
+        const BufferArgument buffer(data);
+        std::size_t used;
+        std::string expanded;
+        {
+            const nb::gil_scoped_release unlocked;
+            const std::lock_guard<std::mutex> alone(mutex_);
+            used = inflate_.feed(buffer.data(), buffer.size(), last);
+            expanded.assign(reinterpret_cast<const char *>(inflate_.expanded()), inflate_.expanded_size());
+        }
+        return nb::make_tuple(used, bytes_of(expanded));
+    }
+
+    bool done() const { return inflate_.done(); }
+
+    nb::object points() const {
+        nb::list points;
+        for (const RestartPoint &point : inflate_.points()) points.append(nb::make_tuple(point.bit, point.position));
+        return points;
+    }
+
+private:
+    std::mutex mutex_;
+    Inflate inflate_;
+};
+
+nb::object scan_snappy_parts(nb::handle data, std::int64_t spacing) {
+    if (spacing < 1) throw nb::value_error("spacing must be at least 1");
+    const BufferArgument buffer(data);
+    SnappyParts parts;
+    {
+        const nb::gil_scoped_release unlocked;
+        parts = scan_snappy(buffer.data(), buffer.size(), spacing);
+    }
+    const auto owned = [](const auto &elements) {
+        using Element = typename std::decay_t<decltype(elements)>::value_type;
+        Element *const copy = new Element[elements.size()];
+        std::copy(elements.begin(), elements.end(), copy);
+        return owned_array(copy, elements.size());
+    };
+    return nb::make_tuple(owned(parts.start), owned(parts.offset), owned(parts.length), owned(parts.literal));
+}
 
 // The tar scan, whose caller fetches the bytes.
 class TarScanner {
@@ -143,6 +196,18 @@ void bind_scans(nb::module_ &module) {
         .def_ro("trailing_bytes", &TarMembers::trailing_bytes);
     bind_problem(members);
 
+    module.def("scan_snappy", &scan_snappy_parts, nb::arg("data"), nb::arg("spacing"));
+    nb::class_<Inflater>(module, "Inflater")
+        .def(
+            "__init__",
+            [](Inflater *self, std::int64_t spacing) {
+                if (spacing < 1) throw nb::value_error("spacing must be at least 1");
+                new (self) Inflater(spacing);
+            },
+            nb::arg("spacing"))
+        .def("feed", &Inflater::feed, nb::arg("data"), nb::arg("last") = false)
+        .def_prop_ro("done", &Inflater::done)
+        .def_prop_ro("points", &Inflater::points, nb::lock_self());
     nb::class_<TarScanner>(module, "TarScanner")
         .def(
             "__init__",

@@ -1,7 +1,7 @@
 """Paths on the Hugging Face Hub: `hf://datasets/ORG/NAME@REVISION/path`.
 
 The revision is replaced by its commit when the path is made, so everything that is opened from it stays the same
-version, in every process that gets a copy. Files are read by HTTP ranges, as those of any object store.
+version, in every process that gets a copy. Files are read by HTTP ranges, as in any object store.
 """
 
 from __future__ import annotations

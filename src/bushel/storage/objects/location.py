@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
-from bushel.core.parallel import for_each, parallel_map
+from bushel._runtime.parallel import for_each, parallel_map
 from bushel.errors import UnsupportedError
 from bushel.storage.base import StorePath
 from bushel.storage.objects.blockcache import cache_of_environment

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
-from bushel.core.parallel import for_each
+from bushel._runtime.parallel import for_each
 from bushel.storage.coalesce import coalesce
 from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from typing_extensions import Buffer
 
 from bushel.errors import FormatError
-from bushel.storage.base import FROM_TAG, extent_error
+from bushel.storage.base import FROM_TAG, StoredObject, extent_error
 from bushel.storage.objects.client import library, store_of
 from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.retries import TruncatedError, persistently
@@ -85,7 +85,7 @@ class Location(Protocol):
         ...
 
 
-class RemoteFile:
+class RemoteFile(StoredObject):
     """An open remote object; reads fail if the object is replaced.
 
     Making one sends no request: size and stamp are given, and every answer is compared with them. Several threads may

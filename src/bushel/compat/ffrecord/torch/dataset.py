@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from torch.utils.data import Dataset as TorchDataset
 
+from bushel.compat.errors import WrongTypeError, WrongUseError
+from bushel.compat.ffrecord.errors import DatasetIndexError
 from bushel.compat.ffrecord.fileio import FileReader, PathLike, Record
 
 
@@ -81,10 +83,10 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ValueError("datasets should not be empty")
+            raise WrongUseError("datasets should not be empty")
         for dataset in self.datasets:
             if not isinstance(dataset, Dataset):
-                raise TypeError(f"{type(dataset).__name__} is not an ffrecord.torch.Dataset")
+                raise WrongTypeError(f"{type(dataset).__name__} is not an ffrecord.torch.Dataset")
         self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
 
     def __len__(self) -> int:
@@ -95,7 +97,7 @@ class ConcatDataset(Dataset):
         wanted = np.asarray(indices, np.int64).reshape(-1)
         if len(wanted) and not (-len(self) <= wanted.min() and wanted.max() < len(self)):
             wrong = wanted.min() if wanted.min() < -len(self) else wanted.max()
-            raise IndexError(f"index {wrong} is out of range: there are {len(self)} samples")
+            raise DatasetIndexError(f"index {wrong} is out of range: there are {len(self)} samples")
         wanted = np.where(wanted < 0, wanted + len(self), wanted)
         numbers = np.searchsorted(self.cumulative_sizes, wanted, side="right")
         samples: list[Any] = [None] * len(wanted)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bushel.compat.errors import WrongUseError
 from bushel.compat.mxnet.base import Array, NDArray
 from bushel.compat.mxnet.image.functions import (
     center_crop,
@@ -292,7 +293,7 @@ def CreateAugmenter(
     chosen: list[Augmenter] = [ResizeAug(resize, inter_method)] if resize > 0 else []
     if rand_resize:
         if not rand_crop:
-            raise ValueError("rand_resize needs rand_crop=True")
+            raise WrongUseError("rand_resize needs rand_crop=True")
         chosen.append(RandomSizedCropAug(size, 0.08, (3 / 4, 4 / 3), inter_method))
     else:
         chosen.append(RandomCropAug(size, inter_method) if rand_crop else CenterCropAug(size, inter_method))
@@ -316,7 +317,7 @@ def CreateAugmenter(
 def _channels(name: str, value: Any, usual: tuple[float, float, float]) -> Array | None:
     if value is None or value is False:
         return None
-    numbers = np.asarray(usual if value is True else value, np.float32)
+    numbers = np.asarray(usual, np.float32) if value is True else np.asarray(value)
     if numbers.shape not in ((1,), (3,)):
-        raise ValueError(f"{name} must have one or three numbers, not the shape {numbers.shape}")
+        raise WrongUseError(f"{name} must have one or three numbers, not the shape {numbers.shape}")
     return numbers

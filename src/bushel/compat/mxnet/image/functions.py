@@ -6,12 +6,13 @@ Random functions draw from the module `random`, as in the original, so `random.s
 from __future__ import annotations
 
 import math
+import operator
 import random
 from typing import Any
 
 import numpy as np
 
-from bushel.compat.mxnet.base import Array, NDArray
+from bushel.compat.mxnet.base import Array, FolderError, NDArray, NoFileError, SizeError
 from bushel.compat.mxnet.pixels import COLOUR, decode, swapped
 from bushel.compat.mxnet.resampling import BILINEAR, CUBIC, method_for, resize
 from bushel.storage import as_path
@@ -50,14 +51,26 @@ def imdecode(buf: Any, flag: int = COLOUR, to_rgb: int = 1, out: Array | None = 
 
 def imread(filename: Any, flag: int = COLOUR, to_rgb: int = 1, out: Array | None = None) -> NDArray:
     """Read and decode an image file: see `imdecode`."""
-    with as_path(filename).open("rb") as file:
-        return imdecode(file.read(), flag, to_rgb, out)
+    try:
+        with as_path(filename).open("rb") as file:
+            data = file.read()
+    except OSError as error:
+        kind = NoFileError if isinstance(error, FileNotFoundError) else FolderError
+        raise kind(*error.args[:2], str(filename)) from error
+    return imdecode(data, flag, to_rgb, out)
 
 
 def imresize(src: Array, w: int, h: int, interp: int = BILINEAR) -> NDArray:
     """Resize an image. OpenCV's interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 auto, 10 any."""
     pixels = np.asarray(src)
-    return resize(pixels, w, h, method_for(interp, pixels.shape[:2], (h, w))).view(NDArray)
+    try:
+        width, height = operator.index(w), operator.index(h)
+        method = method_for(interp, pixels.shape[:2], (height, width))
+    except (TypeError, ValueError) as error:
+        raise SizeError(f"cannot resize an image to {w}x{h} with interp={interp}: {error}") from error
+    if pixels.ndim != 3 or min(width, height) < 1 or 0 in pixels.shape:
+        raise SizeError(f"cannot resize an image of shape {pixels.shape} to {width}x{height}")
+    return resize(pixels, w, h, method).view(NDArray)
 
 
 def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
@@ -85,6 +98,8 @@ def fixed_crop(
     out = np.asarray(src)[y0 : y0 + h, x0 : x0 + w]
     if size is not None and (w, h) != tuple(size):
         return imresize(out, *size, interp=interp)
+    if 0 in out.shape:
+        raise SizeError(f"the box {x0}, {y0}, {w}, {h} does not lie inside an image of shape {np.shape(src)}")
     return out.view(NDArray)
 
 

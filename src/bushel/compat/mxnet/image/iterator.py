@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bushel.compat.errors import WrongUseError
 from bushel.compat.mxnet.base import Array, DataBatch, DataIter, ImageError, MXNetError, NDArray
 from bushel.compat.mxnet.image.augment import Augmenter, CreateAugmenter
 from bushel.compat.mxnet.image.functions import imdecode
@@ -47,11 +48,11 @@ class ImageIter(DataIter):
     ) -> None:
         super().__init__(batch_size)
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-            raise ValueError("nothing to read: give path_imgrec, path_imglist or imglist")
+            raise WrongUseError("nothing to read: give path_imgrec, path_imglist or imglist")
         if len(data_shape) != 3 or data_shape[0] != 3:
             raise ValueError(f"data_shape must be (3, height, width), not {data_shape}")
         if not 0 <= part_index < num_parts:
-            raise ValueError(f"part_index must be from 0 to num_parts - 1, not {part_index} of {num_parts}")
+            raise WrongUseError(f"part_index must be from 0 to num_parts - 1, not {part_index} of {num_parts}")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
             raise ValueError(f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}")
         self.imglist = _listed(path_imglist, imglist, dtype)
@@ -62,7 +63,7 @@ class ImageIter(DataIter):
             self.imgrec = indexed or MXRecordIO(path_imgrec, "r")
             keys = None if indexed is None else list(indexed.keys)
         if keys is None and (shuffle or num_parts > 1):
-            raise ValueError("shuffle and num_parts need path_imgidx")
+            raise WrongUseError("shuffle and num_parts need path_imgidx")
         self.seq = keys
         if keys is not None:
             self.seq = keys[len(keys) * part_index // num_parts : len(keys) * (part_index + 1) // num_parts]
@@ -175,7 +176,7 @@ class ImageIter(DataIter):
 def _listed(path: Any, rows: list[Any] | None, dtype: str) -> _Listed | None:
     """Return labels and path by key, from a list file, or from a list in memory, whose keys are 1, 2… as text."""
     if dtype not in ("int32", "float32", "int64", "float64"):
-        raise ValueError(f"dtype must be int32, int64, float32 or float64, not {dtype}")
+        raise WrongUseError(f"dtype must be int32, int64, float32 or float64, not {dtype}")
     if path:
         parsed = [parse_line(line) for line in read_text(as_path(path)).splitlines() if line.strip()]
         return {line.index: (np.array(line.labels, dtype), line.path) for line in parsed}

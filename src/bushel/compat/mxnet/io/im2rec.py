@@ -1,10 +1,9 @@
-"""`im2rec`: images of a list, or of an array, to a record file, by `bushel.pack` and `bushel.ingest.im2rec`."""
+"""`im2rec`: images of a list, or of an array, to a record file, by `bushel.pack`."""
 
 from __future__ import annotations
 
 import json
 import logging
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,10 +16,11 @@ from bushel.compat.mxnet.base import Array
 from bushel.compat.mxnet.gluon.data.vision.transforms import Compose, ToTensor
 from bushel.compat.mxnet.pixels import decode
 from bushel.compat.mxnet.resampling import BILINEAR, resize
+from bushel.compat.mxnet.steps import im2rec_steps
 from bushel.errors import SpecError
 from bushel.sources import Arrays, ListFile, Sample
 from bushel.spec import KEY
-from bushel.storage import AnyPath, as_path, read_text, remove
+from bushel.storage import AnyPath, as_path, read_text, remove, remove_tree
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Im2recParams:
         """Return the transforms of `bushel.pack`: the user's, and im2rec's with OpenCV's pixels."""
         low, high = (1, 100) if self.encoding == ".jpg" else (0, 9)
         given = tuple(self.resize) if isinstance(self.resize, list) else self.resize
-        ours = ingest.im2rec(
+        ours = im2rec_steps(
             given or None,
             center_crop=bool(self.center_crop),
             quality=None if self.quality is None else min(max(self.quality, low), high),
@@ -197,7 +197,7 @@ def _discard(target: AnyPath) -> None:
         remove(path)
     if isinstance(target, Path):
         remove(sidecars / f"{name}.pack.json")
-        shutil.rmtree(target.parent / ".bushel" / "staging" / name, ignore_errors=True)
+        remove_tree(target.parent / ".bushel" / "staging" / name)
 
 
 def _log_errors(log: AnyPath) -> None:

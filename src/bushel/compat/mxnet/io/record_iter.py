@@ -10,7 +10,15 @@ import numpy as np
 
 import bushel
 from bushel.compat.errors import raised_as
-from bushel.compat.mxnet.base import Array, DamagedError, DataBatch, DataIter, NDArray, UnsupportedOptionError
+from bushel.compat.mxnet.base import (
+    Array,
+    DamagedError,
+    DataBatch,
+    DataIter,
+    NDArray,
+    NoFileError,
+    UnsupportedOptionError,
+)
 from bushel.loader import Loader
 from bushel.sources import parse_line
 from bushel.spec import KEY
@@ -193,8 +201,11 @@ class ImageRecordIter(DataIter):
 
 
 def _images(path: Any) -> bushel.Dataset:
-    with raised_as(DamagedError):
-        dataset = bushel.open(path, container="recordio", index="memory", damaged="raise")
+    try:
+        with raised_as(DamagedError):
+            dataset = bushel.open(path, container="recordio", index="memory", damaged="raise")
+    except FileNotFoundError as error:
+        raise NoFileError(*error.args) from error
     if not {"image", "label"} <= set(dataset.spec):
         raise DamagedError("the file holds no image records", file=str(path))
     return dataset.fields([name for name in ("image", "label", "id") if name in dataset.spec])

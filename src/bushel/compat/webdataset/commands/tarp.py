@@ -26,7 +26,7 @@ from bushel.compat.webdataset.commands.samples import (
     run_command,
     samples,
 )
-from bushel.compat.webdataset.flow import shuffle
+from bushel.compat.webdataset.filters import shuffle
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.writer import ShardWriter
 from bushel.errors import FormatError

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlparse
 
@@ -24,6 +25,7 @@ from bushel.compat.webdataset.cache import download
 from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.index import load, open_shard, resolve, urldir
+from bushel.storage import below
 
 __all__ = ["ShardListDataset", "default_decoder"]
 
@@ -88,7 +90,7 @@ class _CopyPath:
 
     def __call__(self, url: str) -> str:
         name = os.path.basename(urlparse(url).path) if self.by_name else quote(url, safe="+-")
-        return os.path.join(self.folder, name)
+        return str(below(Path(self.folder), name, any_text=True))
 
 
 def _transformations(asked: Any) -> list[Callable[[dict[str, Any]], Any]]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from bushel.compat.errors import WrongUseError
 from bushel.compat.mxnet.image.functions import imdecode
 from bushel.compat.mxnet.pixels import COLOUR
 from bushel.compat.mxnet.recordio import MXIndexedRecordIO, unpack
@@ -30,7 +31,7 @@ class Dataset:
     def shard(self, num_shards: int, index: int) -> Dataset:
         """Return part `index` of `num_shards`, whose sizes differ by at most one."""
         if not 0 <= index < num_shards:
-            raise ValueError(f"Shard index of out bound: {index} out of {num_shards}")
+            raise WrongUseError(f"Shard index of out bound: {index} out of {num_shards}")
         size, rest = divmod(len(self), num_shards)
         first = size * index + min(index, rest)
         return _Chosen(self, range(first, first + size + (index < rest)))
@@ -102,7 +103,7 @@ class ArrayDataset(Dataset):
 
     def __init__(self, *args: Any) -> None:
         if not args or len({len(one) for one in args}) != 1:
-            raise ValueError(f"all arrays must have the same length: {[len(one) for one in args]}")
+            raise WrongUseError(f"all arrays must have the same length: {[len(one) for one in args]}")
         self._data = args
 
     def __len__(self) -> int:

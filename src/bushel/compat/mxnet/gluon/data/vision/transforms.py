@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.compat.mxnet.base import Array, NDArray
+from bushel.compat.mxnet.base import Array, NDArray, SizeError
 from bushel.compat.mxnet.image.augment import EIGENVALUES, EIGENVECTORS, LUMA, blended
 from bushel.compat.mxnet.image.functions import center_crop, imresize, imrotate, random_rotate, random_size_crop
 from bushel.compat.mxnet.resampling import BILINEAR
@@ -159,7 +159,7 @@ class CropResize:
             return np.stack([self(one) for one in image]).view(NDArray)
         rows, columns = image.shape[:2]
         if min(self.x, self.y) < 0 or self.x + self.width > columns or self.y + self.height > rows:
-            raise ValueError(f"{self} does not lie inside an image of {columns}x{rows} pixels")
+            raise SizeError(f"{self} does not lie inside an image of {columns}x{rows} pixels")
         box = np.asarray(image)[self.y : self.y + self.height, self.x : self.x + self.width]
         if self.size is None:
             return box.view(NDArray)

@@ -1,0 +1,346 @@
+"""Calls of Granular 0.24.2."""
+
+# ruff: noqa: E501 calls are easier to read in one line
+from __future__ import annotations
+
+from compare_calls import Documented, Setup
+from granular_common import BYTES, PRELUDE, SHARED, VALUE
+
+SETUP = Setup(
+    package="granular",
+    environment="granular-c",
+    mapped={"granular": "bushel.compat.granular.v24"},
+    page="compat-granular.md",
+    modules=("granular", "granular.sources"),
+    prelude="import granular\nE = granular\n"
+    + PRELUDE
+    + """
+SPEC = {"id": "int", "name": "utf8", "data": "array"}
+def write(folder, count, first=0, **more):
+    with granular.DatasetWriter(folder, SPEC, granular.encoders) as w:
+        for number in range(first, first + count):
+            w.append(point(number))
+def shards(folder, count, length):
+    with granular.ShardedDatasetWriter(folder, SPEC, granular.encoders, shardlen=length) as w:
+        for number in range(count):
+            w.append(point(number))
+def scalar(step): return {"i": step}
+def pair(step): return {"i": np.arange(step, step + 2)}
+class Source:
+    def __init__(self, count): self.count = count
+    def __len__(self): return self.count
+    def __getitem__(self, index): return {"i": np.int64(index), "x": np.full(2, index, np.float32)}
+def loader(source, batch, **more):
+    import multiprocessing
+    return granular.Loader(source, batch, mp=multiprocessing.get_context("fork"), **{"workers": 2, "prefetch": 2, **more})
+class Steps:
+    def __call__(self, step): return {"i": np.int64(step * 3)}
+def first(loader, count, keys=("i",)):
+    batches = []
+    for number, batch in enumerate(loader):
+        batches.append({k: np.asarray(v).copy() for k, v in batch.items()})
+        if number + 1 == count:
+            break
+    loader.close()
+    return batches
+""",
+)
+ASSETS = (
+    SETUP.prelude
+    + """
+write("d5", 5)
+write("d1", 1)
+write("d0", 0)
+shards("s7", 7, 3)
+shards("s4", 4, 2)
+with granular.BagWriter("r.bag") as w:
+    for number in range(6):
+        w.append(bytes([number]) * number)
+with granular.BagWriter("none.bag") as w:
+    pass
+with granular.DatasetWriter("media", {"a": "jpg", "b": "png", "c": "tree", "d": "msgpack", "e": "bytes"}, granular.encoders) as w:
+    for i in range(3):
+        w.append({"a": picture(i), "b": picture(i, 4, 4), "c": {"x": np.arange(i)}, "d": [i, "x"], "e": b"z" * i})
+import shutil
+shutil.copytree("d5", "torn"); open("torn/id.idx", "r+b").truncate(28)
+shutil.copytree("d5", "ahead"); open("ahead/id.idx", "r+b").truncate(24); open("ahead/data.idx", "r+b").truncate(24)
+shutil.copytree("d5", "short"); open("short/name.bag", "r+b").truncate(3)
+os.makedirs("junk"); open("junk/spec.json", "w").write("{")
+os.makedirs("vacant")
+"""
+)
+TABLES = {
+    "value": VALUE,
+    "bytes": BYTES,
+    "cut": ("2", "50", "-1", "9999"),
+    "type": ("bytes", "utf8", "msgpack", "int", "i64", "u64", "array", "tree", "jpg", "png"),
+    "dataset": ("d5", "d5", "d5", "d1", "d0", "media"),
+    "odd": ("torn", "ahead", "short", "junk", "vacant", "nowhere", "s4", "r.bag"),
+    "any": ("<dataset>", "<dataset>", "<dataset>", "<odd>"),
+    "sharded": ("s7", "s7", "s4", "d5", "vacant"),
+    "index": (
+        "0",
+        "1",
+        "2",
+        "4",
+        "5",
+        "6",
+        "-1",
+        "99",
+        "None",
+        "1.0",
+        "'x'",
+        "True",
+        "np.int64(1)",
+        "[0]",
+        "range(0, 3)",
+        "range(2, 5)",
+        "range(0, 100)",
+        "range(5, 100)",
+        "range(7, 100)",
+        "range(0, 0)",
+        "range(3, 1)",
+        "range(0, 4, 2)",
+        "slice(0, 2)",
+        "slice(0, 100)",
+        "slice(4, 100)",
+        "slice(5, 5)",
+        "slice(None)",
+        "slice(3)",
+        "slice(1, None)",
+        "slice(-2, 2)",
+        "slice(0, 4, 1)",
+        "slice(0, 4, 2)",
+    ),
+    "keys": (
+        "('id',)",
+        "('name', 'id')",
+        "['data']",
+        "()",
+        "('nope',)",
+        "{'id': True}",
+        "'id'",
+        "None",
+        "('id', 'id')",
+        "('data', 'name')",
+    ),
+    "decoders": (
+        "granular.decoders",
+        "granular.decoders",
+        "granular.decoders",
+        "None",
+        "{}",
+        "{**granular.decoders, 'int': str}",
+        "{'int': bool}",
+    ),
+    "more": (
+        "",
+        "",
+        "",
+        ", cache_index=False",
+        ", cache_keys=('id',)",
+        ", cache_keys=['data']",
+        ", cache_keys=('nope',)",
+        ", cache_keys='id'",
+        ", parallel=True",
+        ", parallel=True, cache_keys=('name',)",
+        ", cache_index=False, parallel=True",
+    ),
+    "look": (
+        "x[<index>]",
+        "x[<index>]",
+        "x[<index>, <keys>]",
+        "len(x)",
+        "x.spec",
+        "x.size",
+        "x.copy()[0]",
+        "pickle.loads(pickle.dumps(x))[0]",
+        "x.closed",
+        "[x[i] for i in range(len(x))]",
+        "x[0], x.close()",
+        "x.close()",
+    ),
+    "range": (
+        "",
+        ", shardstart=1",
+        ", shardstep=2",
+        ", shardstart=1, shardstep=2",
+        ", shardstart=9",
+        ", shardstart=-1",
+        ", shardstep=0",
+    ),
+    "spec": (
+        "SPEC",
+        "{'a': 'int'}",
+        "{'a': 'utf8', 'b': 'bytes'}",
+        "{'A': 'int'}",
+        "{'a': 'Int'}",
+        "{'a': 'nope'}",
+        "{'a': 'int[]'}",
+        "{}",
+        "{'_': 'int'}",
+        "{1: 'int'}",
+        "{'a': 'array'}",
+        "{'a b': 'int'}",
+        "{'__key__': 'utf8', 'x': 'int'}",
+    ),
+    "encoders": (
+        "granular.encoders",
+        "granular.encoders",
+        "granular.encoders",
+        "None",
+        "{}",
+        "{'int': str}",
+        "{**granular.encoders, 'int': lambda x: b'%d' % x}",
+    ),
+    "datapoint": (
+        "point(<small>)",
+        "point(<small>)",
+        "point(<small>)",
+        "{'a': <value>}",
+        "{'a': <value>}",
+        "{'a': b'x', 'b': b''}",
+        "{'a': 'x', 'b': <value>}",
+        "{}",
+        "[1]",
+        "None",
+        "{'id': 1}",
+        "{**point(1), 'id': <value>}",
+        "{**point(1), 'name': <value>}",
+        "{**point(2), 'data': <value>}",
+        "{**point(1), 'x': 1}",
+    ),
+    "small": ("0", "1", "2", "3", "5"),
+    "target": ("new", "d5", "d0", "ahead", "torn", "a/b/c", "r.bag", "media"),
+    "put": (
+        "w.append(<datapoint>)\n",
+        "w.append(<datapoint>, flush=False)\n",
+        "w.flush()\n",
+        "len(w), w.size\n",
+        "w.append(point(<small>))\n",
+        "w.spec\n",
+        "w.append(point(<small>))\nw.append(point(<small>))\n",
+    ),
+    "end": (
+        "w.close()\nlen(w)",
+        "w.close()\nlen(granular.DatasetReader('<target#>', granular.decoders))",
+        "w.close()\nw.closed",
+        "w.close(); w.close()",
+        "w.size",
+    ),
+    "send": (
+        "w.close()\nlen(w), w.shards",
+        "w.close()",
+        "w.shards, w.size",
+        "w.close()\nlen(granular.ShardedDatasetReader('<starget#>', granular.decoders))",
+    ),
+    "starget": ("new", "s7", "s4", "vacant", "a/b"),
+    "length": (
+        "",
+        ", shardlen=2",
+        ", 1",
+        ", shardlen=None",
+        ", shardlen=0",
+        ", 3, 1, 2",
+        ", shardstart=1",
+        ", shardlen=2, shardstart=-1",
+    ),
+    "record": ("b''", "b'abc'", "b'\\x00' * 9", "'text'", "None", "bytearray(b'x')", "5"),
+    "bag": ("r.bag", "r.bag", "none.bag", "missing.bag", "d5/id.bag", "d5/spec.json", "torn/id.bag", "short/name.bag"),
+    "bagmore": (
+        "",
+        "",
+        ", cache_index=False",
+        ", cache_data=True",
+        ", single_file=True",
+        ", idx_source='r.idx'",
+        ", cache_data=True, cache_index=False",
+    ),
+    "baglook": (
+        "x[<index>]",
+        "x[<index>]",
+        "x[<index>]",
+        "len(x)",
+        "x.size",
+        "x.copy()[0]",
+        "list(x)",
+        "x.close()\nx[0]",
+        "pickle.loads(pickle.dumps(x))[1]",
+    ),
+    "source": (
+        "Steps()",
+        "Steps()",
+        "lambda step: {'i': np.int64(step)}",
+        "lambda step: {'i': np.arange(step, step + 2)}",
+        "lambda step: {'i': step}",
+    ),
+    "batch": ("1", "2", "3", "4", "7"),
+    "workers": ("", ", workers=1", ", workers=3", ", prefetch=1, workers=2", ", workers=2, prefetch=4"),
+    "hosts": (
+        "",
+        "",
+        ", shard_id=0, num_shards=2",
+        ", shard_id=1, num_shards=2",
+        ", shard_id=2, num_shards=3",
+        ", shard_id=3, num_shards=2",
+    ),
+    "state": ("{'step': 0}", "{'step': 3}", "{'step': 7}", "{'step': 30}", "{}", "{'step': -1}"),
+    "chain": (
+        "sources.Epochs(Source(5))",
+        "sources.Epochs(Source(5), shuffle=False)",
+        "sources.Epochs(Source(7), shuffle=True, seed=3)",
+        "sources.Transform(Source(5), lambda x, seed: {**x, 'y': seed[1]})",
+        "sources.Sample(Source(5))",
+        "sources.Interleave([Source(5), Source(3)])",
+        "sources.Mix([Source(5), Source(3)], [0.5, 0.5])",
+        "sources.Truncate(Source(9), 2)",
+        "sources.Epochs(sources.Transform(Source(4), lambda x, seed: x), length=4)",
+    ),
+}
+TEMPLATES = {
+    "granular.encoders['<type>'](<value>)": 26,
+    "granular.decoders['<type>'](<bytes>)": 16,
+    "granular.decoders['<type#>'](granular.encoders['<type#>'](<value>))": 22,
+    "list(granular.encoders), list(granular.decoders)": 1,
+    "x = granular.DatasetReader('<any>', <decoders><more>)\n<look>": 30,
+    "x = granular.DatasetReader('d5', granular.decoders<more>)\nx[<index>]": 16,
+    "x = granular.ShardedDatasetReader('<sharded>', <decoders><more><range>)\n<look>": 20,
+    "x = granular.ShardedDatasetReader('s7', granular.decoders<more><range>)\nx.shards, len(x)": 3,
+    "w = granular.DatasetWriter('<target#>', <spec>, <encoders>)\n<put><put><end>": 22,
+    "w = granular.DatasetWriter('<target#>', SPEC, granular.encoders)\n<put><put><put><end>": 12,
+    "w = granular.ShardedDatasetWriter('<starget#>', <spec>, <encoders><length>)\n<put><put><put><send>": 14,
+    "w = granular.BagWriter('new.bag')\nw.append(<record>)\nw.append(<record>, flush=False)\nlen(w), w.size\nw.close()": 5,
+    "w = granular.BagWriter('r.bag')\nw.append(<record>)\nlen(w), w.size\nw.close()\ngranular.BagReader('r.bag')[6]": 4,
+    "x = granular.BagReader('<bag>'<bagmore>)\n<baglook>": 16,
+    "first(loader(<source>, <batch><workers><hosts>), <batch>)": 12,
+    "x = loader(<source#>, <batch#><workers>)\ny = first(x, 2)\nx.save()": 3,
+    "x = loader(<source>, <batch><workers>)\nx.load(<state>)\nx.save(), first(x, 2)": 6,
+    "from granular import sources\nx = <chain>\n[x(step) if callable(x) else x[step] for step in range(4)]": 6,
+    "from granular import sources\nfirst(loader(<chain>, <batch>), 3)": 4,
+}
+GIVES = r'^(?!.*"raises")'
+DOCUMENTED = (
+    *SHARED,
+    Documented(
+        "Damaged files raise a `bushel.errors.FormatError`",
+        call="torn|short|junk|spec.json|ahead|BagReader",
+        dropin="DamagedError|NoIndexError|MismatchError|SpecError",
+    ),
+    Documented("A file in the folder of shards that is not a shard", call="ShardedDatasetReader\\('(d5|vacant)'"),
+    Documented("Reading with `shardstart` and `shardstep` needs the shards of other workers", call="shardst"),
+    Documented("`Epochs(seed=…)` takes every seed for 0", call="Epochs.*seed"),
+    Documented(
+        "a reader with a field of type `bytes` or `utf8` fails, because a lambda does not pickle",
+        original="PicklingError",
+    ),
+    Documented("More is accepted", call="encoders|decoders|append|sources", original='"raises"', dropin=GIVES),
+    Documented("More is accepted", call="single_file", original="."),
+    Documented("More is accepted", call="BagReader", original='"raises"', dropin=GIVES),
+    Documented("`size` of a bag is what its index says", call="size"),
+    Documented("A missing bag is found when it is read", call="missing.bag"),
+    Documented("A partial entry that a crash left in an `.idx`", call="torn"),
+    Documented("`shard_id` that is not below `num_shards`", call="shard_id"),
+    Documented("0.24 cannot open datasets of 0.20", call="s4|r.bag"),
+    Documented("A datapoint that cannot be encoded leaves some of its records", call="Writer", original='"raises"'),
+    Documented("A failed `fn` prints its traceback", call="loader"),
+)

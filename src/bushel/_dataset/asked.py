@@ -1,0 +1,78 @@
+"""What the caller of `bushel.open` says about fields, and what files may not say: that a codec which runs code is used.
+
+Every table that a dataset is read with passes through `Asked.table`, wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from bushel._index.file_spec import asked_for, from_file, is_withheld, without_code
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel.errors import SpecError, UntrustedWarning
+from bushel.spec import Field, Spec
+
+__all__ = ["Asked", "warn_withheld"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The types that the caller names.
+
+    Attributes:
+        spec: The fields that the caller declares, whose codecs are used as they are.
+        pickle: Whether codecs that run code are used for the other fields, where files name them.
+    """
+
+    spec: Spec = field(default_factory=dict)
+    pickle: bool = False
+
+    def field(self, known: Field) -> Field:
+        """Return a field of a file as it is read."""
+        if (named := self.spec.get(known.name)) is not None:
+            return named
+        return replace(known, codec=asked_for(known.codec)) if self.pickle else without_code(known)
+
+    def table(self, index: ShardIndex) -> ShardIndex:
+        """Return a table whose fields have the codecs with which they are read.
+
+        Raises:
+            SpecError: A declared field is a sequence and the stored one is not, or the reverse.
+        """
+        fields = {name: self._extents(extents) for name, extents in index.fields.items()}
+        if all(fields[name] is extents for name, extents in index.fields.items()):
+            return index
+        return replace(index, fields=fields)
+
+    def _extents(self, extents: FieldExtents) -> FieldExtents:
+        known, shown = extents.field, self.field(extents.field)
+        if known.name not in self.spec:
+            codec = asked_for(extents.codec) if self.pickle else from_file(extents.codec)
+        else:  # a container that has the types of its fields does not look at the spec
+            codec = extents.codec if shown == known else shown.codec
+            if shown.sequence != known.sequence:
+                stored = "a sequence" if known.sequence else "not a sequence"
+                raise SpecError(f"field {shown.name!r} is stored as {known.type}, which is {stored}")
+        return extents if (codec, shown) == (extents.codec, known) else replace(extents, field=shown, codec=codec)
+
+
+def warn_withheld(fields: Iterable[Field], path: str) -> None:
+    """Warn the caller of `bushel.open` if files name codecs that run code, which were not asked for.
+
+    Args:
+        fields: The fields of the dataset as they are read.
+        path: The dataset, for the message.
+    """
+    withheld = {each.name: asked_for(each.codec) for each in fields if is_withheld(each.codec)}
+    if not withheld:
+        return
+    names = ", ".join(f"{name!r} ({codec})" for name, codec in withheld.items())
+    name, codec = next(iter(withheld.items()))
+    warnings.warn(
+        f"the files of {path} name a codec that runs code, for {names}: the values are given as stored bytes. If you "
+        f"trust the author of the files, open the dataset with pickle=True, or with spec={{{name!r}: {codec!r}}}",
+        UntrustedWarning,
+        stacklevel=3,
+    )

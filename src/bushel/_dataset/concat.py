@@ -1,0 +1,70 @@
+"""Several datasets as one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Never
+
+import numpy as np
+
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.reader import Reader
+from bushel._runtime.public import public
+
+__all__ = ["concat", "one_after_another"]
+
+
+@public()
+def concat(datasets: Iterable[Dataset], *others: Never) -> Dataset:
+    """Return several datasets as one, one after another. Their containers and specs may differ.
+
+    A sample without a key gets its position in the new dataset as key. If several samples have the same key, looking it
+    up returns the first. `labels` has the class names of all; `bushel.ingest.merge` also joins datasets that number the
+    classes differently.
+
+    Args:
+        datasets: The datasets, in a list.
+        others: Nothing: `concat(a, b)` is refused with the call that works.
+
+    Raises:
+        ValueError: `datasets` is empty.
+        TypeError: `datasets` is not a list of datasets.
+        FormatError: A field is a sequence in one dataset and plain in another.
+        SpecError: Two datasets give different names to the same class number of a field.
+
+    Examples:
+        >>> both = bushel.concat([ds[:2], ds[8:]])
+        >>> len(both), both.keys[2]
+        (6, 'dog/2')
+    """
+    if others or isinstance(datasets, Dataset):
+        raise TypeError("concat takes one list of datasets: write bushel.concat([a, b])")
+    whole = one_after_another(datasets)
+    whole.labels  # noqa: B018 - raises if they differ
+    return whole
+
+
+def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
+    """Do what `concat` does, whatever the names of classes are. `labels` of the result may raise."""
+    datasets = list(datasets)
+    if not datasets:
+        raise ValueError("concat needs at least one dataset")
+    for each in datasets:
+        if not isinstance(each, Dataset):
+            raise TypeError(
+                f"concat takes a list of datasets, not of {type(each).__name__}: open paths with bushel.open"
+            )
+    shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
+    verify = max((each._reader.verify for each in datasets), key=(False, None, True).index)
+    incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
+    whole = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
+    names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
+    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
+    if all(dataset._whole for dataset in datasets):
+        return whole._view(names=names)
+    positions = [
+        dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start
+        for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
+    ]
+    return whole._view(np.concatenate(positions), names)

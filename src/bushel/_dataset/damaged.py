@@ -1,0 +1,103 @@
+"""Open shards whose structure is damaged, and report which of their samples can be read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import Shard, ShardIndex
+from bushel.containers.base import ReadOptions
+from bushel.containers.recover_shard import recover_shard
+from bushel.containers.recovery import with_gaps
+from bushel.errors import DamagedWarning, FormatError
+from bushel.spec import Spec
+from bushel.storage import is_local
+
+__all__ = ["HOW_TO_REPAIR", "Damage", "recovered_table", "warn_damaged"]
+
+HOW_TO_REPAIR = "`bushel verify` lists the damage, and `bushel repair` writes the intact samples to a new dataset"
+
+_REMOTE = 1 << 26
+"""Largest remote shard in bytes that is looked through for intact samples, which can take several passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """The damage of a shard.
+
+    Attributes:
+        error: The error at which indexing it ended.
+        whole: bool[samples], whether a sample can be read. The rows of the others have the extents of another sample.
+        lost: Number of samples that are known to have existed and have no row.
+    """
+
+    error: FormatError
+    whole: npt.NDArray[np.bool_]
+    lost: int
+
+    @property
+    def unreadable(self) -> int:
+        """Number of samples in the table that cannot be read."""
+        return int(np.count_nonzero(~self.whole))
+
+    def error_of(self, key: str) -> FormatError:
+        """Return the error of a sample that cannot be read."""
+        return FormatError(
+            f"sample {key!r} cannot be read, because the structure of its shard is damaged: {self.error.message}",
+            file=self.error.file,
+            offset=self.error.offset,
+            hint=HOW_TO_REPAIR,
+        )
+
+    def describe(self) -> str:
+        """Describe the samples that can be read, in words."""
+        unreadable, samples = self.unreadable, f"{len(self.whole):,} sample{'' if len(self.whole) == 1 else 's'}"
+        first = f"{unreadable:,} of {samples} cannot be read" if unreadable else f"{samples} can be read"
+        if self.lost:
+            return f"{first}, and at least {self.lost:,} {'is' if self.lost == 1 else 'are'} lost"
+        return first if unreadable else f"{first}, and others may be lost"
+
+
+def recovered_table(
+    container: str, shard: Shard, options: ReadOptions, error: FormatError, known: Spec | None
+) -> tuple[ShardIndex, Damage]:
+    """Return a table of a damaged shard, and which of its samples can be read.
+
+    Args:
+        container: Name of the container.
+        shard: The shard.
+        options: What the user declares about the data.
+        error: The error at which indexing it ended.
+        known: The fields that a table on record has, or None.
+
+    Raises:
+        FormatError: `error`, if no sample can be located.
+        OSError: A file cannot be read.
+    """
+    try:
+        if not is_local(shard.root) and _size(shard) > _REMOTE:
+            raise error
+    except FileNotFoundError:  # which is the error
+        raise error from None
+    found = recover_shard(container, shard, known if options.spec is None else options.spec, lambda _: None)
+    if found is None or not found.whole.any() or not set(options.spec or ()) <= found.index.fields.keys():
+        raise error
+    found = with_gaps(found)
+    kept = FormatError(error.message, file=error.file, offset=error.offset)  # without its traceback
+    return replace(found.index, container=container), Damage(kept, found.whole, max(found.lost, 0))
+
+
+def _size(shard: Shard) -> int:
+    return sum(int(shard.path(number).stat().st_size) for number in range(len(shard.files)))
+
+
+def warn_damaged(damages: Sequence[Damage]) -> None:
+    """Warn the caller of `bushel.open` that shards are damaged."""
+    if damages:
+        named = "; ".join(f"{damage.error} ({damage.describe()})" for damage in damages[:3])
+        more = f"; and {len(damages) - 3} more shards" if len(damages) > 3 else ""
+        warnings.warn(f"the dataset is damaged: {named}{more}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=3)

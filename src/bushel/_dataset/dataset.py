@@ -1,0 +1,318 @@
+"""Dataset: a sequence of samples with a description, and its views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.samples import CHUNK, Sample, Samples
+from bushel._dataset.shards import OpenShard, kinds
+from bushel._index.read_plan import Mask
+from bushel._runtime.public import public
+from bushel.containers import Shard, ShardIndex
+
+if TYPE_CHECKING:
+    from bushel._dataset.info import Info
+    from bushel._pictures.notebook import Gallery
+
+__all__ = ["Dataset", "Sample"]
+
+
+@public()
+class Dataset(Samples):
+    """A read-only sequence of samples, opened by `bushel.open` or made as a view of another dataset.
+
+    Threads and forked processes may share it. A pickled copy opens its own files.
+
+    Examples:
+        >>> ds[3]["image"].shape, ds.keys[3]
+        ((48, 64, 3), 'cat/3')
+        >>> ds["dog/2", ["label"]]
+        {'__key__': 'dog/2', 'label': 1}
+        >>> [sample["label"] for sample in ds.read([0, 6, 1], ["label"])]
+        [0, 1, 0]
+        >>> len(ds[2:10]), len(ds.where("label == 1"))
+        (8, 6)
+    """
+
+    @classmethod
+    def from_tables(
+        cls, container: str, tables: Iterable[tuple[Shard, ShardIndex]], *, verify: bool | None = None
+    ) -> Dataset:
+        """Return a dataset of shards whose tables are given. Nothing is looked up or stored beside the files.
+
+        Args:
+            container: Name of the container.
+            tables: Each shard with its table, such as `get_container(container).index(shard, options)` returns.
+            verify: As for `open`.
+
+        Examples:
+            >>> shard = ds.shards[0]
+            >>> bushel.Dataset.from_tables("tar", [(shard.shard, shard.index)]).keys[0]
+            'cat/0'
+        """
+        return cls([OpenShard.of(container, shard, table, stored=False) for shard, table in tables], verify=verify)
+
+    # Description
+
+    def __repr__(self) -> str:
+        from bushel._dataset.info import readable_size
+
+        info = self.info
+        total = "" if len(self) == info.samples else f" of {info.samples:,}"
+        shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {readable_size(info.bytes)}"
+        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
+        notes = ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
+        return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{notes}>"
+
+    def _repr_html_(self) -> str:
+        from bushel._dataset.in_notebook import dataset_html
+
+        return dataset_html(self)
+
+    def show(self, n: int = 12, columns: Sequence[str] | None = None) -> Gallery:
+        """Return the first samples as a notebook shows them: pictures, keys and short values.
+
+        Elsewhere, printing it shows keys and values. Choose others with a view: `ds[1000:].show()`,
+        `ds.where("label == 3").show()`.
+
+        Args:
+            n: Number of samples.
+            columns: Columns of the index to show below each; by default the fields of numbers and texts.
+
+        Raises:
+            KeyError: There is no such column; the message says what may be meant, or which command makes it.
+
+        Examples:
+            >>> print(ds.show(2))
+            cat/0  label=0
+            cat/1  label=0
+        """
+        from bushel._pictures.notebook import Gallery
+
+        return Gallery(self, n, columns)
+
+    @property
+    def size(self) -> int:
+        """Size of all files of the dataset in bytes.
+
+        Examples:
+            >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
+            True
+        """
+        from bushel._dataset.info import totals_of
+
+        return totals_of(self._reader.shards).bytes
+
+    @property
+    def remote(self) -> bool:
+        """Whether any of its files is outside the file system of this machine."""
+        return not all(shard.local for shard in kinds(self._reader.shards))
+
+    @property
+    def info(self) -> Info:
+        """Container, counts and sizes of the whole dataset.
+
+        Examples:
+            >>> ds.info.container, ds.info.samples, ds.info.checksums
+            ('tar', 12, True)
+        """
+        from bushel._dataset.info import info_of
+
+        return info_of(self._reader.shards, self.spec, self._reader.incomplete)
+
+    @property
+    def shards(self) -> Sequence[OpenShard]:
+        """The shards of the whole dataset, with their files and tables.
+
+        Examples:
+            >>> len(ds.shards)
+            1
+        """
+        return self._reader.shards
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits that identify this dataset or view by names, counts, sizes and positions, not by times."""
+        import hashlib
+        import json
+
+        from bushel._dataset.listed import identities
+
+        digest = hashlib.sha256(json.dumps([self.spec, identities(self._reader.shards)]).encode())
+        if isinstance(self._positions, range):
+            digest.update(repr(self._positions).encode())
+        else:
+            digest.update(self._positions.tobytes())
+        return digest.hexdigest()[:32]
+
+    # Columns
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns in the index (docs/columns.md), whatever fields this view has.
+
+        `column` also knows the number of stored bytes of every field, `image.bytes`, and the lengths of sequences.
+
+        Examples:
+            >>> ds.columns
+            ('image.width', 'image.height', 'label')
+        """
+        from bushel._dataset.columns import column_names
+
+        return column_names(self._reader.shards)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return the value of each sample in a column of the index. No data file is touched.
+
+        Args:
+            name: `label` for the value of a field; `image.width`, `tokens.length`, `meta.camera.iso` and others for
+                properties and members of a value (docs/columns.md).
+
+        Returns:
+            bool[n], int64[n], uint64[n] or float64[n], or an object array of str, or of int and float if no dtype holds
+            all numbers exactly; mapped and read-only if the dataset has one shard.
+            It is a `numpy.ma.MaskedArray` if samples lack the value; as a mask, such an array does not choose them.
+
+        Raises:
+            KeyError: There is no such column; the message says what may be meant, or which command makes it.
+            FormatError: The index is damaged.
+
+        Examples:
+            >>> ds.column("label")
+            array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
+        """
+        from bushel._dataset.columns import masked, part_of
+
+        values: npt.NDArray[Any] = masked(part_of(self._reader, self._positions, name))
+        return values
+
+    def where(self, condition: str) -> Self:
+        """Return a view of the samples for which a condition on columns is true.
+
+        Args:
+            condition: A condition in Python's syntax, such as `label == 3 and image.width > 256`: comparisons, `in`,
+                `is None`, arithmetic, `and`, `or`, `not`. Names are names of columns; `column("seg-map.width")` names
+                one that is not a Python name. Numbers are computed as Python does. Comparisons with missing values, or
+                with the result of a division by zero, are not true.
+
+        Raises:
+            ValueError: The condition is malformed, something in it is not allowed, or it computes a number that is
+                too large.
+            KeyError: There is no such column, as for `column`.
+
+        Examples:
+            >>> dogs = ds.where("label == 1 and image.width >= 48")
+            >>> len(dogs)
+            6
+        """
+        return self._view(self._absolute(self.positions_where(condition)))
+
+    def positions_where(self, condition: str) -> npt.NDArray[np.int64]:
+        """Return int64[n], the positions of the samples of `where`, ascending.
+
+        Examples:
+            >>> ds.positions_where("label == 1")
+            array([ 6,  7,  8,  9, 10, 11])
+        """
+        from bushel._dataset.columns import part_of
+        from bushel._dataset.where import choose
+
+        chosen = choose(condition, len(self), lambda name: part_of(self._reader, self._positions, name))
+        return np.flatnonzero(chosen).astype(np.int64)
+
+    # Views
+
+    def fields(self, names: Iterable[str]) -> Dataset:
+        """Return a view with only these fields.
+
+        Raises:
+            KeyError: A field does not exist.
+            TypeError: `names` is a str.
+
+        Examples:
+            >>> ds.fields(["label"])[0]
+            {'__key__': 'cat/0', 'label': 0}
+        """
+        return self._view(names=list(self._wanted(names)))
+
+    def select(self, keys: Iterable[str]) -> Dataset:
+        """Return a view of the samples with these keys, in this order.
+
+        Raises:
+            KeyError: No sample has one of the keys.
+            TypeError: `keys` is a str.
+
+        Examples:
+            >>> ds.select(["dog/2", "cat/0"])[0, ["label"]]
+            {'__key__': 'dog/2', 'label': 1}
+        """
+        if isinstance(keys, str):
+            raise TypeError(f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key")
+        return self._view(self._absolute(np.array([self.position(key) for key in keys], np.int64)))
+
+    def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
+        """Return a view of the samples for which `keep(sample)` is true.
+
+        Args:
+            keep: Called once with every sample, before `filter` returns.
+            fields: The fields that `keep` needs. Fewer fields are read faster.
+
+        Examples:
+            >>> dogs = ds.filter(lambda sample: sample["label"] == 1, ["label"])
+            >>> len(dogs)
+            6
+        """
+        kept: list[int] = []
+        for first in range(0, len(self), CHUNK):
+            samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
+            kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
+        return self._view(self._absolute(np.array(kept, np.int64)))
+
+    def shard(self, index: int, num_shards: int) -> Dataset:
+        """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
+
+        The parts are divisions of the samples; they have nothing to do with the shards in which they are stored.
+
+        Args:
+            index: Which part, from 0.
+            num_shards: Number of parts.
+
+        Raises:
+            ValueError: `index` is not in `range(num_shards)`.
+
+        Examples:
+            >>> [len(ds.shard(number, 5)) for number in range(5)]
+            [2, 2, 3, 2, 3]
+        """
+        if not 0 <= index < num_shards:
+            raise ValueError(f"index is {index}; it must be at least 0 and less than num_shards, which is {num_shards}")
+        return self._view(self._positions[len(self) * index // num_shards : len(self) * (index + 1) // num_shards])
+
+    def to_arrow(self) -> Any:
+        """Return the index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.
+
+        The table has a row per sample, in order. `__key__` is the key, or the position of a sample without one. Every
+        field is a struct of `file` (path), `offset` and `length` in bytes, and `crc32` (null if unknown); it is null if
+        the sample lacks the field. A sequence field is a list of such structs. Then there are the columns of these
+        fields in the index (docs/columns.md), null where they are missing: `SELECT label, count(*)`. The struct of a
+        field with a column of the same name is called `label.extent`. No data are read, and arrays are not copied.
+
+        Raises:
+            ImportError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
+
+        Examples:
+            >>> table = ds.to_arrow()
+            >>> table.num_rows, table.column_names
+            (12, ['__key__', 'image', 'label.extent', 'image.width', 'image.height', 'label'])
+        """
+        from bushel._dataset.columns import part_of
+        from bushel._index.arrow import index_table
+
+        own = tuple(f"{name}." for name in self._fields)
+        names = [name for name in self.columns if f"{name}.".startswith(own)]
+        values = {name: part_of(self._reader, self._positions, name) for name in names}
+        return index_table(self._reader.shards, list(self._fields), self._positions, values)

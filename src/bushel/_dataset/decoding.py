@@ -1,0 +1,302 @@
+"""From stored bytes to samples: joined parts of clips, decoded values, and the samples that they make up."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.read_errors import undecodable
+from bushel._dataset.shards import OpenShard
+from bushel._index.columns import KNOWN_TYPES
+from bushel._index.read_plan import Elements, FieldPlan, Group, ReadPlan
+from bushel._index.seek_lookup import tables_by_field, with_table
+from bushel.codecs import get_codec, holds_image
+from bushel.codecs.clip_parts import ClipPart
+from bushel.errors import CodecError
+from bushel.spec import KEY
+
+__all__ = ["Sample", "Source", "count_elements", "decode_samples", "drained", "samples_of", "warn_of_whole_clip"]
+
+Sample = dict[str, Any]
+"""A training example: its key under `__key__`, and the value of each field that it has."""
+
+I64 = npt.NDArray[np.int64]
+
+_log = logging.getLogger("bushel")
+
+
+class Source(Protocol):
+    """What decoding asks the reader of the stored bytes: `Reader`, which describes these members."""
+
+    shards: Sequence[OpenShard]
+    whole_clips: deque[None]
+    warned_of_clips: bool
+
+    def row_of(self, position: int) -> tuple[int, int]: ...
+
+    def groups(self, positions: I64) -> list[Group]: ...
+
+    def key(self, position: int) -> str: ...
+
+    def location(self, position: int, name: str) -> tuple[str, int]: ...
+
+    def read(
+        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool | None = None
+    ) -> list[Sample]: ...
+
+
+def warn_of_whole_clip(which: str) -> None:
+    """Warn that a clip is read whole; `which` names sample, field and file."""
+    _log.warning(
+        "%s: the packets that the index lists do not give the frames, so the clip is read whole. It is "
+        "damaged, or a stream without true keyframes, or the index is wrong (`bushel index --frames --force` "
+        "makes it again). More such clips are counted in the loader's stats, but not logged",
+        which,
+    )
+
+
+def drained(clips: deque[None]) -> int:
+    """Remove all entries, and return how many there were. Other threads may add or remove some at the same time."""
+    count = 0
+    while clips:
+        try:
+            clips.popleft()
+        except IndexError:  # another thread took it
+            break
+        count += 1
+    return count
+
+
+def joined_parts(parts: Sequence[ClipPart | None], stored: Sequence[bytes | None]) -> list[Any]:
+    """Return the value of each sample, a part with its bytes or the stored bytes, from the extents of a plan."""
+    values: list[Any] = []
+    at = 0
+    for part in parts:
+        if part is None:
+            values.append(stored[at])
+            at += 1
+        else:
+            count = len(part.offsets)
+            values.append(part.read([data or b"" for data in stored[at : at + count]]))
+            at += count
+    return values
+
+
+def with_field(
+    samples: list[dict[str, Any]] | None,
+    field: FieldPlan,
+    stored: Sequence[bytes | None],
+    values: Sequence[Any],
+    keys: Sequence[str],
+) -> list[dict[str, Any]]:
+    """Return samples with the values of one more field. They are changed in place.
+
+    Args:
+        samples: The samples with the fields before it, or None if it is the first one.
+        field: The field, as the plan of the read has it.
+        stored: The stored bytes of its values; None where a sample lacks the field.
+        values: The values; the elements of a sequence follow one another.
+        keys: The key of each sample.
+    """
+    name = field.name
+    if samples is None and field.counts is None and None not in stored:
+        return [{KEY: key, name: value} for key, value in zip(keys, values, strict=True)]
+    samples = samples or [{KEY: key} for key in keys]
+    if field.counts is None:
+        for sample, raw, value in zip(samples, stored, values, strict=True):
+            if raw is not None:
+                sample[name] = value
+        return samples
+    at = 0
+    for sample, count in zip(samples, field.counts, strict=True):
+        if count >= 0:
+            sample[name] = values[at : at + count]
+            at += count
+    return samples
+
+
+def decode_field(
+    reader: Source, field: FieldPlan, values: Sequence[Any], keys: Sequence[str], positions: I64
+) -> list[Any]:
+    """Decode the stored values of one field of some samples. Missing ones stay None.
+
+    Args:
+        reader: The reader that has read them.
+        field: The field, as the plan of the read has it.
+        values: Its stored values; the elements of a sequence follow one another.
+        keys: The key of each sample.
+        positions: int64[samples], the position of each.
+
+    Raises:
+        CodecError: A value cannot be decoded.
+    """
+    if field.counts is not None or field.elements is not None:  # many arrays at once, and the same again soon
+        from bushel._runtime.system import keep_freed_memory
+
+        keep_freed_memory()
+    if field.parts is not None:
+        values = [
+            frames_of(reader, value, field.name, position, field.elements) if isinstance(value, ClipPart) else value
+            for value, position in zip(values, positions.tolist(), strict=True)
+        ]
+    elif isinstance(field.codecs, str):
+        decode = decoder_of(field.codecs, field.elements)
+        try:
+            return [None if value is None else decode(value) for value in values]
+        except CodecError:
+            pass  # decode again, value by value, to find out which one it was
+    counts = [1] * len(keys) if field.counts is None else [max(count, 0) for count in field.counts]
+    decoded: list[Any] = []
+    at = 0
+    for place, count in enumerate(counts):
+        decode = decoder_of(field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements)
+        for value in values[at : at + count]:
+            try:
+                decoded.append(value if value is None or isinstance(value, np.ndarray) else decode(value))
+            except CodecError as error:
+                raise _undecodable(reader, error, keys[place], field.name, int(positions[place])) from error
+        at += count
+    return decoded
+
+
+def decoder_of(name: str, elements: Elements) -> Callable[[Any], Any]:
+    """Return the function that decodes stored values of a codec, or only these elements of each."""
+    codec = get_codec(name)
+    if elements is None:
+        return codec.decode
+    if codec.ranged is None:
+        raise TypeError(f"codec {name!r} can only decode whole values: ask for the field with True")
+    ranged = codec.ranged
+    return lambda data: ranged.decode(data, elements)
+
+
+def frames_of(reader: Source, part: ClipPart, name: str, position: int, elements: Elements) -> Any:
+    """Decode frames of a clip from their packets, or from the whole clip if these do not give them."""
+    frames = part.decode(name)
+    return _whole_clip(reader, position, name, elements) if frames is None else frames
+
+
+def _whole_clip(reader: Source, position: int, name: str, elements: Elements) -> Any:
+    """Return frames of a clip that is read whole, since a part of it did not give them. It is counted."""
+    reader.whole_clips.append(None)
+    if not reader.warned_of_clips:
+        reader.warned_of_clips = True
+        file, _ = reader.location(position, name)
+        warn_of_whole_clip(f"sample {reader.key(position)!r}, field {name!r} ({file})")
+    return reader.read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0][name]
+
+
+def _undecodable(reader: Source, error: CodecError, key: str, name: str, position: int) -> CodecError:
+    """Return the error of a codec, with the sample and the file that it belongs to."""
+    return undecodable(error, key, name, *reader.location(position, name), position)
+
+
+def samples_of(
+    reader: Source,
+    plan: ReadPlan,
+    stored: Sequence[bytes | None],
+    positions: I64,
+    keys: Sequence[str],
+    *,
+    decode: bool,
+) -> list[Sample]:
+    """Return the samples that the extents of a plan make up.
+
+    Args:
+        reader: The reader that has read them.
+        plan: The plan.
+        stored: The bytes of each extent.
+        positions: int64[samples], the position of each.
+        keys: The key of each sample.
+        decode: Whether values are decoded.
+
+    Raises:
+        CodecError: A value cannot be decoded.
+    """
+    samples: list[Sample] | None = None
+    for number, field in enumerate(plan.fields):
+        last = plan.fields[number + 1].first if number + 1 < len(plan.fields) else len(stored)
+        own: Sequence[Any] = stored if len(plan.fields) == 1 else stored[field.first : last]
+        if field.parts is not None:
+            own = joined_parts(field.parts, own)
+        values = decode_field(reader, field, own, keys, positions) if decode else own
+        samples = with_field(samples, field, own, values, keys)
+    return [{KEY: key} for key in keys] if samples is None else samples
+
+
+def count_elements(reader: Source, position: int, name: str) -> int:
+    """Return the number of elements of a value whose codec can decode them one by one.
+
+    It is read only if the index does not know.
+    """
+    number, row = reader.row_of(position)
+    own = reader.shards[number].index.fields[name]
+    if own.frames is not None and (count := own.frames.count(row)) is not None:
+        return count
+    [sample] = reader.read(np.array([position], np.int64), {name: None}, decode=False)
+    ranged = get_codec(own.codec).ranged
+    if ranged is None:
+        raise TypeError(f"field {name!r} cannot be decoded in part")
+    try:
+        return ranged.count(sample[name])
+    except CodecError as error:
+        raise _undecodable(reader, error, sample[KEY], name, position) from error
+
+
+def decode_samples(
+    reader: Source,
+    samples: Sequence[Sample],
+    positions: I64,
+    encoded: Collection[str] = (),
+    wanted: Mapping[str, Elements] | None = None,
+) -> list[Sample]:
+    """Decode stored samples of these positions, except for images of the fields `encoded`.
+
+    Those become `Seekable` if the index has their seek table.
+
+    Raises:
+        CodecError: A value cannot be decoded.
+    """
+    wanted = wanted or {}
+    numbers = [reader.row_of(position)[0] for position in positions.tolist()]
+    decoders = {number: _decoders(reader.shards[number], encoded, wanted) for number in set(numbers)}
+    columns = ((name, reader.shards[number].index.fields.get(name)) for number in decoders for name in encoded)
+    sought = {name for name, column in columns if column is not None and column.seek is not None}
+    tables = tables_by_field(reader.groups(positions), len(positions), sought, wanted) if sought else {}
+    decoded = []
+    for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
+        own = decoders[number]
+        values: Sample = {}
+        name = KEY
+        try:
+            for name, value in sample.items():
+                decode = own.get(name)
+                if decode is None or type(value) in KNOWN_TYPES:
+                    values[name] = with_table(value, tables[name][place]) if name in tables else value
+                elif isinstance(value, ClipPart):
+                    values[name] = frames_of(reader, value, name, int(positions[place]), wanted[name])
+                elif isinstance(value, list):
+                    values[name] = [decode(each) for each in value]
+                else:
+                    values[name] = decode(value)
+        except CodecError as error:
+            raise _undecodable(reader, error, sample[KEY], name, int(positions[place])) from error
+        decoded.append(values)
+    return decoded
+
+
+def _decoders(
+    shard: OpenShard, encoded: Collection[str], wanted: Mapping[str, Elements]
+) -> dict[str, Callable[[Any], Any]]:
+    return {
+        name: get_codec(own.codec).decode
+        if own.starts is not None or wanted.get(name) is None
+        else decoder_of(own.codec, wanted[name])
+        for name, own in shard.index.fields.items()
+        if name not in encoded or not holds_image(own.codec)
+    }

@@ -1,0 +1,181 @@
+"""Arithmetic and comparisons of columns, with the results of Python's own numbers. Pure: no I/O.
+
+Operands are arrays of bool, int64, uint64, float64 or Python objects, and Python's own values. NumPy computes what it
+computes exactly as Python does; integers that leave 64 bits, and comparisons of large ones with floats, are done by
+Python, element by element.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Binary", "compare", "compute", "is_text", "negative"]
+
+Binary = Callable[[Any, Any], Any]
+"""A function of the module `operator`."""
+
+Bools = npt.NDArray[np.bool_]
+
+_INT64 = range(-(1 << 63), 1 << 63)
+_FLOATS = range(-(1 << 53), (1 << 53) + 1)
+"""The integers whose neighbours are floats, too."""
+
+_MOST_BITS = 4096
+"""Bits of an integer that arithmetic may make."""
+
+_DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
+
+
+def compute(function: Binary, a: Any, b: Any) -> tuple[Any, Bools | None]:
+    """Return the sum, difference, product, quotient or remainder of two operands.
+
+    Returns:
+        The result, and which elements have none, since their divisor is 0; None if all have one.
+
+    Raises:
+        ArithmeticError: Both are constants, and the divisor is 0. A result is too large for a float, or has more than
+            4096 bits.
+    """
+    a, b = _as_number(a), _as_number(b)
+    if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
+        _check_bits(function, a, b)
+        return function(a, b), None
+    none: Bools | None = None
+    if function in _DIVISIONS and bool((zero := np.asarray(b == 0, np.bool_)).any()):
+        none = np.array(np.broadcast_to(zero, np.broadcast_shapes(np.shape(a), np.shape(b))))
+        a, b = _replaced(a, zero, 0), _replaced(b, zero, 1)
+    return _computed(function, a, b), none
+
+
+def _computed(function: Binary, a: Any, b: Any) -> Any:
+    if _is_float(a) or _is_float(b):
+        if not (_is_object(a) or _is_object(b)):
+            return function(_as_float(a), _as_float(b))
+    elif not (_is_object(a) or _is_object(b)):
+        if function is operator.truediv:
+            if _inside(a, _FLOATS) and _inside(b, _FLOATS):
+                return function(_as_float(a), _as_float(b))
+        elif _inside(a, _INT64) and _inside(b, _INT64) and _stays_inside(function, a, b):
+            return function(_as(a, np.int64), _as(b, np.int64))
+    _check_bits(function, a, b)
+    return function(_as_objects(a), _as_objects(b))
+
+
+def _replaced(value: Any, where: Bools, by: int) -> Any:
+    if not isinstance(value, np.ndarray):
+        return by if where.all() else value
+    value = value.copy()
+    value[where] = by
+    return value
+
+
+def negative(a: Any) -> Any:
+    """Return the negated operand.
+
+    Raises:
+        ArithmeticError: As `compute`.
+    """
+    return -a if _is_float(a) or not isinstance(a, np.ndarray) else compute(operator.sub, 0, a)[0]
+
+
+def compare(function: Binary, a: Any, b: Any) -> Any:
+    """Return the comparison of two numbers, or of two texts: a bool or an array of bool.
+
+    Raises:
+        TypeError: One is a text, and the other a number.
+    """
+    if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
+        return function(a, b)
+    if not (is_text(a) or is_text(b)):
+        a, b = _as_number(a), _as_number(b)
+        if _is_object(a) or _is_object(b):
+            pass
+        elif _is_float(a) and _is_float(b):
+            return function(a, b)
+        elif _is_float(a) or _is_float(b):
+            if _inside(a, _FLOATS) and _inside(b, _FLOATS):
+                return function(_as_float(a), _as_float(b))
+        elif _inside(a, _INT64) and _inside(b, _INT64):
+            return function(_as(a, np.int64), _as(b, np.int64))
+    return np.asarray(function(_as_objects(a), _as_objects(b)), np.bool_)
+
+
+def is_text(value: Any) -> bool:
+    """Return whether an operand is a text or holds texts."""
+    return isinstance(value, str) or (_is_object(value) and value.size > 0 and isinstance(value.flat[0], str))
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "O"
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+
+
+def _as_number(value: Any) -> Any:
+    """Return truth values as integers."""
+    if isinstance(value, np.ndarray):
+        return value.astype(np.int64) if value.dtype.kind == "b" else value
+    return int(value) if isinstance(value, bool) else value
+
+
+def _as(value: Any, dtype: type[np.generic]) -> Any:
+    return value.astype(dtype, copy=False) if isinstance(value, np.ndarray) else np.asarray(value, dtype)
+
+
+def _as_float(value: Any) -> Any:
+    """Return numbers as floats, rounded as Python does.
+
+    Raises:
+        OverflowError: A constant is too large.
+    """
+    return value.astype(np.float64, copy=False) if isinstance(value, np.ndarray) else float(value)
+
+
+def _as_objects(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.astype(object)
+    wrapped = np.empty((), object)  # NumPy would cut the zeros at the end of a text
+    wrapped[()] = value
+    return wrapped
+
+
+def _bounds(value: Any) -> tuple[int, int]:
+    if not isinstance(value, np.ndarray):
+        return value, value
+    return (int(value.min()), int(value.max())) if value.size else (0, 0)
+
+
+def _inside(value: Any, allowed: range) -> bool:
+    """Return whether integers are in a range. Floats are never asked for it."""
+    if _is_float(value):
+        return True
+    low, high = _bounds(value)
+    return low in allowed and high in allowed
+
+
+def _stays_inside(function: Binary, a: Any, b: Any) -> bool:
+    """Return whether arithmetic of integers cannot leave int64."""
+    if function is operator.mod:
+        return True
+    divisor = (-1, 1) if function is operator.floordiv else _bounds(b)
+    multiply = operator.mul if function is operator.floordiv else function
+    return all(multiply(one, two) in _INT64 for one in _bounds(a) for two in divisor)
+
+
+def _check_bits(function: Binary, a: Any, b: Any) -> None:
+    if function is operator.mul and _bits(a) + _bits(b) > _MOST_BITS:
+        raise OverflowError(f"its integers can have more than {_MOST_BITS} bits")
+
+
+def _bits(value: Any) -> int:
+    """Return the most bits of an integer."""
+    if _is_object(value):
+        return max((each.bit_length() for each in value.flat if isinstance(each, int)), default=0)
+    return 0 if _is_float(value) else max(int(each).bit_length() for each in _bounds(value))

@@ -1,0 +1,94 @@
+"""The folders that writers use: of the parts of a run, of its plan, and of a dataset that replaces another one.
+
+The datasets `part-00000`, `part-00001` and so on in a folder are read as one. In the manifest of that folder, the
+name of a shard begins with the name of its part: `part-00007/000000.tar`.
+
+A dataset that replaces another one is written to a folder of its own, which `_writer.overwrite` describes. A reader
+has to know of it because a writer may be killed while it puts the files of the new dataset in their places.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from bushel._index.sidecar import FOLDER, ManifestShard
+from bushel.containers.base import Shard
+from bushel.storage import AnyPath
+
+__all__ = [
+    "OVERWRITE_MARKER",
+    "above_parts",
+    "is_half_replaced",
+    "is_part",
+    "overwrite_folder",
+    "run_folder",
+    "shard_of_entry",
+]
+
+OVERWRITE_MARKER = "commit.json"
+"""Name of the file in a staging folder that says that the new dataset is complete, and is being put in its place."""
+
+
+_PART = re.compile(r"part-[0-9]{5,}")
+
+
+def is_part(name: str) -> bool:
+    """Return whether a folder has the name of a part."""
+    return _PART.fullmatch(name) is not None
+
+
+def run_folder(target: AnyPath, *, single: bool) -> AnyPath:
+    """Return the folder of the plan and the records of a run in parts: `bushel.ingest` writes it.
+
+    Args:
+        target: The target of the run.
+        single: Whether each part is one file beside it.
+    """
+    return target.parent / f"{FOLDER}/{target.name}.run" if single else target / f"{FOLDER}/run"
+
+
+def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
+    """Return the files of a shard that a manifest lists.
+
+    Args:
+        root: The folder of the shard.
+        name: The name of the shard in it.
+        entry: The entry of the manifest.
+    """
+    files = tuple(file for file, _, _ in entry.files)
+    own = name and all(file.startswith(f"{name}/") for file in files)
+    return Shard(root, name, files, f"{name}/{FOLDER}" if own else FOLDER)
+
+
+def overwrite_folder(target: Path) -> Path:
+    """Return the staging folder of a dataset that replaces `target`."""
+    return Path(_overwrite_folder(os.path.realpath(target)))
+
+
+def _overwrite_folder(target: str) -> str:
+    folder, name = os.path.split(target)
+    return os.path.join(folder, FOLDER, "overwrite", name)
+
+
+def is_half_replaced(file: Path) -> bool:
+    """Return whether the replacement of a file has begun, and files that belong to it have not followed yet.
+
+    That is the `.idx` of a recordio.
+    """
+    staged = _overwrite_folder(os.fspath(file))
+    if not os.path.exists(os.path.join(staged, OVERWRITE_MARKER)):
+        return False
+    return any(each.startswith(f"{file.stem}.") and each != file.name for each in os.listdir(staged))
+
+
+def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
+    """Return the folder that contains the parts of a run, if these shards are in several of them, else None."""
+    roots = {id(shard.root): shard.root for shard in shards}.values()
+    first = shards[0].root
+    if all(root == first for root in roots) or not all(is_part(root.name) for root in roots):
+        return None
+    above = first.parent
+    return above if all(root.parent == above for root in roots) else None

@@ -1,0 +1,184 @@
+"""Index a dataset: `bushel.index`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from bushel._dataset.claiming import claimed_sources
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.discovery import expand_paths, find, find_incomplete, load_state, marker_path
+from bushel._dataset.folders import above_parts
+from bushel._dataset.key_file import has_old_key_file, write_key_file
+from bushel._dataset.listed import write_manifest
+from bushel._dataset.open import checked_spec, each_shard
+from bushel._dataset.reader import Reader
+from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
+from bushel._dataset.shards import labels_beside, manifest_path, union_of_fields
+from bushel._index.column_names import column_of
+from bushel._index.column_scan import ColumnRequest
+from bushel._index.contents import Contents
+from bushel._index.file_spec import spec_from_file
+from bushel._index.sidecar import load_manifest
+from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import public
+from bushel.containers.base import ReadOptions, Shard
+from bushel.errors import FormatError
+from bushel.spec import Spec
+from bushel.storage import AnyPath
+
+if TYPE_CHECKING:
+    from bushel._index.value_scan import Scanned
+
+__all__ = ["index"]
+
+
+@public()
+@shows_progress("indexing")
+def index(
+    source: Any,
+    *,
+    container: str | None = None,
+    spec: Mapping[str, str] | None = None,
+    checksums: bool = True,
+    segments: bool = False,
+    frames: bool = False,
+    seek: bool = False,
+    columns: str | Iterable[str] = (),
+    keys: bool = False,
+    force: bool = False,
+    workers: int | None = None,
+    pickle: bool = False,
+    engine: Any = None,
+    progress: ShowProgress = None,
+) -> Dataset:
+    """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
+
+    Data of shards with an index that fits are not read, unless checksums are asked for and they have none. Checksums on
+    record are compared with the data of a shard that changed; data that differ are refused without `force`.
+
+    Args:
+        source: As for `open`.
+        container: As for `open`.
+        spec: As for `open`. It is stored in the index.
+        checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
+        segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
+            ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
+        frames: Store where the packets of video clips are, so that only packets of requested frames are read
+            (docs/video.md). A packet takes 17 bytes. Reads all clips once, without decoding them; needs PyAV. Writers
+            do it anyway if PyAV is installed.
+        seek: Store seek tables of plain JPEGs, with which crops decode faster (docs/seek-tables.md). They take at
+            most 1 % of the images' bytes. Reads and decodes all images once.
+        columns: Columns to store beside those that are there (docs/columns.md): names such as `label`, `image.width`
+            and `meta.camera.iso`, a list or a text with commas. `auto` stands for those that writers record. Reads the
+            fields once.
+        keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor memory
+            (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one whenever it has changed.
+        force: Index every shard again, and accept bytes that differ from the checksums on record.
+        workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
+        pickle: As for `open`.
+        engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
+        progress: True for a bar in a terminal or notebook; or a function that is called with the number of finished
+            shards, and the bytes of those whose data were read.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        CorruptError: Bytes differ from the checksums on record; the error names the first samples.
+        FormatError: A shard is damaged, or lacks values whose checksums are on record.
+        SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field cannot have a
+            column.
+        UnsupportedError: `keys`, and the dataset is not in a local folder.
+        KeyError: A column is of no field.
+        InUseError: A writer is open for the dataset.
+        OSError: The index cannot be written.
+
+    Examples:
+        >>> indexed = bushel.index("train/", columns="image.channels", keys=True)
+        >>> indexed.columns
+        ('image.width', 'image.height', 'label', 'image.channels')
+    """
+    request = ColumnRequest.given(columns, {})
+    paths = expand_paths(source)
+    asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
+    wanted = Indexing(
+        ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
+        contents=Contents(frozenset(scan for scan, yes in asked.items() if yes), request),
+        force=force,
+    )
+    with claimed_sources(paths):
+        return _index(paths, container, request, wanted, _Workers(workers, engine), callback_of(progress), keys=keys)
+
+
+def _index(
+    paths: Sequence[AnyPath],
+    container: str | None,
+    request: ColumnRequest,
+    wanted: Indexing,
+    workers: _Workers,
+    progress: OnProgress | None,
+    *,
+    keys: bool,
+) -> Dataset:
+    found = find(paths, container)
+    _check_names(request, _listed_fields(found.shards))
+    incomplete = find_incomplete(paths, found.shards)
+    wanted = replace(wanted, labels=labels_beside(found.container, found.shards))
+    rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
+    rebuilt = each_shard(found.shards, rebuild, workers=workers.threads, finished=count.add, engine=workers.engine)
+    shards = [one.shard for one in rebuilt]
+    root = above_parts(found.shards) or found.shards[0].root
+    state = None if incomplete is None else load_state(root, "")
+    if state is None or state.complete:
+        write_manifest(shards)
+    else:
+        write_manifest(shards, marker_path(root, ""), expected=state.expected)
+    if keys or has_old_key_file(shards):
+        write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
+    dataset = Dataset((), reader=Reader(shards, incomplete=incomplete))
+    _check_names(request, union_of_fields(shards))
+    return dataset
+
+
+@dataclass(frozen=True, slots=True)
+class _Workers:
+    """Where shards are indexed: in this many threads, or on an engine."""
+
+    threads: int | None
+    engine: Any
+
+
+class _Count:
+    """Reports the number of finished shards, and the bytes of those that were read."""
+
+    def __init__(self, shards: int, progress: OnProgress | None) -> None:
+        self._total, self._progress = shards, progress
+        self._done = self._bytes = 0
+
+    def add(self, rebuilt: Rebuilt) -> None:
+        self._done += 1
+        self._bytes += rebuilt.bytes
+        if self._progress is not None:
+            self._progress(Progress(self._done, self._total, "shards", bytes=self._bytes))
+
+
+def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(Progress(done, total, "samples", samples=done))
+
+
+def _listed_fields(shards: Sequence[Shard]) -> Spec | None:
+    """Return the fields in the manifest, so that a wrong name is refused before anything is read; None if unknown."""
+    path = manifest_path(shards)
+    try:
+        manifest = None if path is None else load_manifest(path)
+    except (FormatError, OSError):  # the manifest is written again
+        return None
+    return None if manifest is None else spec_from_file(manifest.spec)
+
+
+def _check_names(request: ColumnRequest, fields: Spec | None) -> None:
+    if fields is not None:
+        for name in request.names:
+            column_of(name, fields)

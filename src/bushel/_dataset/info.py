@@ -1,0 +1,174 @@
+"""`Info`: a dataset in a few numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bushel._dataset.discovery import Incomplete
+from bushel._dataset.shards import Listing, OpenShard, any_keyed, kinds, listed_names, manifest_path
+from bushel._index.expansion import expansion_of
+from bushel._index.sidecar import load_manifest
+from bushel._runtime.public import public
+from bushel.containers import get_container
+from bushel.errors import FormatError
+from bushel.storage import as_path
+
+__all__ = ["Info", "Totals", "info_of", "readable_size", "totals_of", "unlisted_shards"]
+
+
+_COSTLY = 10
+"""Bytes that are expanded for each byte that is read, above which people are told."""
+
+
+@public()
+@dataclass(frozen=True, slots=True, repr=False)
+class Info:
+    """Container, counts and sizes of a dataset.
+
+    Attributes:
+        container: Name of the container; several names are joined by `+`.
+        shards: Number of shards.
+        samples: Number of samples of the whole dataset. A view has the same info as the dataset that it views.
+        bytes: Size of all files in bytes.
+        files: Number of files.
+        checksums: Whether the CRC-32 of every field is known.
+        keyed: Whether samples have keys of their own rather than positions.
+        indexed: Whether the index of every shard is stored beside it.
+        spec: Field names to types.
+        complete: Whether the writer of the dataset has finished, as far as is known.
+        expected: Number of samples that an incomplete dataset should have, if known.
+        expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are read in random
+            order; 0 if nothing is compressed. It is that of the shards whose tables are open.
+
+    Examples:
+        >>> info = ds.info
+        >>> info.container, info.samples, info.shards, info.keyed
+        ('tar', 12, 1, True)
+    """
+
+    container: str
+    shards: int
+    samples: int
+    bytes: int
+    files: int
+    checksums: bool
+    keyed: bool
+    indexed: bool
+    spec: dict[str, str]
+    complete: bool = True
+    expected: int | None = None
+    expansion: float = 0.0
+
+    @property
+    def costly(self) -> str | None:
+        """What reading at random costs, in words, if blocks expand to more than ten times what is returned."""
+        if self.expansion <= _COSTLY:
+            return None
+        return f"reading at random expands {self.expansion:,.0f} times the bytes that it returns"
+
+    @property
+    def shortfall(self) -> str:
+        """The missing samples or parts of an incomplete dataset, in words."""
+        return "incomplete" if self.expected is None else f"incomplete: {self.expected:,} samples expected"
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{number:,} {unit}{'' if number == 1 else 's'}"
+            for number, unit in ((self.samples, "sample"), (self.shards, "shard"), (self.files, "file"))
+        )
+        notes = [
+            "keys" if self.keyed else "no keys",
+            "checksums" if self.checksums else "no checksums",
+            "index stored" if self.indexed else "index not stored",
+        ]
+        if not self.complete:
+            notes.append(self.shortfall)
+        if self.costly is not None:
+            notes.append(self.costly)
+        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
+        return f"<bushel.Info: {self.container}, {counts}, {readable_size(self.bytes)}; {fields}; {', '.join(notes)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts and sizes of some shards: see `Info`."""
+
+    containers: tuple[str, ...]
+    samples: int
+    bytes: int
+    files: int
+    checksums: bool
+    keyed: bool
+    stored: bool
+
+
+def totals_of(shards: Sequence[OpenShard]) -> Totals:
+    """Return the totals of some shards."""
+    if isinstance(shards, Listing):
+        table = shards.listed
+        counts = (int(table.samples.sum()), int(table.sizes.sum()), len(table.sizes))
+        return Totals((table.container,), *counts, table.all_summed, any_keyed(shards), stored=True)
+    return Totals(
+        tuple(dict.fromkeys(shard.container for shard in shards)),
+        sum(shard.samples for shard in shards),
+        sum(stamp.size for shard in shards for stamp in shard.stamps),
+        sum(len(shard.stamps) for shard in shards),
+        all(shard.checksums for shard in shards),
+        any_keyed(shards),
+        all(shard.stored for shard in shards),
+    )
+
+
+def info_of(shards: Sequence[OpenShard], spec: dict[str, str], incomplete: Incomplete | None = None) -> Info:
+    """Return the info of a dataset with these shards and fields."""
+    totals = totals_of(shards)
+    return Info(
+        container="+".join(totals.containers),
+        shards=len(shards),
+        samples=totals.samples,
+        bytes=totals.bytes,
+        files=totals.files,
+        checksums=totals.checksums,
+        keyed=totals.keyed,
+        indexed=totals.stored,
+        spec=spec,
+        complete=incomplete is None,
+        expected=None if incomplete is None else incomplete.expected,
+        expansion=expansion_of(shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None),
+    )
+
+
+def readable_size(size: int) -> str:
+    """Return a number of bytes as a person writes it: `999 B`, `1.5 kB`, `2.0 GB`."""
+    if size < 1000:
+        return f"{size} B"
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if value < 999.95:
+            break
+        value, unit = value / 1000, larger
+    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
+    """Return the paths of the shards in a local folder that its manifest does not list; none if it has no manifest.
+
+    Args:
+        path: What was opened.
+        shards: The shards that are read.
+    """
+    folder = as_path(path) if isinstance(path, str) else None
+    if not isinstance(folder, Path) or not folder.is_dir() or not shards or str(shards[0].shard.root) != str(folder):
+        return []
+    place = manifest_path([opened.shard for opened in shards])
+    try:
+        manifest = None if place is None else load_manifest(place)
+    except (FormatError, OSError):  # `verify` reports a damaged manifest
+        return []
+    if manifest is None or not manifest.complete:
+        return []
+    listed = {entry.name for entry in manifest.shards}
+    there = get_container(shards[0].container).shards(folder) or []
+    return [str(one.path(0)) for one, name in zip(there, listed_names(there), strict=True) if name not in listed]

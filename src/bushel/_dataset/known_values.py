@@ -1,0 +1,167 @@
+"""Values of fields that the index holds as columns, so that no data file has to be read for them.
+
+Only columns that hold exactly what decoding gives are used: numbers of the codecs for numbers, and texts of `utf8`.
+What a column lacks (a text that is too long for it, a damaged value) is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bushel._index.columns import Column, Kind
+from bushel._index.read_plan import Elements, Group
+from bushel._index.table import MISSING, ShardIndex
+from bushel.codecs import is_registered
+from bushel.spec import KEY
+
+__all__ = ["KnownFields", "exact_kind", "known_values", "merged"]
+
+_WHOLE: tuple[Kind, ...] = ("int", "uint")
+_KINDS: Mapping[str, tuple[Kind, ...]] = {
+    **dict.fromkeys(("int", "uint", "i64", "u64", "cls", "recordio-label-int"), _WHOLE),
+    **dict.fromkeys(("float", "f32", "float-text", "recordio-label"), ("float",)),
+    "utf8": ("text",),
+}
+_ABSENT = object()
+"""Takes the place of the value of a sample that lacks the field."""
+
+
+def exact_kind(index: ShardIndex, name: str) -> Kind | None:
+    """Return the kind of a field's column in a shard if its values equal the decoded ones exactly, else None."""
+    column, values = index.fields.get(name), index.columns.get(name)
+    if column is None or values is None or values.types is not None or column.starts is not None:
+        return None
+    base, kinds = _kinds_of(column.codec)
+    return values.kind if values.kind in kinds and not is_registered(base) else None
+
+
+@cache
+def _kinds_of(codec: str) -> tuple[str, tuple[Kind, ...]]:
+    base = codec.partition("(")[0]
+    return base, _KINDS.get(base, ())
+
+
+def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) -> dict[str, list[Any]]:
+    """Return the values of fields of which all shards have exact columns.
+
+    Args:
+        groups: The batch, divided by shard.
+        samples: Number of samples in it.
+        names: The fields.
+
+    Returns:
+        By field the value of each sample. Fields are left out of which a value has to be read.
+    """
+    found: dict[str, list[Any]] = {}
+    for name in names:
+        values: list[Any] = [_ABSENT] * samples
+        if all([_fill(values, group, name) for group in groups]):
+            found[name] = values
+    return found
+
+
+class KnownFields:
+    """Tells which fields need not be read.
+
+    Args:
+        verified: For each shard whether bytes are compared with checksums: then all fields are read.
+    """
+
+    def __init__(self, verified: Sequence[bool]) -> None:
+        self._verified = verified
+        self._exact: dict[tuple[int, str], bool] = {}
+
+    def sample(
+        self, number: int, index: ShardIndex, row: int, position: int, wanted: Mapping[str, Elements]
+    ) -> dict[str, Any] | None:
+        """Return a sample whose values the index has, or None if one of them has to be read.
+
+        Args:
+            number: Number of its shard.
+            index: The table of the shard.
+            row: Number of the sample in the shard.
+            position: Number of the sample in the dataset, which is the key of a sample without one.
+            wanted: The fields, and which elements of each.
+        """
+        values: dict[str, Any] = {}
+        for name, elements in wanted.items():
+            if elements is not None or not self._has(number, index, name):
+                return None
+            if (value := _known_value(index.columns[name], row)) is None:
+                return None
+            values[name] = value
+        return {KEY: str(position) if index.keys is None else index.keys[row], **values}
+
+    def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> dict[str, Elements]:
+        """Return the fields of a batch that have to be read, as its indexes do not have them."""
+        return {
+            name: elements
+            for name, elements in wanted.items()
+            if elements is not None or not all(self._has(group.number, group.index, name) for group in groups)
+        }
+
+    def _has(self, number: int, index: ShardIndex, name: str) -> bool:
+        if (exact := self._exact.get((number, name))) is None:
+            exact = self._exact[number, name] = not self._verified[number] and exact_kind(index, name) is not None
+        return exact
+
+
+def _known_value(values: Column, row: int) -> Any:
+    """Return the value of one sample in an exact column; None if it has to be read, or the sample may lack it."""
+    if values.missing is not None and values.missing.item(row):
+        return None
+    try:
+        return values.few_texts(np.array([row]))[0] if values.values is None else values.values.item(row)
+    except ValueError:  # a damaged index: reading goes by other arrays
+        return None
+
+
+def _fill(out: list[Any], group: Group, name: str) -> bool:
+    column, values = group.index.fields[name], group.index.columns[name]
+    try:
+        own: list[Any] = values.few_texts(group.rows) if values.values is None else values.values[group.rows].tolist()
+    except ValueError:  # a damaged index: reading goes by other arrays
+        return False
+    if values.missing is not None and (missing := values.missing.view(np.uint8)[group.rows] != 0).any():
+        if (column.length[group.rows[missing]] != MISSING).any():
+            return False
+        for place in np.flatnonzero(missing).tolist():
+            own[place] = _ABSENT
+    if group.places is None:
+        out[:] = own
+    else:
+        for place, value in zip(group.places.tolist(), own, strict=True):
+            out[place] = value
+    return True
+
+
+def merged(
+    samples: Sequence[dict[str, Any]], known: Mapping[str, list[Any]], names: Collection[str]
+) -> list[dict[str, Any]]:
+    """Return samples with their known values, in the order of the fields.
+
+    Args:
+        samples: The samples, with their keys and the fields that were read.
+        known: The values that `known_values` found.
+        names: All fields, in order.
+    """
+    if len(known) == len(names) and not any(_ABSENT in values for values in known.values()):
+        columns = [known[name] for name in names]
+        for sample, row in zip(samples, zip(*columns, strict=True), strict=True):
+            sample.update(zip(names, row, strict=True))
+        return list(samples)
+    full = []
+    for place, sample in enumerate(samples):
+        own = {KEY: sample[KEY]}
+        for name in names:
+            if (values := known.get(name)) is None:
+                if name in sample:
+                    own[name] = sample[name]
+            elif (value := values[place]) is not _ABSENT:
+                own[name] = value
+        full.append(own)
+    return full

@@ -1,0 +1,431 @@
+"""Gathering numbers: fields whose stored bytes are numbers, of many samples at once, straight into arrays.
+
+A codec declares where numbers lie in its bytes (`Codec.layout`). A `NumberReader` collects that, with the extents of
+the shards, in a table for the kernel `NumberTable`, which checks each value against it and copies the numbers. It grows
+as samples of other shards, or values of other lengths, are met. Whatever it cannot gather is left to `Dataset.read`,
+which describes the error.
+
+Fields whose values the index has as a column of numbers are copied from there, without opening a file.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.columns import looked_at
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.known_values import exact_kind
+from bushel._index.one_piece import in_one_piece
+from bushel._index.read_plan import Group, Mask
+from bushel._index.table import MISSING, FieldExtents
+from bushel.codecs import NumberLayout, get_codec, is_registered
+from bushel.errors import BushelError, CodecError
+from bushel.kernels import ExtentError, MappedFile, NumberForms, NumberTable
+
+__all__ = ["NumberField", "NumberReader", "gathers"]
+
+I64 = npt.NDArray[np.int64]
+Value = Literal["array", "number", "bytes"]
+
+_EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
+_MOST_LENGTHS = 1 << 16  # of values of one field: beyond that, each is read as any other value
+_Held = tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]
+_UINT8, _NONE = np.dtype(np.uint8), np.dtype(np.void)
+
+
+def gathers(dataset: object, fields: Mask = None) -> list[str]:
+    """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read."""
+    if type(dataset) is not Dataset or not len(dataset):
+        return []
+    wanted = dataset._wanted(fields)
+    return [name for name, elements in wanted.items() if elements is None and not dataset._fields[name].sequence]
+
+
+@dataclass(slots=True)
+class NumberField:
+    """A field to gather.
+
+    Attributes:
+        name: The field.
+        stored: Whether to gather the stored bytes themselves, of any codec.
+        bytes_too: Whether values of the codec `bytes` are gathered, as arrays of bytes.
+        ragged: Whether values may differ in the length of their first axis.
+        axes: The number of axes that values must have; None for any.
+        dtype: Type of the gathered numbers. A `NumberReader` finds it out.
+        shape: Shape of a value; of a ragged one, with any first length.
+        value: What a value is that is read in the ordinary way.
+    """
+
+    name: str
+    stored: bool = False
+    bytes_too: bool = False
+    ragged: bool = False
+    axes: int | None = None
+    dtype: np.dtype[Any] = _NONE
+    shape: tuple[int, ...] = ()
+    value: Value = "array"
+    _known: dict[str, _Known] = field(default_factory=dict, repr=False)
+
+    @property
+    def known(self) -> bool:
+        """Whether the type of its values is known."""
+        return self.dtype != _NONE
+
+    @property
+    def nbytes(self) -> int:
+        """Size of a value in bytes; of a ragged one, of each element of its first axis."""
+        return math.prod(self.shape[1:] if self.ragged else self.shape) * self.dtype.itemsize
+
+    def learn_number(self, dtype: np.dtype[Any]) -> bool:
+        """Find out the type of the numbers of a column. Return whether they can be gathered."""
+        return not (self.stored or self.ragged) and self._fits("number", dtype, ())
+
+    def knows(self, codec: str, length: int) -> bool:
+        """Return whether values of a codec and a stored length can be gathered."""
+        known = self._known.get(codec)
+        return known is not None and (known.headers is None or length in known.headers)
+
+    def may_learn(self, codec: str) -> bool:
+        """Return whether values of a codec may still be met that have another length."""
+        return codec not in self._known or (self.ragged and len(self._known[codec].headers or ()) < _MOST_LENGTHS)
+
+    def learn(self, codec: str, data: bytes) -> bool:
+        """Learn the layout of this codec's values of one length from a stored one. Return whether that succeeded."""
+        layout = get_codec(codec).layout
+        if self.stored or (codec == "bytes" and self.bytes_too and not is_registered(codec)):
+            if not self._fits("bytes", _UINT8, (len(data),)):
+                return False
+            self._known.setdefault(codec, _Known("bytes", None if self.ragged else {})).add(len(data), b"")
+        elif isinstance(layout, NumberLayout):
+            dtype = np.dtype(np.float64 if layout.kind == "real" else np.int64)
+            of_length = layout.length is None or len(data) == layout.length
+            if self.ragged or not of_length or not self._fits("number", dtype, ()):
+                return False
+            self._known[codec] = _Known(layout.kind, None if layout.length is None else {layout.length: layout.header})
+        elif layout is not None:
+            try:
+                found = layout(data)
+            except CodecError:
+                return False
+            if found is None or not self._fits("array", found.dtype, found.shape):
+                return False
+            self._known.setdefault(codec, _Known("bytes", {})).add(len(data), found.header)
+        else:
+            return False
+        return True
+
+    def _fits(self, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+        """Return whether values of this type and shape are like those before. The first one decides."""
+        own, first = (1, 0) if self.ragged else (0, 1)
+        if self.dtype == _NONE:
+            if 0 in shape[own:] or (self.ragged and not shape) or self.axes not in (None, len(shape)):
+                return False
+            self.value, self.dtype, self.shape = value, dtype, shape
+        return (
+            (value, dtype) == (self.value, self.dtype)
+            and len(shape) == len(self.shape)
+            and shape[own:] == self.shape[own:]
+        )
+
+    def value_of(self, gathered: npt.NDArray[Any]) -> Any:
+        """Return a gathered value as the one that is read in the ordinary way."""
+        if self.value == "number":
+            return gathered.item()
+        return gathered.tobytes() if self.value == "bytes" else gathered
+
+    def forms(self, codec: str) -> tuple[str, NumberForms | None]:
+        """Return the kind and the headers of a codec's values, for the kernel."""
+        known = self._known.setdefault(codec, _Known("bytes", {}))
+        return known.kind, known.forms()
+
+
+@dataclass(slots=True)
+class _Known:
+    """The known facts about values of one codec: their kind, and their headers by stored length (None: any, none)."""
+
+    kind: str
+    headers: dict[int, bytes] | None
+    _forms: NumberForms | None = None
+
+    def add(self, length: int, header: bytes) -> None:
+        if self.headers is not None and length not in self.headers:
+            self.headers[length] = header
+            self._forms = None
+
+    def forms(self) -> NumberForms | None:
+        if self.headers is not None and self._forms is None:
+            self._forms = NumberForms(self.headers)
+        return self._forms
+
+
+class NumberReader:
+    """Gathers fields of numbers of one dataset. Threads share it; it belongs to one process.
+
+    Of a dataset that is not in local files, only fields that the index has can be gathered.
+
+    Args:
+        dataset: The dataset.
+        fields: The fields, of those that `gathers` names.
+
+    Attributes:
+        fields: The fields that can be gathered, in the same order.
+        waited: Whether values of the last batch were not in memory.
+    """
+
+    def __init__(self, dataset: Dataset, fields: Sequence[NumberField]) -> None:
+        self._dataset, self._reader = dataset, dataset._reader
+        self._lock = threading.Lock()
+        self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
+        self._held: dict[tuple[str, int], _Held | None] = {}
+        [first] = self._of(dataset._absolute(np.zeros(1, np.int64)))
+        found = set[str]()
+        for one in fields:
+            held = None if one.axes is not None else self._held_in_index(one.name, first)
+            if held is not None and one.learn_number(held[0].dtype) and self._is_in_all(one.name, held):
+                found.add(one.name)
+        others = [] if dataset.remote else [one for one in fields if one.name not in found]
+        try:
+            for one in others:
+                self._look(first, one, None)
+        except (BushelError, OSError, ExtentError):  # as in `gather`
+            others = []
+        self.fields = tuple(one for one in fields if one.name in found or (one.known and one in others))
+        self._in_index = frozenset(found)
+        self.waited = bool(self._in_files)
+        self._table = NumberTable([], len(self._in_files))
+
+    @property
+    def _in_files(self) -> tuple[NumberField, ...]:
+        """The fields that are gathered from files."""
+        return tuple(one for one in self.fields if one.name not in self._in_index)
+
+    def _held_in_index(self, name: str, number: int) -> _Held | None:
+        """Return the values of a field that the index of a shard has, and where they are missing."""
+        key = name, number
+        if key not in self._held:
+            index = self._reader.shards[number].index
+            values = index.columns.get(name)
+            usable = values is not None and exact_kind(index, name) in ("int", "float")
+            if values is None or values.values is None or not usable or self._reader.verifies(number):
+                self._held[key] = None
+            else:
+                self._held[key] = values.values, None if values.missing is None else values.missing.view(np.uint8)
+        return self._held[key]
+
+    def _is_in_all(self, name: str, held: _Held) -> bool:
+        """Return whether the indexes of all shards have a field as that of the first one; of very many, the last."""
+        shards = self._reader.shards
+        numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
+        others = (self._held_in_index(name, number) for number in numbers)
+        return all(other is not None and other[0].dtype == held[0].dtype for other in others)
+
+    def without(self, names: Collection[str]) -> NumberReader:
+        """Return a reader of the other fields."""
+        return NumberReader(self._dataset, [one for one in self.fields if one.name not in names])
+
+    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+        """Gather the values of samples, of all fields that are not ragged.
+
+        Args:
+            samples: int64[n], positions in the dataset.
+            arrays: For each field, contiguous arrays of its type that have n rows together; None for a ragged one.
+
+        Returns:
+            For each field, the places in `samples` whose values could not be gathered, and whose rows are undefined;
+            None if there are none.
+        """
+        positions = self._dataset._absolute(samples)
+        found: dict[str, I64 | None] = {}
+        if self._in_index:
+            groups = self._reader.groups(positions)
+            for one, own in zip(self.fields, arrays, strict=True):
+                if one.name in self._in_index and own is not None:
+                    found[one.name] = self._take(one.name, groups, len(samples), own)
+        files = [(one, own) for one, own in zip(self.fields, arrays, strict=True) if one.name not in self._in_index]
+        if files:
+            bad = self._gather_files(positions, [own for _, own in files])
+            found |= {one.name: places for (one, _), places in zip(files, bad, strict=True)}
+        return [found.get(one.name) for one in self.fields]
+
+    def _take(self, name: str, groups: Sequence[Group], samples: int, arrays: Sequence[npt.NDArray[Any]]) -> I64 | None:
+        """Copy a column of the index. Return the places that lack a value there, or None."""
+        out = arrays[0] if len(arrays) == 1 else np.empty(samples, arrays[0].dtype)
+        bad: list[I64] = []
+        for group in groups:
+            held = self._held_in_index(name, group.number)
+            places: Any = slice(None) if group.places is None else group.places
+            if held is None or held[0].dtype != out.dtype:
+                bad.append(np.arange(samples, dtype=np.int64)[places])
+                continue
+            out[places] = held[0][group.rows]
+            if held[1] is not None and (missing := held[1][group.rows]).any():
+                bad.append(np.arange(samples, dtype=np.int64)[places][missing != 0])
+        start = 0
+        for own in arrays if len(arrays) > 1 else ():
+            own[...] = out[start : start + len(own)]
+            start += len(own)
+        wrong = np.concatenate(bad) if bad else np.zeros(0, np.int64)
+        return np.sort(wrong) if len(wrong) else None
+
+    def _gather_files(self, positions: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+        for _ in range(3):  # other threads may replace the table meanwhile
+            table = self._table
+            try:
+                bad, self.waited = table.gather(positions, arrays)
+            except (ExtentError, OSError):  # raised again, with the sample, when it is read in the ordinary way
+                return [np.arange(len(positions), dtype=np.int64)] * len(arrays)
+            wrong = [places for places in bad if places is not None]
+            if not wrong or not self._learn(positions[np.concatenate(wrong)], table):
+                break
+        return bad
+
+    def lengths(self, number: int, samples: I64) -> I64 | None:
+        """Return the lengths of the values of a ragged field along their first axis.
+
+        Args:
+            number: Number of the field in `fields`.
+            samples: int64[n], positions in the dataset.
+
+        Returns:
+            int64[n]; None if a value cannot be gathered.
+        """
+        positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
+        number = self._in_files.index(self.fields[number])
+        for _ in range(3):
+            table = self._table
+            sizes = table.measure(number, positions)
+            bad = sizes < 0
+            if not bad.any():
+                return sizes // row
+            if not self._learn(positions[bad], table):
+                break
+        return None
+
+    def gather_rows(
+        self, number: int, samples: I64, out: npt.NDArray[Any], starts: I64, fill: bytes | None = None
+    ) -> bool:
+        """Gather the values of a ragged field into rooms of one array.
+
+        Args:
+            number: Number of the field in `fields`.
+            samples: int64[n], positions in the dataset.
+            out: A contiguous array of the field's type.
+            starts: int64[n + 1]: value `i` belongs at `starts[i]` to `starts[i + 1]` of the first axis of `out`.
+            fill: The bytes of the element that fills the rest of each room; None if there is no rest.
+
+        Returns:
+            Whether all could be gathered. If not, `out` holds anything.
+        """
+        positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
+        number = self._in_files.index(self.fields[number])
+        try:
+            bad, self.waited = self._table.gather_rows(number, positions, out, starts * row, fill)
+        except (ExtentError, OSError):  # as in `gather`
+            return False
+        return bad is None
+
+    def prefetch(self, samples: I64) -> None:
+        """Ask the system to load what a later `gather` needs."""
+        with suppress(ExtentError, OSError):  # found again by `gather`
+            self._table.prefetch(self._dataset._absolute(samples))
+
+    def keys(self, samples: I64) -> list[str]:
+        """Return the keys of samples."""
+        return self._reader.keys(self._dataset._absolute(samples))
+
+    def _of(self, positions: I64) -> list[int]:
+        """Return the numbers of the shards that hold these samples."""
+        return sorted(set((np.searchsorted(self._reader.starts, positions, side="right") - 1).tolist()))
+
+    def _learn(self, positions: I64, table: NumberTable) -> bool:
+        """Learn from samples that a table could not gather. Return whether there is another table to try."""
+        with self._lock:
+            if self._table is not table:
+                return True
+            try:
+                learned = self._add(self._of(positions))
+                for number in self._of(positions):
+                    if self._shards.get(number) is not None:
+                        rows = positions - self._reader.starts[number]
+                        rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
+                        learned |= any([self._look(number, one, rows) for one in self._in_files])
+            except (BushelError, OSError, ExtentError):  # as in `gather`
+                return False
+            if learned:
+                self._table = self._build()
+            return learned
+
+    def _add(self, numbers: Sequence[int]) -> bool:
+        """Open shards for the table. Return whether any was added that can be gathered from."""
+        missing = [number for number in numbers if number not in self._shards]
+        limit = self._reader.most_files
+        if len(missing) > limit:
+            return False  # they cannot all be open: such batches are read shard by shard
+        if len(self._shards) + len(missing) > limit:
+            self._shards.clear()
+            missing = list(numbers)
+        for number in missing:
+            self._shards[number] = self._columns(number)
+            for one in self._in_files if self._shards[number] is not None else ():
+                self._look(number, one, None)
+        return any(self._shards[number] is not None for number in missing)
+
+    def _columns(self, number: int) -> tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None:
+        """Return file, offsets, lengths and extents of each field in a shard; None if one cannot be gathered there."""
+        shard = self._reader.shards[number]
+        columns = []
+        for one in self._in_files:
+            column = shard.index.fields.get(one.name)
+            if column is None or column.starts is not None or shard.damage is not None:
+                return None
+            home, offset, length = column.file, column.offset, column.length
+            if shard.index.blocks_of(home) is not None:  # the kernel copies values that are one piece of a real file
+                homes, offset = in_one_piece(shard.index, column)
+                if not (homes >= 0).any():
+                    return None
+                home = int(homes[homes >= 0][0])
+                length = np.where(homes == home, length, MISSING)
+            file = self._reader.file(number, home)
+            if not isinstance(file, MappedFile):
+                return None
+            columns.append((file, offset, length, column))
+        return tuple(columns)
+
+    def _look(self, number: int, one: NumberField, rows: I64 | None) -> bool:
+        """Read values of unknown lengths of a field in a shard: of some rows, or of the usual ones."""
+        column = self._reader.shards[number].index.fields.get(one.name)
+        if column is None or column.starts is not None or not one.may_learn(column.codec):
+            return False
+        lengths = column.length[:_EXAMPLES] if rows is None else column.length[rows]
+        found, places, counts = np.unique(lengths, return_index=True, return_counts=True)
+        if rows is None and not one.ragged:
+            places = places[found >= 0][np.argsort(-counts[found >= 0], kind="stable")[:1]]
+        learned = False
+        for place in places.tolist():
+            row = place if rows is None else int(rows[place])
+            length = int(column.length[row])
+            if length < 0 or one.knows(column.codec, length):
+                continue
+            stored = self._reader.file(number, column.file).read(int(column.offset[row]), length)
+            learned |= one.learn(column.codec, bytes(stored))
+        return learned
+
+    def _build(self) -> NumberTable:
+        shards = []
+        for number, columns in sorted(self._shards.items()):
+            if columns is None:
+                continue
+            rows = []
+            for one, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
+                sums = column.crc32 if self._reader.verifies(number) else None
+                rows.append((file, offset, length, sums, *one.forms(column.codec)))
+            shards.append((int(self._reader.starts[number]), self._reader.shards[number].samples, rows))
+        return NumberTable(shards, len(self._in_files))

@@ -1,0 +1,351 @@
+"""Open datasets: `bushel.open` and `bushel.open_stream`, and the shards of a dataset, each with a table to read it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from bushel._dataset.as_listed import as_listed
+from bushel._dataset.asked import Asked, warn_withheld
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.discovery import (
+    expand_paths,
+    find,
+    folder_state,
+    incomplete_finder,
+    is_stream,
+    lacks_index,
+    telling_of_interrupted_writes,
+    warn_incomplete,
+)
+from bushel._dataset.reader import Reader
+from bushel._dataset.shards import (
+    OpenShard,
+    labels_beside,
+    listed_labels,
+    listed_names,
+    manifest_path,
+)
+from bushel._dataset.tables import table_to_read
+from bushel._index.class_names import labels_of_fields
+from bushel._index.sidecar import Manifest, load_manifest
+from bushel._runtime.parallel import cpu_count, parallel_map
+from bushel._runtime.public import public
+from bushel.codecs import get_codec
+from bushel.containers import needs_index
+from bushel.containers.base import ReadOptions, Shard
+from bushel.errors import UnsupportedError
+from bushel.spec import Spec, parse_spec
+from bushel.storage import is_local
+
+if TYPE_CHECKING:
+    from bushel._dataset.stream import StreamDataset
+
+__all__ = ["IndexPolicy", "checked_spec", "each_shard", "open", "open_any", "open_shards", "open_stream"]
+
+IndexPolicy = Literal["auto", "memory", "require"]
+"""Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
+keep it in memory only (`memory`); or refuse (`require`)."""
+
+_REMOTE_WORKERS = 8
+"""Number of remote shards that are indexed at once. Each may have 64 MiB of requests in flight."""
+
+_STAT_ALL, _ASK_ALL = 1000, 32
+"""Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
+are compared shard by shard, when a shard is first read."""
+
+_HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
+"""For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
+without a sidecar may have."""
+
+T = TypeVar("T")
+
+
+@public()
+def open(
+    source: Any,
+    *,
+    container: str | None = None,
+    spec: Mapping[str, str] | None = None,
+    index: IndexPolicy = "auto",
+    verify: bool | None = None,
+    pickle: bool = False,
+    partial: bool = False,
+    damaged: Literal["warn", "raise"] = "warn",
+) -> Dataset:
+    """Open a dataset for reading.
+
+    If the dataset is incomplete, because its writer was stopped or is still writing, an `IncompleteWarning` says so. If
+    the structure of a shard is damaged, a `DamagedWarning` says so; the samples that the damage does not touch can be
+    read, and the others raise a `FormatError` (docs/integrity.md).
+
+    Args:
+        source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of these; text,
+            `pathlib.Path`, any path-like object with `open()`, or a URL: `s3://bucket/train/`, `gs://…`,
+            `az://container/…`, `https://host/…` (docs/cloud.md).
+        container: Name of the container, for a folder that holds files of several containers.
+        spec: Types of fields that the files do not contain: of records without a sidecar, or of tar members whose
+            extension says too little. Names that a tar stores with an extension are found by it.
+        index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
+            a dataset without a fresh index.
+        verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
+            compares what the container itself promises: the CRC-32 of an ffrecord file's samples, as FFRecord does.
+        pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
+            Without it, such values are given as stored bytes, with an `UntrustedWarning`, unless `spec` names the
+            codec. It also allows pickled gulp metadata, in which only GulpIO's two classes are accepted.
+        partial: Open an incomplete dataset without a warning, and one of which listed shards are gone.
+        damaged: What to do if the structure of a shard is damaged: `warn`, or `raise` a `FormatError`.
+
+    Raises:
+        FileNotFoundError: `source` does not exist.
+        FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
+            says which file, where, and what to run next.
+        SpecError: A type in `spec` is unknown; or two shards give different names to the same class number.
+        UnsupportedError: `source` can only be read forward; open it with `open_stream`. A `.tar.gz`, `.tgz` or
+            `.tar.zst` can be read at random once `bushel index` has made an index of it.
+
+    Examples:
+        >>> ds = bushel.open("train/")
+        >>> len(ds), ds.spec
+        (12, {'image': 'jpg', 'label': 'int'})
+        >>> ds["dog/2"]["image"].shape
+        (48, 64, 3)
+    """
+    if is_stream(source) and not (index == "memory" and lacks_index(source)):
+        raise _forward_only(source, spec, lacks_index(source))
+    fields = None if spec is None else checked_spec(spec)
+    if damaged not in ("warn", "raise"):
+        raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
+    paths = expand_paths(source)
+    state = None if fields is not None or pickle else folder_state(paths)
+    if state is not None:
+        from bushel._dataset.listed import keep_list, open_listed
+
+        if (listed := open_listed(paths[0], container, state)) is not None:
+            warn_withheld(listed[0].fields, str(paths[0]))
+            return Dataset(listed, verify=verify)
+    with telling_of_interrupted_writes(paths):
+        found = find(paths, container)
+        ends = [shard.name for shard in (*found.shards[:1], *found.shards[-1:])]
+        if index != "memory" and any(map(needs_index, ends)) and not all(map(_has_index, found.shards)):
+            raise _forward_only(source, spec, compressed=True)
+        listed_shards, missing = as_listed(paths, found.container, found.shards, partial=partial)
+        look = incomplete_finder(paths, listed_shards)
+        options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
+        shards = open_shards(found.container, listed_shards, options, index, recover=damaged == "warn")
+        incomplete = look() or missing
+        dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
+        dataset.labels  # noqa: B018 - raises if shards differ
+    warn_withheld((each for shard in shards for each in shard.fields), str(paths[0]))
+    if damages := [shard.damage for shard in shards if shard.damage is not None]:
+        from bushel._dataset.damaged import warn_damaged
+
+        warn_damaged(damages)
+    if incomplete is not None:
+        if not partial:
+            warn_incomplete(incomplete, len(dataset))
+    elif state is not None and index == "auto":
+        keep_list(paths[0], shards, state)
+    return dataset
+
+
+def _has_index(shard: Shard) -> bool:
+    return not needs_index(shard.name) or shard.sidecar.exists()
+
+
+def _forward_only(source: object, spec: Mapping[str, str] | None, compressed: bool) -> UnsupportedError:
+    shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
+    advice = "unpack it into a file and open that for random access"
+    if compressed:
+        advice = "run `bushel index` on it once, which expands it to find where reading can begin, and open it then"
+    return UnsupportedError(
+        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or {advice}"
+    )
+
+
+@public()
+def open_stream(
+    source: Any,
+    *,
+    spec: Mapping[str, str] | None = None,
+    fields: Iterable[str] | None = None,
+    decode: bool = True,
+    allow_commands: bool = False,
+) -> StreamDataset:
+    """Open WebDataset archives to read them once, from front to back.
+
+    Args:
+        source: A tar file, compressed or not; a glob, a brace pattern or a URL of such files; `pipe:COMMAND`, which
+            the shell runs, with `{000..146}` expanded; `-` for standard input; a binary file object; or a list of
+            these. Gzip, bzip2 and xz are recognised by the first bytes, whatever the name.
+        spec: Types of fields whose extension does not imply one, and names of sequence fields.
+        fields: The fields to read; others are skipped. Default: all.
+        decode: Whether to decode values, or to give the stored bytes.
+        allow_commands: Whether `pipe:` may run commands.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        SpecError: `spec` is malformed, or a type in it is unknown.
+        UnsupportedError: `source` is a command, and `allow_commands` is false.
+
+    Examples:
+        >>> stream = bushel.open_stream("train/*.tar")
+        >>> next(iter(stream))["__key__"]
+        'cat/0'
+    """
+    from bushel._dataset.stream import StreamDataset
+
+    checked_spec(spec)
+    return StreamDataset(source, spec=spec, fields=fields, decode=decode, allow_commands=allow_commands)
+
+
+def open_any(
+    source: Any,
+    *,
+    container: str | None = None,
+    verify: bool | None = None,
+    pickle: bool = False,
+    allow_commands: bool = False,
+    damaged: Literal["warn", "raise"] = "raise",
+) -> Dataset | StreamDataset:
+    """Open a source with `open_stream` if it can only be read forward, else with `open`."""
+    if is_stream(source):
+        return open_stream(source, allow_commands=allow_commands)
+    return open(source, container=container, verify=verify, pickle=pickle, damaged=damaged)
+
+
+def open_shards(
+    container: str,
+    shards: Sequence[Shard],
+    options: ReadOptions,
+    policy: IndexPolicy = "auto",
+    *,
+    recover: bool = False,
+) -> list[OpenShard]:
+    """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
+
+    Args:
+        container: Name of the container.
+        shards: The shards of the dataset.
+        options: What the user declares about them.
+        policy: What to do about a missing or stale index.
+        recover: Whether to read what can be read of a shard with a damaged structure.
+
+    Raises:
+        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
+            index and `policy` is `require`.
+    """
+    many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
+    if many and options.spec is None and (manifest := _covering(container, shards)) is not None:
+        asked = Asked(pickle=options.pickle)
+        fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
+        entries = {entry.name: entry for entry in manifest.shards}
+        labels = listed_labels(manifest)
+        names = listed_names(shards)
+        return [
+            OpenShard.listed(container, shard, entries[name], fields, labels, asked)
+            for shard, name in zip(shards, names, strict=True)
+        ]
+
+    def work(shard: Shard) -> OpenShard:
+        return _open_one(container, shard, options, policy, recover)
+
+    opened = list(_opened_here(shards, work))
+    opened += each_shard(shards[len(opened) :], work)
+    if not any(one.labels for one in opened) and (labels := labels_beside(container, shards)):
+        for one in opened:
+            one.labels = labels_of_fields(labels, [field.name for field in one.fields])
+    return opened
+
+
+def _opened_here(shards: Sequence[Shard], work: Callable[[Shard], OpenShard]) -> Iterator[OpenShard]:
+    """Open the first shards in this thread, as long as that is quicker than to start threads.
+
+    To map the table of a local shard, or to scan a small one, takes less than a millisecond, and little of that waits.
+    """
+    until = time.monotonic() + _HERE_SECONDS
+    for shard in shards:
+        if not is_local(shard.root) or not _is_quick(shard) or time.monotonic() > until:
+            return
+        yield work(shard)
+
+
+def _is_quick(shard: Shard) -> bool:
+    if shard.sidecar.exists():
+        return True
+    with suppress(OSError):  # a missing file is reported when the shard is opened
+        return sum(int(shard.path(number).stat().st_size) for number in range(len(shard.files))) <= _HERE_BYTES
+    return True
+
+
+def each_shard(
+    shards: Sequence[Shard],
+    work: Callable[[Shard], T],
+    *,
+    workers: int | None = None,
+    finished: Callable[[T], None] | None = None,
+    engine: Any = None,
+) -> list[T]:
+    """Call a function with every shard in threads or on an engine, and return the results in order.
+
+    Args:
+        shards: The shards.
+        work: The function.
+        workers: Number of threads.
+        finished: Called with each result, from this thread.
+        engine: Where the function is called instead; it can be pickled then.
+
+    Raises:
+        BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
+    """
+    if engine is not None:
+        from bushel._runtime.tasks.drive import map_on_engine
+
+        return map_on_engine(work, shards, engine, finished=finished and (lambda _, result: finished(result)))
+    each: Iterable[T]
+    if len(shards) <= 1:
+        each = map(work, shards)
+    else:
+        usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
+        each = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
+    results: list[T] = []
+    for result in each:
+        results.append(result)
+        if finished is not None:
+            finished(result)
+    return results
+
+
+def _covering(container: str, shards: Sequence[Shard]) -> Manifest | None:
+    """Return the manifest if it lists all of these shards."""
+    path = manifest_path(shards)
+    try:
+        manifest = None if path is None else load_manifest(path)
+    except PermissionError:
+        return None
+    if manifest is None or manifest.container != container:
+        return None
+    return manifest if set(listed_names(shards)) <= {entry.name for entry in manifest.shards} else None
+
+
+def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool) -> OpenShard:
+    keep = policy == "auto" and is_local(shard.root)
+    table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
+    asked = Asked(options.spec or {}, options.pickle)
+    return OpenShard.of(container, shard, table.index, stored=table.stored, damage=table.damage, asked=asked)
+
+
+def checked_spec(spec: Mapping[str, str] | None) -> Spec | None:
+    """Return the fields that a user declares.
+
+    Raises:
+        SpecError: A type is unknown.
+    """
+    if spec is None:
+        return None
+    fields = parse_spec(spec)
+    for field in fields.values():
+        get_codec(field.codec)
+    return fields

@@ -1,0 +1,438 @@
+"""Shards of an open dataset: their tables, fields and files, and the names of their classes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.asked import Asked
+from bushel._dataset.folders import above_parts
+from bushel._dataset.tables import bind, same_files, stamp_of, stamps_of
+from bushel._index.class_names import Labels, join_labels, labels_of_fields
+from bushel._index.read_plan import Group
+from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, load_index, load_labels
+from bushel._index.table import FileStamp, Keys, ShardIndex
+from bushel.containers import get_container, register_container, registered_here
+from bushel.containers.base import KeepsNames, PromisesChecksums, Shard
+from bushel.errors import FormatError
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, File, below, is_object, open_known
+from bushel.storage.base import FROM_TAG
+
+if TYPE_CHECKING:
+    from bushel._dataset.damaged import Damage
+    from bushel._index.shard_list import ShardList
+
+__all__ = [
+    "Listing",
+    "OpenShard",
+    "ShardRows",
+    "any_keyed",
+    "kinds",
+    "labels_beside",
+    "labels_of",
+    "listed_labels",
+    "listed_names",
+    "manifest_path",
+    "samples_of",
+    "union_of_fields",
+]
+
+I64 = npt.NDArray[np.int64]
+
+_log = logging.getLogger("bushel")
+
+_AT_ONCE = 32
+"""Number of remote indexes that are fetched at once."""
+
+
+@dataclass(slots=True)
+class OpenShard:
+    """One shard of an open dataset. Its table is loaded on first use.
+
+    Attributes:
+        container: Name of its container.
+        shard: Its files.
+        samples: Number of samples.
+        stamps: Its files as the index recorded them.
+        keyed: Whether samples have keys of their own.
+        checksums: Whether the CRC-32 of every field is known.
+        fields: Its fields.
+        stored: Whether the index is in a sidecar, so that a copy in another process can map it again.
+        labels: Field to the names of its classes.
+        damage: The damage of the shard, if its structure is damaged.
+        asked: What the caller says about the fields.
+    """
+
+    container: str
+    shard: Shard
+    samples: int
+    stamps: tuple[FileStamp, ...]
+    keyed: bool
+    checksums: bool
+    fields: tuple[Field, ...]
+    stored: bool
+    labels: Labels = field(default_factory=dict)
+    _index: ShardIndex | None = field(default=None, repr=False)
+    damage: Damage | None = None
+    asked: Asked = field(default_factory=Asked)
+
+    @classmethod
+    def of(
+        cls,
+        container: str,
+        shard: Shard,
+        index: ShardIndex,
+        *,
+        stored: bool,
+        damage: Damage | None = None,
+        asked: Asked | None = None,
+    ) -> OpenShard:
+        """Return a shard whose table is loaded."""
+        asked = asked or Asked()
+        index = asked.table(index)
+        entry = ManifestShard.of(shard.name, index)
+        fields = tuple(column.field for column in index.fields.values())
+        known = (index.samples, index.files, entry.keyed, entry.checksums, fields)
+        return cls(container, shard, *known, stored, index.labels, index, damage, asked)
+
+    @classmethod
+    def listed(
+        cls,
+        container: str,
+        shard: Shard,
+        entry: ManifestShard,
+        fields: tuple[Field, ...],
+        labels: Labels,
+        asked: Asked | None = None,
+    ) -> OpenShard:
+        """Return a shard whose table is not loaded yet, as the manifest lists it."""
+        known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
+        return cls(container, shard, *known, True, labels, asked=asked or Asked())
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        own = registered_here(self.container)
+        index = None if self.stored else self._index
+        known = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
+        return self.container, self.shard, *known, self.stored, self.labels, index, self.damage, self.asked, own
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.container, self.shard, self.samples, self.stamps, self.keyed, self.checksums = state[:6]
+        self.fields, self.stored, self.labels, self._index, self.damage, self.asked, own = state[6:]
+        if own is not None:  # in a worker process that was not forked
+            register_container(own, replace=True)
+
+    @property
+    def index(self) -> ShardIndex:
+        """The shard's table. It is mapped on first use.
+
+        Raises:
+            FormatError: The shard has changed since the manifest was written.
+        """
+        if self._index is None:
+            self._index = self._map()
+        return self._index
+
+    def _map(self) -> ShardIndex:
+        now = self.stamps
+        # times made of ETags need no look: each response of the store is compared with them
+        if not all(stamp.mtime_ns >= FROM_TAG for stamp in now):
+            now = stamps_of(self.shard)
+        try:
+            index = load_index(self.shard.sidecar)
+        except FileNotFoundError as error:
+            raise FormatError(
+                "the index of the shard is missing",
+                file=str(self.shard.sidecar),
+                hint="run `bushel index` on the dataset, then open it again",
+            ) from error
+        if index.samples != self.samples or not same_files(index.files, self.stamps):
+            raise FormatError(
+                f"this index does not belong to {self.path(0)} as the manifest lists it",
+                file=str(self.shard.sidecar),
+                hint="run `bushel index` on the dataset, then open it again",
+            )
+        files = bind(index.files, now, self.shard)
+        if files is None:
+            raise FormatError(
+                "the shard has changed since it was indexed",
+                file=str(self.path(0)),
+                hint="run `bushel index` on the dataset, then open it again",
+            )
+        index = replace(index, files=files)
+        self.stamps = files
+        return self.asked.table(index.select([field.name for field in self.fields]))
+
+    @property
+    def promises_checksums(self) -> bool:
+        """Whether the container stores checksums that its own reader always compares."""
+        return isinstance(get_container(self.container), PromisesChecksums)
+
+    @property
+    def local(self) -> bool:
+        """Whether its files are in the file system of this machine."""
+        return isinstance(self.shard.root, Path)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether its table is loaded."""
+        return self._index is not None
+
+    def path(self, number: int) -> AnyPath:
+        """Return the path of one of its files."""
+        return self.shard.path(number)
+
+    def locate(self, file: int, offset: int) -> tuple[str, int]:
+        """Return the path of the file that holds a byte, and the offset there.
+
+        Args:
+            file: Number of a file or block file.
+            offset: Offset in it.
+        """
+        return self.shard.locate(self.index.place(file, offset))
+
+    def open(self, number: int, file_of: Callable[[int], File] | None = None) -> File:
+        """Open one of its files or block files for reading.
+
+        Args:
+            number: Number of the file; numbers that follow those of the files are those of block files.
+            file_of: Returns the open file of a number, for block files; by default this method.
+
+        Raises:
+            FormatError: The file has changed since it was indexed.
+            OSError: The file cannot be read.
+        """
+        if number >= len(self.stamps):
+            from bushel._index.opening import block_file
+
+            return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0])
+        path, stamp = self.path(number), self.stamps[number]
+        file = open_known(path, stamp.size, stamp.mtime_ns)
+        changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
+        if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):
+            changed = stamp_of(file) != stamp.crc32
+        if file.size != stamp.size or changed:
+            raise FormatError(
+                f"the file has changed since the dataset was opened: {file.size} bytes, then {stamp.size}",
+                file=str(path),
+                hint="open the dataset again",
+            )
+        return file
+
+    def check_readable(self, row: int, position: int) -> None:
+        """Raise the `FormatError` of a sample that damage touches, given its number here and its position."""
+        if self.damage is not None and not self.damage.whole[row]:
+            keys = self.index.keys
+            raise self.damage.error_of(str(position) if keys is None else keys[row])
+
+    def only(self, names: Collection[str]) -> OpenShard:
+        """Return the shard with only these fields."""
+        fields = tuple(field for field in self.fields if field.name in names)
+        if fields == self.fields:
+            return self
+        index = None if self._index is None else self._index.select([field.name for field in fields])
+        labels = labels_of_fields(self.labels, [field.name for field in fields])
+        return replace(self, fields=fields, labels=labels, _index=index)
+
+    def asking(self, asked: Asked) -> OpenShard:
+        """Return the shard as it is read by a caller who says this about its fields."""
+        index = None if self._index is None else asked.table(self._index)
+        return replace(self, fields=tuple(map(asked.field, self.fields)), asked=asked, _index=index)
+
+
+class Listing(Sequence[OpenShard]):
+    """Very many shards of one kind, each of which is made when it is asked for; `listed` lists them."""
+
+    listed: ShardList
+
+
+def kinds(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
+    """Return shards that have all containers, fields and labels of these shards."""
+    return shards[:1] if isinstance(shards, Listing) else shards
+
+
+def samples_of(shards: Sequence[OpenShard]) -> I64:
+    """Return int64[shards], the number of samples of each shard."""
+    return shards.listed.samples if isinstance(shards, Listing) else np.array([one.samples for one in shards], np.int64)
+
+
+def any_keyed(shards: Sequence[OpenShard]) -> bool:
+    """Return whether any sample has a key of its own."""
+    return shards.listed.any_keyed if isinstance(shards, Listing) else any(shard.keyed for shard in shards)
+
+
+class ShardRows:
+    """The shards of a dataset in order, and the shard and row of each position.
+
+    Attributes:
+        shards: The shards.
+        starts: int64[shards + 1], position of each shard's first sample, followed by the number of samples.
+        keyed: Whether any sample has a key of its own.
+    """
+
+    def __init__(self, shards: Sequence[OpenShard]) -> None:
+        self.shards: Sequence[OpenShard] = shards if isinstance(shards, Listing) else tuple(shards)
+        self.starts = np.zeros(len(self.shards) + 1, np.int64)
+        np.cumsum(samples_of(self.shards), out=self.starts[1:])
+        self.keyed = any_keyed(self.shards)
+
+    def promised(self) -> list[bool]:
+        """Return whether the container of each shard stores checksums that its own reader always compares."""
+        own = [shard.promises_checksums for shard in kinds(self.shards)]
+        return own * len(self.shards) if isinstance(self.shards, Listing) else own
+
+    def row_of(self, position: int) -> tuple[int, int]:
+        """Return the number of the shard that holds a sample, and its row there."""
+        number = int(self.starts.searchsorted(position, "right")) - 1 if len(self.shards) > 1 else 0
+        return number, position - int(self.starts[number])
+
+    def groups(self, positions: I64) -> list[Group]:
+        """Divide a batch by shard."""
+        if len(self.shards) == 1:
+            return [Group(0, self.shards[0].index, positions, None)]
+        numbers = np.searchsorted(self.starts, positions, side="right") - 1
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        begins = np.flatnonzero(np.diff(ordered, prepend=-1))  # np.unique would import numpy.ma
+        present = ordered[begins].tolist()
+        if len(present) == 1:
+            [number] = present
+            return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
+        self._load(present)
+        offsets = begins.tolist() + [len(order)]
+        groups = []
+        for at, number in enumerate(present):
+            places = order[offsets[at] : offsets[at + 1]]
+            groups.append(Group(number, self.shards[number].index, positions[places] - self.starts[number], places))
+        return groups
+
+    def readable(self, positions: I64) -> list[Group]:
+        """Divide a batch by shard.
+
+        Raises:
+            FormatError: The structure of a shard is damaged, and the damage touches one of these samples.
+        """
+        groups = self.groups(positions)
+        for group in groups:
+            shard = self.shards[group.number]
+            for row in () if shard.damage is None else group.rows.tolist():
+                shard.check_readable(row, int(self.starts[group.number]) + row)
+        return groups
+
+    def _load(self, numbers: Sequence[int]) -> None:
+        """Load the indexes of these shards, many at once if each is a request to an object store."""
+        missing = [shard for shard in map(self.shards.__getitem__, numbers) if not shard.loaded]
+        if len(missing) > 1 and not missing[0].local:
+            from bushel._runtime.parallel import map_all
+
+            map_all(lambda shard: shard.index, missing, workers=_AT_ONCE, name="bushel-index")
+
+    def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
+        """Return the keys of these samples. A sample without a key has its position as text."""
+        if not self.keyed:
+            return [str(position) for position in positions.tolist()]
+        keys: list[str] = [""] * len(positions)
+        for group in self.groups(positions) if groups is None else groups:
+            if group.index.keys is None:
+                own = list(map(str, (positions if group.places is None else positions[group.places]).tolist()))
+            else:
+                own = self._own_keys(group, group.index.keys)
+            if group.places is None:
+                return own
+            for place, key in zip(group.places.tolist(), own, strict=True):
+                keys[place] = key
+        return keys
+
+    def _own_keys(self, group: Group, keys: Keys) -> list[str]:
+        try:
+            return keys.take(group.rows)
+        except ValueError as error:
+            sidecar = str(self.shards[group.number].shard.sidecar)
+            hint = "run `bushel index --force` on the dataset"
+            raise FormatError(f"the index is damaged: {error}", file=sidecar, hint=hint) from error
+
+    def key(self, position: int) -> str:
+        """Return the key of one sample."""
+        return self.keys(np.array([position], np.int64))[0]
+
+    def location(self, position: int, name: str) -> tuple[str, int]:
+        """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
+        number, sample = self.row_of(position)
+        shard = self.shards[number]
+        own = shard.index.fields[name]
+        row = int(sample if own.starts is None else own.starts[sample])
+        return shard.locate(own.file, int(own.offset[row]) if 0 <= row < own.rows else 0)
+
+
+def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
+    """Return the fields of all shards, in order of first appearance."""
+    fields: dict[str, Field] = {}
+    for shard in {shard.fields: shard for shard in shards}.values():
+        for one in shard.fields:
+            if fields.setdefault(one.name, one).sequence != one.sequence:
+                raise FormatError(
+                    f"field {one.name!r} is a sequence in some shards and plain in others",
+                    file=str(shard.path(0)),
+                    hint="declare its type with spec=",
+                )
+    return fields
+
+
+def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
+    """Return the path of the manifest; None if the shards share no folder.
+
+    It is in the sidecar folder of the first shard; for the parts of a run, in that of the folder that contains them.
+    """
+    if not shards:
+        return None
+    if all(shard.root == shards[0].root for shard in shards):
+        return below(shards[0].root, f"{shards[0].sidecars}/manifest.json", any_text=True)
+    above = above_parts(shards)
+    return None if above is None else above / FOLDER / "manifest.json"
+
+
+def listed_names(shards: Sequence[Shard]) -> list[str]:
+    """Return the names of shards in the manifest at `manifest_path`; for parts of a run, with the name of the part."""
+    joined = any(shard.root != shards[0].root for shard in shards)
+    return [f"{shard.root.name}/{shard.name}" if joined else shard.name for shard in shards]
+
+
+def listed_labels(manifest: Manifest) -> Labels:
+    """Return the names of classes that a manifest has."""
+    return {name: tuple(names) for name, names in manifest.labels.items()}
+
+
+def labels_beside(container: str, shards: Sequence[Shard]) -> Labels:
+    """Return the names of classes in the manifest of local shards, or in the file that the original tool keeps."""
+    place = manifest_path(shards)
+    if place is None:
+        return {}
+    own: object = get_container(container)
+    labels = own.class_names(shards[0].root) if isinstance(own, KeepsNames) else {}
+    if isinstance(place, Path):
+        labels = {**labels, **load_labels(place, listed_names(shards))}
+    return labels
+
+
+def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
+    """Return the names of classes of a dataset with these shards.
+
+    Args:
+        shards: The shards.
+        fields: The fields of the dataset.
+
+    Raises:
+        SpecError: Two shards give different names to the same number.
+    """
+    named: dict[int, OpenShard] = {}
+    for shard in shards:
+        if shard.labels:
+            named.setdefault(id(shard.labels), shard)
+    return join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields) if named else {}

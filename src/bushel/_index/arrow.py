@@ -1,0 +1,111 @@
+"""Export of the index as an Arrow table, for DuckDB, polars and others. Needs the extra `arrow`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.one_piece import in_one_piece
+from bushel._index.table import MISSING, FieldExtents, IndexedShard, Keys
+from bushel.spec import KEY
+
+if TYPE_CHECKING:
+    from bushel._index.columns import Part
+
+__all__ = ["index_table"]
+
+_DIGITS = 38
+"""Digits of the integers of a decimal of 128 bits."""
+
+
+def index_table(
+    shards: Sequence[IndexedShard], names: Sequence[str], positions: Any, values: Mapping[str, Part]
+) -> Any:
+    """Return the index of some samples as a table, whose columns `Dataset.to_arrow` describes.
+
+    Args:
+        shards: All shards of the dataset.
+        names: The fields that become columns.
+        positions: range or int64[n], the positions of the samples in the whole dataset.
+        values: Name of a column to its values in these samples.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError("to_arrow needs pyarrow: pip install 'bushel[arrow]'") from error
+    tables = []
+    first = 0
+    for shard in shards:
+        columns = {KEY: _keys(pa, shard.index.keys, shard.samples, first)}
+        for name in names:
+            column = shard.index.fields.get(name)
+            own = f"{name}.extent" if name in values else name
+            columns[own] = pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
+        tables.append(pa.table(columns))
+        first += shard.samples
+    table = pa.concat_tables(tables, promote_options="permissive")
+    if isinstance(positions, range) and positions.step == 1:
+        table = table.slice(positions.start, len(positions))
+    else:
+        table = table.take(pa.array(np.asarray(positions, np.int64)))
+    for name, part in values.items():
+        table = table.append_column(name, _values(pa, part))
+    return table
+
+
+def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
+    if keys is None:
+        return pa.array(map(str, range(first, first + samples)), pa.large_string())
+    text, offsets = (pa.py_buffer(np.ascontiguousarray(array)) for array in (keys.text, keys.offsets))
+    array = pa.LargeStringArray.from_buffers(samples, offsets, text)
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:  # keys of a tar whose names are not UTF-8
+        taken = keys.take(np.arange(samples, dtype=np.int64))
+        return pa.array([key.encode("utf-8", "replace").decode() for key in taken], pa.large_string())
+    return array
+
+
+def _values(pa: Any, part: Part) -> Any:
+    """Return the values of a column. Numbers are not copied, unless they are Python's: integers become decimals."""
+    array, missing = part
+    if array.dtype.kind != "O":
+        return pa.array(np.ascontiguousarray(array), mask=missing)
+    absent = np.zeros(len(array), np.bool_) if missing is None else missing
+    values = [None if no else value for value, no in zip(array.tolist(), absent.tolist(), strict=True)]
+    plain = [value for value in values if value is not None]
+    if not plain or isinstance(plain[0], str):
+        return pa.array(values, pa.string())
+    if all(isinstance(value, int) and abs(value) < 10**_DIGITS for value in plain):
+        return pa.array(values, pa.decimal128(_DIGITS, 0))
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _column(pa: Any, shard: IndexedShard, column: FieldExtents) -> Any:
+    """Return a struct per sample for a plain field, and a list of structs per sample for a sequence field."""
+    rows = column.rows
+    missing: npt.NDArray[np.bool_] = column.length == MISSING
+    number, offset = in_one_piece(shard.index, column)
+    files = [str(shard.path(each)) for each in range(len(shard.index.files))]
+    crc32 = pa.nulls(rows, pa.uint32()) if column.crc32 is None else pa.array(np.ascontiguousarray(column.crc32))
+    struct = pa.StructArray.from_arrays(
+        [
+            pa.DictionaryArray.from_arrays(pa.array(number, mask=number < 0), pa.array(files, pa.string())),
+            pa.array(np.ascontiguousarray(offset)),
+            pa.array(np.ascontiguousarray(column.length)),
+            crc32,
+        ],
+        ["file", "offset", "length", "crc32"],
+        mask=pa.array(missing) if missing.any() else None,
+    )
+    if column.starts is None:
+        return struct
+    offsets = pa.array(np.ascontiguousarray(column.starts))
+    mask = None if column.absent is None else pa.array(np.ascontiguousarray(column.absent))
+    return pa.LargeListArray.from_arrays(offsets, struct, mask=mask)

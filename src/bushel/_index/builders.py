@@ -1,0 +1,241 @@
+"""Builders: the table of a shard while the shard is being written, row by row."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bushel._index.table import I64, MISSING, U8, U32, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.public import public
+from bushel.errors import FormatError
+from bushel.spec import Field
+
+if TYPE_CHECKING:
+    from bushel.storage import Blocks
+
+__all__ = ["FieldBuilder", "IndexBuilder"]
+
+
+@public("bushel.containers")
+class FieldBuilder:
+    """A column under construction. It grows row by row, and its last rows can be removed again."""
+
+    __slots__ = ("absent", "codec", "crc32", "field", "file", "length", "offset", "starts")
+
+    def __init__(self, field: Field, codec: str, file: int) -> None:
+        self.field, self.codec, self.file = field, codec, file
+        self.offset, self.length, self.crc32 = array("q"), array("q"), array("I")
+        self.starts = array("q", [0]) if field.sequence else None
+        self.absent = array("b") if field.sequence else None
+
+    def add(self, offset: int, length: int, crc32: int) -> None:
+        """Add one extent: the field's value, or the next element of its list."""
+        self.offset.append(offset)
+        self.length.append(length)
+        self.crc32.append(crc32)
+
+    def add_rows(self, offset: I64, length: I64, crc32: U32) -> None:
+        """Add the extents of many samples to a plain column."""
+        self.offset.frombytes(offset.tobytes())
+        self.length.frombytes(length.tobytes())
+        self.crc32.frombytes(crc32.tobytes())
+
+    def close_sample(self, samples: int) -> None:
+        """Complete sample number `samples`: a plain field that was not added is missing."""
+        if self.starts is not None and self.absent is not None:
+            if len(self.absent) <= samples:
+                self.absent.append(0)
+            self.starts.append(len(self.offset))
+        elif len(self.offset) <= samples:
+            self.add(0, MISSING, 0)
+
+    def mark_absent(self) -> None:
+        """Mark this sequence field as missing in the sample being added. An empty list is not missing."""
+        if self.absent is not None:
+            self.absent.append(1)
+
+    def truncate(self, samples: int) -> None:
+        """Truncate to the first `samples` samples."""
+        rows = samples if self.starts is None else self.starts[samples]
+        for values in (self.offset, self.length, self.crc32):
+            del values[rows:]
+        if self.starts is not None and self.absent is not None:
+            del self.starts[samples + 1 :], self.absent[samples:]
+
+    def load(self, column: FieldExtents) -> None:
+        """Add the rows of a finished column."""
+        self.offset.frombytes(column.offset.tobytes())
+        self.length.frombytes(column.length.tobytes())
+        self.crc32.frombytes((np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32).tobytes())
+        if self.starts is not None and self.absent is not None and column.starts is not None:
+            self.starts.frombytes(column.starts[1:].tobytes())
+            samples = len(column.starts) - 1
+            absent = np.zeros(samples, np.bool_) if column.absent is None else column.absent
+            self.absent.frombytes(absent.astype(np.int8).tobytes())
+
+    def miss(self, samples: int) -> None:
+        """Add samples that lack this field."""
+        for sample in range(samples):
+            self.mark_absent()
+            self.close_sample(sample)
+
+    def since(self, samples: int) -> dict[str, bytes]:
+        """Return the rows that were added after the first `samples` samples, for `extend`."""
+        rows = samples if self.starts is None else self.starts[samples]
+        parts = {"offset": self.offset[rows:], "length": self.length[rows:], "crc32": self.crc32[rows:]}
+        if self.starts is not None and self.absent is not None:
+            parts |= {"starts": self.starts[samples + 1 :], "absent": self.absent[samples:]}
+        return {name: part.tobytes() for name, part in parts.items()}
+
+    def extend(self, parts: Mapping[str, bytes]) -> None:
+        """Add the rows that `since` returned."""
+        for name, part in parts.items():
+            getattr(self, name).frombytes(part)
+
+    def build(self) -> FieldExtents:
+        """Return the finished column."""
+        absent = None if self.absent is None else np.array(self.absent, np.bool_)
+        return FieldExtents(
+            self.field,
+            self.codec,
+            self.file,
+            np.array(self.offset, np.int64),
+            np.array(self.length, np.int64),
+            np.array(self.crc32, np.uint32),
+            None if self.starts is None else np.array(self.starts, np.int64),
+            absent if absent is not None and absent.any() else None,
+        )
+
+
+@public("bushel.containers")
+class IndexBuilder:
+    """The table of a shard under construction.
+
+    Attributes:
+        container: Name of the container.
+        columns: One builder per field.
+        samples: Number of complete samples.
+        left_out: For each length word that is left out of the first file (`split_records`), the number of its sample
+            and its offset. If there are any, the extents are positions in the file without them.
+    """
+
+    def __init__(self, container: str, columns: Iterable[FieldBuilder], *, keyed: bool) -> None:
+        self.container = container
+        self.columns = {column.field.name: column for column in columns}
+        self.samples = 0
+        self.left_out: list[tuple[int, int]] = []
+        self._text = bytearray()
+        self._ends = array("q", [0]) if keyed else None
+
+    @property
+    def keyed(self) -> bool:
+        """Whether samples carry keys of their own."""
+        return self._ends is not None
+
+    def key_text(self, first: int, last: int) -> tuple[bytes, array[int]]:
+        """Return the UTF-8 of the keys of samples `first` to `last`, and their end offsets relative to `first`."""
+        if self._ends is None:
+            return b"", array("q")
+        start = self._ends[first]
+        ends = self._ends[first + 1 : last + 1]
+        np.frombuffer(ends, np.int64)[:] -= start
+        return bytes(self._text[start : self._ends[last]]), ends
+
+    def close_sample(self, key: str | None) -> None:
+        """Complete a sample whose extents have been added to the columns."""
+        for column in self.columns.values():
+            column.close_sample(self.samples)
+        if self._ends is not None:
+            self._text += (key or "").encode("utf-8", "surrogateescape")
+            self._ends.append(len(self._text))
+        self.samples += 1
+
+    def close_samples(self, count: int, text: U8, ends: I64) -> None:
+        """Complete samples whose extents have been added to all columns, which are plain.
+
+        Args:
+            count: Number of samples.
+            text: uint8[total], their keys in UTF-8; ignored if samples have no keys of their own.
+            ends: int64[count], where each key ends in `text`.
+        """
+        if self._ends is not None:
+            self._ends.frombytes((ends + len(self._text)).tobytes())
+            self._text += text.data
+        self.samples += count
+
+    def truncate(self, samples: int) -> None:
+        """Truncate to the first `samples` samples and drop an unfinished one."""
+        for column in self.columns.values():
+            column.truncate(samples)
+        self.left_out = [word for word in self.left_out if word[0] < samples]
+        if self._ends is not None:
+            del self._ends[samples + 1 :]
+            del self._text[self._ends[samples] :]
+        self.samples = samples
+
+    def load(self, index: ShardIndex) -> None:
+        """Add the rows of a finished table, whose columns must have checksums."""
+        for name, builder in self.columns.items():
+            if (column := index.fields.get(name)) is None:
+                builder.miss(index.samples)
+            else:
+                builder.load(column)
+        for blocks in index.blocks:
+            from bushel._index.split_records import words_of
+
+            if blocks.filters != ("stored",) or blocks.held is not None:
+                raise FormatError(
+                    "the shard has values that are not stored as they are, so Bushel cannot append to it",
+                    file=index.files[0].name,
+                    hint="write a new dataset with `bushel convert` first",
+                )
+            self.left_out += [(-1, word) for word in words_of(blocks).tolist()]
+        if self._ends is not None and index.keys is not None:
+            self._text += index.keys.text.tobytes()
+            self._ends.frombytes(index.keys.offsets[1:].tobytes())
+        self.samples = index.samples
+
+    def since(self, samples: int) -> dict[str, Any]:
+        """Return the rows that were added after the first `samples` samples, as values that msgpack can store."""
+        text, ends = self.key_text(samples, self.samples)
+        return {
+            "samples": self.samples,
+            "columns": {name: column.since(samples) for name, column in self.columns.items()},
+            "left_out": [word for word in self.left_out if word[0] >= samples or samples == 0],
+            "text": text,
+            "ends": ends.tobytes(),
+        }
+
+    def extend(self, part: Mapping[str, Any]) -> None:
+        """Add the rows that `since` returned."""
+        for name, column in part["columns"].items():
+            self.columns[name].extend(column)
+        if any(part.get("fragments", {}).values()):
+            raise FormatError(
+                "the unfinished shard was written by an older Bushel and has records in several parts",
+                hint="complete it with that version, or start again with mode='overwrite'",
+            )
+        self.left_out += [(sample, offset) for sample, offset in part.get("left_out", ())]
+        if self._ends is not None:
+            start = len(self._text)
+            self._ends.extend(start + end for end in array("q", part["ends"]))
+            self._text += part["text"]
+        self.samples = part["samples"]
+
+    def build(self, files: Sequence[FileStamp]) -> ShardIndex:
+        """Return the finished table of the shard, given the shard's files as they are now."""
+        fields = {name: builder.build() for name, builder in self.columns.items()}
+        blocks: tuple[Blocks, ...] = ()
+        if self.left_out:
+            from bushel._index.split_records import blocks_without
+
+            blocks = (blocks_without(files[0].size, [word for _, word in self.left_out]),)
+            fields = {name: replace(own, file=len(files)) for name, own in fields.items()}
+        keys = None
+        if self._ends is not None:
+            keys = Keys.build(np.frombuffer(bytes(self._text), np.uint8), np.array(self._ends, np.int64))
+        return ShardIndex(self.samples, tuple(files), fields, self.container, keys, blocks=blocks)

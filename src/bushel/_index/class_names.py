@@ -1,0 +1,178 @@
+"""Names of classes: what the numbers in a label field stand for. Nothing here does I/O.
+
+`{"label": ("cat", "dog")}` means that a sample with the label 1 shows a dog. An empty name stands for a number that no
+class has. Names are kept in the index of each shard and in the manifest. They only grow at the end, so the names in an
+older shard are the beginning of those in a newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from bushel.errors import SpecError
+from bushel.spec import Spec
+
+__all__ = [
+    "MAX_NAMES",
+    "MAX_NAME_LENGTH",
+    "Labels",
+    "can_be_named",
+    "check_labels",
+    "holds_numbers",
+    "in_order",
+    "join_labels",
+    "join_names",
+    "labels_of_fields",
+    "numbered",
+]
+
+Labels = Mapping[str, tuple[str, ...]]
+"""Field to the names of its classes, in the order of their numbers. `meta.label` is a member of a JSON field."""
+
+MAX_NAMES = 1 << 20
+"""Largest number of classes of a field."""
+MAX_NAME_LENGTH = 1024
+"""Largest number of characters in a name."""
+
+_NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
+_MAPS = ("json", "msgpack")
+
+
+def holds_numbers(fields: Spec, name: str) -> bool:
+    """Return whether names of this field stand for numbers; else the field has texts or JSON."""
+    return name in fields and fields[name].codec.partition("(")[0] in _NUMBERS
+
+
+def can_be_named(fields: Spec, name: str) -> bool:
+    """Return whether a dataset with these fields can have names for `name`: a field, or a member of a JSON field."""
+    if name in fields:
+        return holds_numbers(fields, name) or fields[name].codec == "utf8"
+    whole = name.partition(".")[0]
+    return whole in fields and fields[whole].codec in _MAPS
+
+
+def labels_of_fields(labels: Labels, names: Iterable[str]) -> Labels:
+    """Return the names of these fields only."""
+    wanted = set(names)
+    kept = {name: each for name, each in labels.items() if name in wanted or name.partition(".")[0] in wanted}
+    return labels if len(kept) == len(labels) else kept
+
+
+def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return names as they are kept.
+
+    Raises:
+        SpecError: A name is not text or is too long, two classes have the same name, or there are too many.
+    """
+    checked: dict[str, tuple[str, ...]] = {}
+    for field, given in labels.items():
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            raise SpecError(f"the class names of field {field!r} must be a list of text, not {type(given).__name__}")
+        names = tuple(given)
+        if len(names) > MAX_NAMES:
+            raise SpecError(f"field {field!r} has {len(names):,} class names, more than {MAX_NAMES:,}")
+        for name in names:
+            if not isinstance(name, str):
+                raise SpecError(f"the class names of field {field!r} must be text, not {type(name).__name__}: {name!r}")
+            if not name.isascii() and name.encode("utf-8", "replace").decode() != name:
+                raise SpecError(f"class name {name!r} of field {field!r} is not UTF-8: rename that class")
+            if len(name) > MAX_NAME_LENGTH:
+                raise SpecError(
+                    f"a class name of field {field!r} has {len(name):,} characters, more than {MAX_NAME_LENGTH:,}"
+                )
+        seen: dict[str, int] = {}
+        for number, name in enumerate(names):
+            if name and seen.setdefault(name, number) != number:
+                raise SpecError(f"classes {seen[name]} and {number} of field {field!r} have the same name {name!r}")
+        if names:
+            checked[field] = _one(names)
+    return checked
+
+
+@lru_cache(maxsize=64)
+def _one(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return one object for equal names, which all shards of a dataset have."""
+    return names
+
+
+def numbered(names: Sequence[str]) -> dict[str, int]:
+    """Return names to their numbers."""
+    return {name: number for number, name in enumerate(names) if name}
+
+
+def in_order(numbers: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the names of some numbers in order, with an empty name for each number that is left out.
+
+    The result is empty if the numbers cannot number classes: negative, used twice, or far too large.
+    """
+    found = set(numbers.values())
+    if (
+        not numbers
+        or len(found) < len(numbers)
+        or min(found) < 0
+        or max(found) >= min(64 * len(found) + 1024, MAX_NAMES)
+    ):
+        return ()
+    names = [""] * (max(found) + 1)
+    for name, number in numbers.items():
+        names[number] = name
+    return tuple(names)
+
+
+def join_names(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the names of both if they agree about every number, else None."""
+    if first is second or tuple(second) == tuple(first[: len(second)]):
+        return tuple(first)
+    longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
+    joined = list(longer)
+    for number, name in enumerate(shorter):
+        if name and joined[number] and joined[number] != name:
+            return None
+        joined[number] = joined[number] or name
+    named = [name for name in joined if name]
+    return tuple(joined) if len(set(named)) == len(named) else None
+
+
+def join_labels(each: Iterable[tuple[str, Labels]], fields: Spec) -> dict[str, tuple[str, ...]]:
+    """Return the names of several shards or datasets as one.
+
+    Args:
+        each: What has the names, for errors, and the names.
+        fields: The fields. Others are left out.
+
+    Raises:
+        SpecError: Two of them give different names to the same number of a field.
+    """
+    joined: dict[str, tuple[str, ...]] = {}
+    origins: dict[str, str] = {}
+    last: Labels = {}
+    for origin, labels in each:
+        if labels is last:
+            continue
+        last = labels
+        for field, names in labels.items():
+            if not can_be_named(fields, field) or joined.get(field) is names:
+                continue
+            known = joined.get(field, ())
+            both = join_names(known, names)
+            if both is None and not holds_numbers(fields, field):
+                both = (*known, *(name for name in names if name not in set(known)))
+            if both is None:
+                raise SpecError(_difference(field, origins[field], known, origin, names))
+            joined[field] = _one(both)
+            origins.setdefault(field, origin)
+    return joined
+
+
+def _difference(field: str, first: str, known: Sequence[str], second: str, names: Sequence[str]) -> str:
+    number = next((n for n, (a, b) in enumerate(zip(known, names, strict=False)) if a and b and a != b), None)
+    if number is None:
+        twice = next(name for at, name in enumerate(names) if name and name in known and known.index(name) != at)
+        what = f"{twice!r} is class {known.index(twice)} in {first} and {names.index(twice)} in {second}"
+    else:
+        what = f"class {number} is {known[number]!r} in {first} and {names[number]!r} in {second}"
+    return (
+        f"field {field!r} has different class numbers: {what}. `bushel merge` (bushel.ingest.merge) writes one dataset "
+        "with one numbering"
+    )

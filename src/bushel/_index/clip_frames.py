@@ -1,0 +1,146 @@
+"""Frames of clips in the index: where each packet of a clip is, so that some frames are read without the others.
+
+`ClipFrames` is the part of a column; docs/video.md specifies its arrays. `scans` makes it. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs.clip_parts import SHOWN, ClipPackets
+
+__all__ = ["ARRAYS", "ClipFrames", "frames_of", "joined"]
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+U8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class ClipFrames:
+    """The video packets of the clips of one field, in decoding order.
+
+    Attributes:
+        starts: int64[rows + 1]; clip `i` has the packets `starts[i]` to `starts[i + 1]`, none if it is read whole.
+        offsets: uint32[packets], bytes from the start of the clip.
+        lengths: uint32[packets], bytes.
+        times: int64[packets], display times in the clip's own unit.
+        flags: uint8[packets]: 1 for a keyframe, 2 for a packet whose frame is displayed, or their sum.
+        config: uint32[rows], number of the clip's configuration; 0 for a clip that is read whole.
+        config_text: uint8[bytes], the configurations (JSON), one after another, each once.
+        config_offsets: int64[configurations + 1] into `config_text`.
+    """
+
+    starts: I64
+    offsets: U32
+    lengths: U32
+    times: I64
+    flags: U8
+    config: U32
+    config_text: U8
+    config_offsets: I64
+
+    @property
+    def rows(self) -> int:
+        """Number of clips."""
+        return len(self.starts) - 1
+
+    def knows(self, row: int) -> bool:
+        """Return whether it has the packets of a clip."""
+        return bool(self.starts[row] < self.starts[row + 1])
+
+    def count(self, row: int) -> int | None:
+        """Return the number of frames of a clip; None if it is unknown."""
+        first, last = int(self.starts[row]), int(self.starts[row + 1])
+        if not 0 <= first < last <= len(self.flags):
+            return None
+        return int(np.count_nonzero(self.flags[first:last] & SHOWN))
+
+    def of(self, row: int, size: int) -> ClipPackets | None:
+        """Return the packets of a clip of `size` bytes; None if the recorded packets do not fit it."""
+        first, last, number = int(self.starts[row]), int(self.starts[row + 1]), int(self.config[row])
+        if not (0 <= first < last <= len(self.offsets) and number + 1 < len(self.config_offsets)):
+            return None
+        begin, end = int(self.config_offsets[number]), int(self.config_offsets[number + 1])
+        if not 0 <= begin <= end <= len(self.config_text):
+            return None
+        offsets, lengths = (part[first:last].astype(np.int64) for part in (self.offsets, self.lengths))
+        if not lengths.all() or (offsets + lengths > size).any():
+            return None
+        config = self.config_text[begin:end].tobytes()
+        return ClipPackets(config, offsets, lengths, self.times[first:last], self.flags[first:last])
+
+
+ARRAYS: Mapping[str, tuple[str, type[np.generic]]] = {
+    "frame_starts": ("starts", np.int64),
+    "frame_offsets": ("offsets", np.uint32),
+    "frame_lengths": ("lengths", np.uint32),
+    "frame_times": ("times", np.int64),
+    "frame_flags": ("flags", np.uint8),
+    "frame_config": ("config", np.uint32),
+    "frame_config_text": ("config_text", np.uint8),
+    "frame_config_offsets": ("config_offsets", np.int64),
+}
+"""The arrays of a sidecar, after the name of the field and a dot: the attribute and the type of each."""
+
+
+def frames_of(
+    name: str, rows: int, array: Callable[[str, type[np.generic], int | None], npt.NDArray[Any]]
+) -> ClipFrames:
+    """Return the frames of the clips of a field from the arrays of a sidecar. Only types and lengths are checked.
+
+    Args:
+        name: The field.
+        rows: Number of clips.
+        array: Returns the array of a name, type and length (None for any), or raises an error.
+    """
+    found: dict[str, Any] = {}
+    for key, (attribute, dtype) in ARRAYS.items():
+        length: int | None = None
+        if attribute in ("starts", "config"):
+            length = rows + (attribute == "starts")
+        elif attribute in ("lengths", "times", "flags"):
+            length = len(found["offsets"])
+        found[attribute] = array(f"{name}.{key}", dtype, length)
+    return ClipFrames(**found)
+
+
+def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> ClipFrames:
+    """Return the frames of the clips of `known`, followed by the frames of `clips`."""
+    numbers: dict[bytes, int] = {}
+    counts, config = [np.zeros(1, np.int64)], []
+    parts: dict[str, list[npt.NDArray[Any]]] = {"offsets": [], "lengths": [], "times": [], "flags": []}
+    if known is not None:
+        texts = (known.config_text[begin:end].tobytes() for begin, end in pairwise(known.config_offsets.tolist()))
+        renumbered = np.array([numbers.setdefault(text, len(numbers)) for text in texts] or [0], np.uint32)
+        counts.append(np.diff(known.starts))
+        config.append(renumbered.take(known.config, mode="clip"))
+        for name, part in parts.items():
+            part.append(getattr(known, name))
+    added = []
+    for clip in clips:
+        counts.append(np.array([0 if clip is None else len(clip.offsets)], np.int64))
+        added.append(0 if clip is None else numbers.setdefault(clip.config, len(numbers)))
+        if clip is not None:
+            for name, part in parts.items():
+                part.append(getattr(clip, name))
+    dtypes = {attribute: dtype for attribute, dtype in ARRAYS.values()}
+    joint = {
+        name: np.concatenate([part.astype(dtypes[name]) for part in own] or [np.zeros(0, dtypes[name])])
+        for name, own in parts.items()
+    }
+    config.append(np.array(added, np.uint32))
+    ends = np.cumsum([0, *map(len, numbers)], dtype=np.int64)
+    return ClipFrames(
+        starts=np.cumsum(np.concatenate(counts), dtype=np.int64),
+        **joint,
+        config=np.concatenate(config),
+        config_text=np.frombuffer(b"".join(numbers), np.uint8),
+        config_offsets=ends,
+    )

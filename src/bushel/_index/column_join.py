@@ -1,0 +1,114 @@
+"""Columns of several shards as one array, without loss. Pure: no I/O.
+
+Which dtype the array has depends on the values of the samples, and not on how they are divided into shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bushel._index.columns import BOOL, FLOAT, INT, TEXT, Array, Part, Piece, as_text, objects_of
+
+__all__ = ["join_pieces"]
+
+_TYPE_OF = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT, "O": TEXT}
+"""The type of the values of a piece without `types`, by the kind of its dtype."""
+
+_EXACT = 1 << 53
+"""Integers up to this one are floats."""
+
+_WHOLE = (np.int64, np.uint64)
+_DTYPES: Mapping[int, tuple[type[np.generic], ...]] = {
+    BOOL: (np.bool_,),
+    INT: _WHOLE,
+    BOOL | INT: _WHOLE,
+    **dict.fromkeys((FLOAT, FLOAT | INT, FLOAT | BOOL, FLOAT | INT | BOOL), (np.float64,)),
+}
+"""The dtypes that may hold numbers of some types, in the order of preference."""
+
+
+def join_pieces(pieces: Sequence[Piece]) -> Part:
+    """Return the values of several shards as one array.
+
+    The array is of bool, int64, uint64 or float64: the first of these that holds every value exactly. If none does, it
+    holds Python's integers and floats. If one of the values is a text, all are: numbers as Python prints them, `true`
+    and `false`. A piece without any value does not count.
+
+    Args:
+        pieces: At least one.
+
+    Raises:
+        ValueError: The types of a piece contradict its values.
+    """
+    types = list(map(_types, pieces))
+    every = int(np.bitwise_or.reduce(types))
+    arrays: Sequence[Array]
+    if len({piece.values.dtype for piece in pieces}) == 1 and all(piece.types is None for piece in pieces):
+        arrays = [piece.values for piece in pieces]
+    elif not every:
+        arrays = [_nothing(piece, pieces[0].values.dtype) for piece in pieces]
+    elif every & TEXT:
+        arrays = [_texts(piece, own) for piece, own in zip(pieces, types, strict=True)]
+    else:
+        arrays = _numbers(pieces, types, every)
+    joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    if all(piece.missing is None for piece in pieces):
+        return joined, None
+    masks = [np.zeros(len(each.values), np.bool_) if each.missing is None else each.missing for each in pieces]
+    return joined, masks[0] if len(masks) == 1 else np.concatenate(masks)
+
+
+def _types(piece: Piece) -> int:
+    """Return the types of the values of a piece, joined by `|`; 0 if all of them are missing."""
+    present = None if piece.missing is None else ~piece.missing
+    if not len(piece.values) or (present is not None and not present.any()):
+        return 0
+    if piece.types is None:
+        return _TYPE_OF[piece.values.dtype.kind]
+    own = piece.types if present is None else piece.types[present]
+    if not np.isin(own, (BOOL, INT, FLOAT, TEXT)).all():
+        raise ValueError("its values have unknown types")
+    return int(np.bitwise_or.reduce(own))
+
+
+def _nothing(piece: Piece, dtype: np.dtype[Any]) -> Array:
+    count = len(piece.values)
+    return objects_of([""] * count) if dtype.kind == "O" else np.zeros(count, dtype)
+
+
+def _texts(piece: Piece, own: int) -> Array:
+    """Return the values of a piece as texts; missing ones are empty."""
+    if piece.values.dtype.kind == "O" or not own:
+        return piece.values if own else _nothing(piece, np.dtype(np.object_))
+    return objects_of(["" if value is None else (as_text(value) or b"").decode() for value in piece.plain()])
+
+
+def _numbers(pieces: Sequence[Piece], types: Sequence[int], every: int) -> list[Array]:
+    """Return pieces of numbers and truth values as arrays of the first dtype that holds all of them exactly."""
+    for dtype in map(np.dtype, _DTYPES[every]):
+        found = [_cast(each, dtype) if own else _nothing(each, dtype) for each, own in zip(pieces, types, strict=True)]
+        exact = [array for array in found if array is not None]
+        if len(exact) == len(found):
+            return exact
+    return [objects_of([0 if value is None else value for value in piece.plain()]) for piece in pieces]
+
+
+def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
+    """Return numbers as an array of another dtype; None if it does not hold them exactly."""
+    array = piece.values
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "O":
+        array = objects_of([0 if value is None else value for value in piece.plain()])
+    try:
+        with np.errstate(all="ignore"):
+            cast: Array = array.astype(dtype)
+    except (OverflowError, ValueError):  # Python's integers beyond the dtype; no number, as an integer
+        return None
+    if array.dtype.kind in "iu" and int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT:
+        return cast if dtype.kind != "u" or int(array.min()) >= 0 else None
+    pairs = zip(array.tolist(), cast.tolist(), strict=True)  # Python compares integers with floats exactly
+    return cast if all(one == two or (one != one and two != two) for one, two in pairs) else None

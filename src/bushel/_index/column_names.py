@@ -1,0 +1,178 @@
+"""Names of columns: which column a name means in a dataset with given fields. Pure: no I/O.
+
+`label` is the value of a field; `image.width`, `tokens.length` and `meta.camera.iso` are what can be said of a value,
+or is in it. `image.bytes` is the number of stored bytes of any field, which every index has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from bushel._runtime.near_names import did_you_mean
+from bushel.codecs import holds_clip, holds_image, is_registered
+from bushel.errors import SpecError
+from bushel.spec import Field, Spec
+
+__all__ = [
+    "AUTO",
+    "BYTES",
+    "NONE",
+    "ColumnOf",
+    "Reading",
+    "column_of",
+    "known_column_of",
+    "names_of",
+    "possible_columns",
+    "usual_columns",
+]
+
+Reading = Literal["value", "image", "clip", "array", "member", "length", "elements", "bytes"]
+"""The source of a column: the value itself, a header, the layout of an array, a member of a JSON or msgpack value, the
+length of a text, the number of elements of a sequence, or nothing (`bytes`)."""
+
+AUTO = "auto"
+"""The name that stands for the columns that writers record."""
+NONE = "none"
+"""The name that stands for no column, on the command line."""
+
+BYTES = "bytes"
+"""The part of a field's name that stands for the number of its stored bytes."""
+
+_NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
+_ARRAYS = ("array", "npy")
+_MAPS = ("json", "msgpack", "tree")
+_Kind = Literal["value", "image", "clip", "array", "member", "length", "bytes", "other"]
+"""The content of a field: what can be read of it, or the values of a codec that a user has registered."""
+_PARTS: Mapping[Reading | _Kind, tuple[str, ...]] = {
+    "image": ("width", "height", "channels", "format", "exif_orientation"),
+    "clip": ("frames", "duration", "fps"),
+    "array": ("length", "ndim", "dtype", "shape.0", "shape.1", "shape.2", "shape.3"),
+    "length": ("length",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOf:
+    """The meaning of the name of a column.
+
+    Attributes:
+        name: Name of the column.
+        field: The field.
+        part: What follows the field's name and a dot; empty for the value itself.
+        reading: What has to be read for it.
+    """
+
+    name: str
+    field: Field
+    part: str
+    reading: Reading
+
+
+def names_of(columns: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the names that a user gives, in a list or in a text with commas."""
+    names = columns.split(",") if isinstance(columns, str) else columns
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def column_of(name: str, fields: Spec) -> ColumnOf:
+    """Resolve the name of a column.
+
+    Raises:
+        KeyError: No field has this name or begins it; the message says what may be meant.
+        SpecError: The field cannot have this column; the message says which it can have.
+    """
+    found = known_column_of(name, fields)
+    if found is not None:
+        return found
+    field = _field_of(name, fields)
+    possible = possible_columns(fields)
+    if field is None:
+        meant = did_you_mean(name, [*possible, *fields])
+        raise KeyError(f"there is no field for a column {name!r}: {meant or 'the fields are ' + _listed(fields)}")
+    own = [each for each in possible if each == field.name or each.startswith(f"{field.name}.")]
+    meant = did_you_mean(name, own)
+    can = f"{meant} It can have" if meant else "it can have"
+    raise SpecError(f"field {field.name!r} of type {field.type!r} has no column {name!r}: {can} {', '.join(own)}")
+
+
+def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
+    """Resolve the name of a column; None if no field has such a column."""
+    field = _field_of(name, fields)
+    if field is None:
+        return None
+    part = name[len(field.name) + 1 :]
+    reading = _reading(field, part)
+    return None if reading is None else ColumnOf(name, field, part, reading)
+
+
+def _field_of(name: str, fields: Spec) -> Field | None:
+    """Return the field with this name, or the longest one that begins it and is followed by a dot."""
+    own = [each for each in fields if name == each or name.startswith(f"{each}.")]
+    return fields[max(own, key=len)] if own else None
+
+
+def _reading(field: Field, part: str) -> Reading | None:
+    if field.sequence:
+        return "bytes" if part == BYTES else "elements" if part == "length" else None
+    kind = _kind(field)
+    if part == BYTES:
+        return "bytes"
+    if kind == "member":
+        return "member"
+    if not part:
+        return "value" if kind in ("value", "length", "other") else None
+    if kind == "array" and part.startswith("shape.") and part[6:].isdecimal() and len(part) <= 8:
+        return "array"
+    return kind if kind != "other" and part in _PARTS.get(kind, ()) else None
+
+
+def _kind(field: Field) -> _Kind:
+    base = field.codec.partition("(")[0]
+    if is_registered(base):
+        return "other"
+    if holds_image(field.codec):
+        return "image"
+    if holds_clip(field.codec):
+        return "clip"
+    if base in _ARRAYS:
+        return "array"
+    if base in _MAPS:
+        return "member"
+    if base == "utf8":
+        return "length"
+    return "value" if base in _NUMBERS or base == "gzip" else "bytes"
+
+
+def possible_columns(fields: Spec) -> list[str]:
+    """Return the columns that fields can have, without members of JSON values, whose names are in the values."""
+    found = []
+    for name, field in fields.items():
+        kind = _kind(field)
+        if field.sequence:
+            found.append(f"{name}.length")
+        elif kind in ("value", "length", "other", "member"):
+            found.append(name)
+        if not field.sequence and kind in _PARTS:
+            found += [f"{name}.{part}" for part in _PARTS[kind]]
+        found.append(f"{name}.{BYTES}")
+    return found
+
+
+def usual_columns(fields: Spec) -> list[ColumnOf]:
+    """Return the columns that writers record: numbers, texts (only those that are short), and sizes of images."""
+    names = []
+    for name, field in fields.items():
+        kind = _kind(field)
+        if field.sequence:
+            continue
+        if kind == "image":
+            names += [f"{name}.width", f"{name}.height"]
+        elif kind in ("value", "length") and not field.codec.startswith("gzip"):
+            names.append(name)
+    return [column_of(name, fields) for name in names]
+
+
+def _listed(fields: Iterable[str]) -> str:
+    return ", ".join(fields) or "none"

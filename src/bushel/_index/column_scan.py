@@ -1,0 +1,352 @@
+"""Scan of stored values for columns of the index.
+
+Numbers, short texts and headers of images are read by kernels, straight from the mapped file; everything else is
+decoded value by value, in threads. What cannot be read, since it is damaged or of another kind, is missing from the
+column; reading it will report it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.column_names import AUTO, NONE, ColumnOf, column_of, known_column_of, names_of, usual_columns
+from bushel._index.columns import LONGEST_TEXT, Column, numbers, of_texts
+from bushel._index.object_columns import of_objects
+from bushel._index.one_piece import in_one_piece
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.value_scan import chunks_of
+from bushel._runtime.parallel import cpu_count, parallel_map
+from bushel.codecs import get_codec
+from bushel.codecs.base import ArrayLayout, NumberLayout
+from bushel.errors import BushelError
+from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers, image_headers
+from bushel.spec import Spec
+from bushel.storage import Extents, File, gather, read_many
+
+__all__ = ["ColumnRequest", "RecordedValues", "ValueFiles", "add_columns"]
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_CHUNK_ROWS = 4096
+"""Number of values that one thread reads and decodes at once."""
+
+_HEAD = 1 << 16
+"""Bytes of a remote image that are read first."""
+
+_FORMATS = {1: "jpeg", 2: "png"}
+"""Formats as `kernels.image_headers` numbers them."""
+
+_USUAL_TEXT = 32
+"""Writers record texts that have at most this many bytes on average: names, not captions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRequest:
+    """The columns that an index should have.
+
+    Attributes:
+        names: Names of columns. Those that the fields cannot have are left out.
+        usual: Whether to add the columns that writers record.
+    """
+
+    names: tuple[str, ...] = ()
+    usual: bool = False
+
+    @classmethod
+    def given(cls, columns: str | Iterable[str] | None, fields: Spec) -> ColumnRequest:
+        """Parse the columns of a user: names, in a list or a text with commas, and `auto`; None for the usual ones.
+
+        Args:
+            columns: What the user gives.
+            fields: The fields; empty if they are not known yet.
+
+        Raises:
+            KeyError, SpecError: As `column_of`.
+        """
+        names = (AUTO,) if columns is None else names_of(columns)
+        own = tuple(name for name in names if name not in (AUTO, NONE))
+        for name in own if fields else ():
+            column_of(name, fields)
+        return cls(own, AUTO in names)
+
+    def of(self, index: ShardIndex) -> list[ColumnOf]:
+        """Return the columns of this request that a table lacks."""
+        fields: Spec = {name: column.field for name, column in index.fields.items()}
+        wanted = {name: known_column_of(name, fields) for name in self.names}
+        if self.usual:
+            usual = (each for each in usual_columns(fields) if _is_usual(each, index.fields[each.field.name]))
+            wanted = {**{each.name: each for each in usual}, **wanted}
+        given = (each for each in wanted.values() if each is not None and each.name not in index.columns)
+        return [each for each in given if each.reading not in ("bytes", "elements")]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedValues:
+    """The values of one field that a writer recorded while it wrote a shard.
+
+    Attributes:
+        length: int64[samples], bytes of each value; `MISSING` if there is none.
+        data: uint8[bytes], the stored values, one after another; None if they were not recorded.
+        headers: int32[samples, 5], as `kernels.image_headers` returns them, or None.
+    """
+
+    length: I64
+    data: npt.NDArray[np.uint8] | None = None
+    headers: npt.NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFiles:
+    """The files of a shard from which values are read.
+
+    Attributes:
+        file_of: Opens a file or block file of the shard, given its number.
+        recorded: The values of fields that need not be read, because the writer has recorded them.
+    """
+
+    file_of: Callable[[int], File]
+    recorded: Mapping[str, RecordedValues] = field(default_factory=dict)
+
+
+def add_columns(
+    index: ShardIndex, request: ColumnRequest, files: ValueFiles, *, workers: int | None = None
+) -> ShardIndex:
+    """Return the table of a shard with the columns of a request. The values of each field are read once.
+
+    Returns:
+        The same table if it has them already.
+
+    Raises:
+        ExtentError: The files are shorter than the table says.
+        SpecError: Columns of clips are wanted, and PyAV is not installed.
+    """
+    by_field: dict[str, list[ColumnOf]] = {}
+    for wanted in (missing := request.of(index)):
+        by_field.setdefault(wanted.field.name, []).append(wanted)
+    if not by_field:
+        return index
+    found: dict[str, Column] = {}
+    for name, columns in by_field.items():
+        column = index.fields[name]
+        scan = _Scan(column, index, files)
+        found |= scan.run(columns, cpu_count() if workers is None else workers)
+    return replace(index, columns={**index.columns, **{each.name: found[each.name] for each in missing}})
+
+
+def _is_usual(wanted: ColumnOf, column: FieldExtents) -> bool:
+    """Return whether a writer records a column that it may record."""
+    if wanted.reading != "value" or get_codec(column.codec).layout is not None:
+        return True
+    lengths = column.length[column.length != MISSING]
+    return bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
+
+
+class _Scan:
+    """The scan of one field of a shard."""
+
+    def __init__(self, column: FieldExtents, index: ShardIndex, files: ValueFiles) -> None:
+        self._column, self._file = column, files.file_of(column.file)
+        self._recorded = files.recorded.get(column.field.name)
+        number, self._offset = in_one_piece(index, column)
+        self._mapped, self._whole = self._file, np.full(column.rows, False)
+        if index.blocks_of(column.file) is None:
+            self._whole = column.length != MISSING
+        elif (number >= 0).any():  # kernels read those values that are one piece of a real file
+            home = int(number[number >= 0][0])
+            self._mapped, self._whole = files.file_of(home), number == home
+
+    def run(self, columns: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
+        """Return the columns of the field."""
+        found: dict[str, Column] = {}
+        rest = list(columns)
+        value = next((each for each in rest if each.reading == "value"), None)
+        if value is not None and (values := self._numbers() or self._texts()) is not None:
+            found[value.name] = values
+            rest.remove(value)
+        images = [each for each in rest if each.reading == "image"]
+        if images:
+            found |= self._images(images, workers)
+            rest = [each for each in rest if each.reading != "image"]
+        return found | self._decoded(rest, workers) if rest else found
+
+    # Numbers and texts, with kernels
+
+    def _numbers(self) -> Column | None:
+        """Return the numbers of a codec whose numbers lie plainly in the stored bytes; None if some do not."""
+        column = self._column
+        layout = get_codec(column.codec).layout
+        if not isinstance(layout, NumberLayout):
+            return None
+        forms = None if layout.length is None else NumberForms({layout.length: layout.header})
+        rows = column.rows
+        out = np.empty(rows, np.float64 if layout.kind == "real" else np.int64)
+        if self._recorded is not None and self._recorded.data is not None:
+            bad = decode_numbers(self._recorded.data, self._recorded.length, layout.kind, forms, out)
+        elif isinstance(self._mapped, MappedFile):
+            length = np.where(self._whole, column.length, MISSING)
+            table = NumberTable([(0, rows, [(self._mapped, self._offset, length, None, layout.kind, forms)])], 1)
+            [bad], _ = table.gather(np.arange(rows, dtype=np.int64), [[out]])
+        else:
+            return None
+        missing = None if bad is None else column.length == MISSING
+        if bad is not None and missing is not None and not missing[bad].all():
+            return None  # damaged, too large or in pieces: decoded one by one
+        return numbers("float" if layout.kind == "real" else "int", out, missing)
+
+    def _texts(self) -> Column | None:
+        """Return the texts of a field; None if some have to be decoded one by one."""
+        column, recorded = self._column, self._recorded
+        if column.codec != "utf8":
+            return None
+        if recorded is not None and recorded.data is not None and int(recorded.length.max(initial=0)) <= LONGEST_TEXT:
+            short = recorded.length != MISSING
+            text, offsets = recorded.data, np.zeros(column.rows + 1, np.int64)
+            np.cumsum(np.maximum(recorded.length, 0), out=offsets[1:])
+        elif isinstance(self._mapped, MappedFile):
+            short = (column.length != MISSING) & (column.length <= LONGEST_TEXT)
+            length = np.where(short, column.length, MISSING)
+            text, offsets = gather([self._file], Extents(0, column.offset, length))
+        else:
+            return None
+        try:
+            str(text.data, "utf-8")
+        except UnicodeDecodeError:
+            return None
+        if ((text[offsets[:-1][offsets[:-1] < len(text)]] & 0xC0) == 0x80).any():
+            return None  # a text begins inside a character
+        return of_texts(text, offsets, ~short)
+
+    # Images
+
+    def _images(self, wanted: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
+        rows = self._column.rows
+        header = np.zeros((rows, 5), np.int32)
+        others: dict[int, str] = {}  # formats that the kernel does not know
+        if self._recorded is not None and self._recorded.headers is not None:
+            header = self._recorded.headers.copy()
+        elif isinstance(self._mapped, MappedFile):
+            length = np.where(self._whole, self._column.length, MISSING)
+            header = image_headers(self._mapped, self._offset, length)
+        rest = np.flatnonzero((header[:, 0] == 0) & (self._column.length != MISSING))
+        if len(rest):
+            from bushel.codecs.headers import image_header
+
+            head = None if isinstance(self._mapped, MappedFile) else _HEAD
+            for row, one in zip(rest.tolist(), self._each(rest, image_header, workers, head), strict=True):
+                if one is not None:
+                    others[row] = one.format
+                    header[row] = -1, one.width, one.height, one.channels, one.orientation
+        missing = header[:, 0] == 0
+        places = {"width": 1, "height": 2, "channels": 3, "exif_orientation": 4}
+        return {
+            each.name: of_objects([_FORMATS.get(n, others.get(row)) for row, n in enumerate(header[:, 0].tolist())])
+            if each.part == "format"
+            else numbers("int", header[:, places[each.part]], missing)
+            for each in wanted
+        }
+
+    # Everything else
+
+    def _decoded(self, wanted: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
+        read = _reader_of(self._column, wanted)
+        rows = np.flatnonzero(self._column.length != MISSING)
+        found: list[list[Any]] = [[None] * self._column.rows for _ in wanted]
+        for row, values in zip(rows.tolist(), self._each(rows, read, workers), strict=True):
+            for own, value in zip(found, values or (), strict=False):
+                own[row] = value
+        return {each.name: of_objects(own) for each, own in zip(wanted, found, strict=True)}
+
+    def _each(self, rows: I64, read: Callable[[bytes], Any], workers: int, head: int | None = None) -> Iterator[Any]:
+        """Yield what a function returns for the stored bytes of each row, or first for its first `head` bytes."""
+
+        def of_chunk(chunk: I64) -> list[Any]:
+            found = [None if data is None else read(data) for data in self._stored(chunk, head)]
+            again = [] if head is None else [at for at, each in enumerate(found) if each is None]
+            for at, data in zip(again, self._stored(chunk[again], None), strict=True):
+                found[at] = None if data is None else read(data)
+            return found
+
+        chunks = list(chunks_of(rows, self._column.length, _CHUNK_ROWS))
+        for found in parallel_map(of_chunk, chunks, workers=workers, name="bushel-scan"):
+            yield from found
+
+    def _stored(self, rows: I64, head: int | None) -> list[bytes | None]:
+        """Return the stored bytes of rows, or the first ones."""
+        column = self._column
+        length = column.length[rows] if head is None else np.minimum(column.length[rows], head)
+        return read_many([self._file], Extents(0, column.offset[rows], length))
+
+
+def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[bytes], Sequence[Any] | None]:
+    """Return the function that makes the values of some columns of a field from stored bytes. None: damaged."""
+    [reading] = {"decoded" if each.reading in ("value", "member", "length") else each.reading for each in wanted}
+    if reading == "clip":
+        from bushel.codecs.headers import clip_header
+        from bushel.codecs.video import pyav
+
+        pyav(column.codec)
+
+        def of_clip(data: bytes) -> Sequence[Any] | None:
+            header = clip_header(column.codec, data)
+            return None if header is None else [getattr(header, each.part) for each in wanted]
+
+        return of_clip
+    codec = get_codec(column.codec)
+
+    def of_array(data: bytes) -> Sequence[Any] | None:
+        try:
+            found: Any = codec.layout(data) if callable(codec.layout) else None
+            if not isinstance(found, ArrayLayout):
+                found = codec.decode(data)
+        except BushelError:
+            return None
+        return [_of_array(found.shape, found.dtype, each.part) for each in wanted]
+
+    def of_value(data: bytes) -> Sequence[Any] | None:
+        try:
+            value = codec.decode(data)
+        except BushelError:
+            return None
+        return [_of_value(value, each) for each in wanted]
+
+    return of_array if reading == "array" else of_value
+
+
+def _of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:
+    if part == "ndim":
+        return len(shape)
+    if part == "dtype":
+        return dtype.name
+    axis = 0 if part == "length" else int(part.removeprefix("shape."))
+    return shape[axis] if axis < len(shape) else None
+
+
+def _of_value(value: Any, wanted: ColumnOf) -> Any:
+    if wanted.reading == "length":
+        return len(value)
+    if wanted.reading == "value":
+        return _plain(value)
+    names: Iterable[str] = wanted.part.split(".") if wanted.part else ()
+    for name in names:
+        if isinstance(value, Mapping) and name in value:
+            value = value[name]
+        elif isinstance(value, Mapping) and name.isdecimal() and int(name) in value:  # msgpack allows numbers as keys
+            value = value[int(name)]
+        elif isinstance(value, list) and name == "length":
+            value = len(value)
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as a Python value."""
+    return value.item() if isinstance(value, np.generic) else value

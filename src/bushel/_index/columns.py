@@ -1,0 +1,247 @@
+"""The values of a column: a number, a truth value or a short text for each sample of a shard, or nothing.
+
+docs/columns.md specifies the arrays. `column_scan` makes them; a sidecar keeps them. Nothing here does I/O, and what
+comes from a sidecar is checked when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.kernels import number_texts
+
+__all__ = [
+    "BOOL",
+    "FLOAT",
+    "INT",
+    "KNOWN_TYPES",
+    "LONGEST_TEXT",
+    "NUMBERS",
+    "TEXT",
+    "Array",
+    "Kind",
+    "Part",
+    "Piece",
+    "Column",
+    "as_text",
+    "drawable",
+    "numbers",
+    "objects_of",
+    "of_texts",
+]
+
+KNOWN_TYPES = (int, float, str)
+"""Types of known values. No stored value has one of them, so decoding recognises known values by their type."""
+
+LONGEST_TEXT = 256
+"""The longest text in bytes that a column keeps. A longer one is missing."""
+
+BOOL, INT, FLOAT, TEXT = 1, 2, 4, 8
+"""Types of values in `Column.types`; 0 is that of a missing value."""
+
+Kind = Literal["bool", "int", "uint", "float", "text"]
+"""The kind of values. `uint` has numbers beyond int64, and is rare."""
+
+NUMBERS: dict[str, type[np.generic]] = {
+    "bool": np.bool_,
+    "int": np.int64,
+    "uint": np.uint64,
+    "float": np.float64,
+}
+"""The dtype of the values of each kind but text."""
+
+Array = npt.NDArray[Any]
+Part = tuple[Array, npt.NDArray[np.bool_] | None]
+"""Values of some samples, and which of them are missing; None if none is. Missing ones hold 0, False or no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The values of some samples of one shard, as the index keeps them.
+
+    Attributes:
+        values: [n], numbers, truth values or texts.
+        missing: bool[n], or None if every sample has a value.
+        types: uint8[n], the type of each value; None if all are of the type of `values`.
+    """
+
+    values: Array
+    missing: npt.NDArray[np.bool_] | None = None
+    types: npt.NDArray[np.uint8] | None = None
+
+    def plain(self) -> list[Any]:
+        """Return the values as Python objects of their own types; None where they are missing.
+
+        Raises:
+            ValueError: Types and values contradict each other.
+        """
+        found: list[Any] = self.values.tolist()
+        if self.types is not None:
+            found = [_of_type(value, own) for value, own in zip(found, self.types.tolist(), strict=True)]
+        if self.missing is None:
+            return found
+        return [None if no else value for value, no in zip(found, self.missing.tolist(), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The values of one column in one shard.
+
+    Attributes:
+        kind: What they are.
+        values: The numbers or truth values, of the dtype in `NUMBERS`; None for texts.
+        missing: bool[samples], or None if every sample has a value.
+        codes: uint32[samples], numbers of the texts of a dictionary; None if there is a text for each sample.
+        text: uint8[bytes], the texts in UTF-8, one after another; None for numbers.
+        offsets: int64[texts + 1], where each of them begins; None for numbers.
+        types: uint8[samples], the type of each value, if they are not all of the type that `kind` says; else None.
+    """
+
+    kind: Kind
+    values: Array | None = None
+    missing: npt.NDArray[np.bool_] | None = None
+    codes: npt.NDArray[np.uint32] | None = None
+    text: npt.NDArray[np.uint8] | None = None
+    offsets: npt.NDArray[np.int64] | None = None
+    types: npt.NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(next(each for each in self._per_sample() if each is not None))
+
+    def _per_sample(self) -> tuple[Array | None, ...]:
+        return self.values, self.codes, None if self.offsets is None else self.offsets[1:]
+
+    def piece(self, rows: slice | npt.NDArray[np.int64]) -> Piece:
+        """Return the values of some samples: numbers as they are kept, a view of them for a slice; texts as str.
+
+        Raises:
+            ValueError: The arrays contradict each other.
+        """
+        missing = None if self.missing is None else self.missing.view(np.uint8)[rows] != 0
+        if self.kind == "bool" and self.values is not None:
+            return Piece(self.values.view(np.uint8)[rows] != 0, missing)  # any other byte could upset NumPy
+        types = None if self.types is None else self.types[rows]
+        return Piece(self.values[rows] if self.values is not None else self._texts(rows), missing, types)
+
+    def few_texts(self, rows: npt.NDArray[np.int64]) -> list[str]:
+        """Return the texts of some samples. For a few of them this takes less time than `piece`.
+
+        Raises:
+            ValueError: The arrays contradict each other.
+        """
+        assert self.text is not None
+        assert self.offsets is not None
+        offsets, view, found = self.offsets, self.text.data, dict[int, str]()
+        numbers = (rows if self.codes is None else self.codes[rows]).tolist()
+        for number in numbers:
+            if number not in found:
+                if number + 1 >= len(offsets):
+                    raise ValueError(f"a text has the number {number}, but there are {len(offsets) - 1} texts")
+                first, last = offsets.item(number), offsets.item(number + 1)
+                if not 0 <= first <= last <= len(view):
+                    raise ValueError("the offsets of its texts are not ascending inside the text")
+                found[number] = str(view[first:last], "utf-8")
+        return [found[number] for number in numbers]
+
+    def _texts(self, rows: slice | npt.NDArray[np.int64]) -> Array:
+        if self.codes is None:
+            assert self.offsets is not None  # of this kind, as the sidecar was checked
+            return self._decoded(np.arange(len(self.offsets) - 1)[rows] if isinstance(rows, slice) else rows)
+        count = 0 if self.offsets is None else len(self.offsets) - 1
+        codes = self.codes[rows]
+        if len(codes) and int(codes.max()) >= count:
+            raise ValueError(f"a text has the number {int(codes.max())}, but there are {count} texts")
+        if len(codes) < count:  # of a few samples: only their own texts
+            own, places = np.unique(codes, return_inverse=True)
+            return self._decoded(own.astype(np.int64))[places.reshape(-1)]
+        return self.dictionary()[codes]
+
+    def dictionary(self) -> Array:
+        """Return the texts that `codes` numbers, as an array of str."""
+        return self._decoded(np.arange(0 if self.offsets is None else len(self.offsets) - 1))
+
+    def _decoded(self, numbers: npt.NDArray[np.int64]) -> Array:
+        assert self.text is not None
+        assert self.offsets is not None
+        out = np.empty(len(numbers), object)
+        first, last = self.offsets[numbers], self.offsets[numbers + 1]
+        if len(numbers) and (int(first.min()) < 0 or (last < first).any() or int(last.max()) > len(self.text)):
+            raise ValueError("the offsets of its texts are not ascending inside the text")
+        view = self.text.data
+        out[:] = [str(view[a:b], "utf-8") for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+        return out
+
+
+def numbers(kind: Kind, values: Array, missing: npt.NDArray[np.bool_] | None = None) -> Column:
+    """Return a column of numbers or truth values. The values of missing samples become 0."""
+    own = np.ascontiguousarray(values, NUMBERS[kind])
+    if missing is None or not missing.any():
+        return Column(kind, own)
+    own = own.copy()
+    own[missing] = 0
+    return Column(kind, own, np.ascontiguousarray(missing))
+
+
+def of_texts(
+    text: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None
+) -> Column:
+    """Return a column of texts, as numbers of a dictionary if there are at most half as many texts as samples.
+
+    Args:
+        text: uint8[bytes], valid UTF-8 that is cut at `offsets`. Missing ones are empty.
+        offsets: int64[samples + 1].
+        missing: bool[samples], or None.
+    """
+    missing = missing if missing is not None and missing.any() else None
+    if (numbered := number_texts(text, offsets, (len(offsets) - 1) // 2)) is None:
+        return Column("text", missing=missing, text=text, offsets=offsets)
+    codes, rows = numbered
+    ends = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(offsets[rows + 1] - offsets[rows], out=ends[1:])
+    view = text.data
+    pairs = zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True)
+    own = np.frombuffer(b"".join(view[a:b] for a, b in pairs), np.uint8)
+    return Column("text", missing=missing, codes=codes, text=own, offsets=ends)
+
+
+def as_text(value: float | str) -> bytes | None:
+    """Return a value of a column among texts, in UTF-8; None for a text with half of a surrogate pair."""
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    try:
+        return str(value).encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _of_type(value: Any, own: int) -> Any:
+    """Return a stored number, or the text of one, as a value of its type; None for the type 0.
+
+    Raises:
+        ValueError: It cannot be of this type.
+    """
+    try:
+        if own == BOOL:
+            return value == "true" if isinstance(value, str) else bool(value)
+        return None if own == 0 else int(value) if own == INT else float(value) if own == FLOAT else value
+    except OverflowError as error:  # an infinite integer
+        raise ValueError(str(error)) from error
+
+
+def objects_of(found: Sequence[object]) -> Array:
+    """Return an array of Python objects."""
+    out = np.empty(len(found), object)
+    out[:] = found
+    return out
+
+
+def drawable(values: Array) -> Array:
+    """Return the values of a column for a picture: numbers that no dtype holds exactly become floats."""
+    if values.dtype.kind != "O" or not len(values) or isinstance(values[0], str):
+        return values
+    return values.astype(np.float64)

@@ -1,0 +1,90 @@
+"""The wanted contents of the index of a shard beside extents, found by reading values: scans, and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bushel._index.column_names import usual_columns
+from bushel._index.column_scan import ColumnRequest, ValueFiles, add_columns
+from bushel._index.scans import FRAMES, SEEK_TABLES, SEGMENTS, has_pyav
+from bushel._index.table import ShardIndex
+from bushel._index.value_scan import Scanned, scanned_in
+
+__all__ = ["Contents"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The wanted contents of an index beside extents.
+
+    Attributes:
+        scans: Segments and seek tables of JPEGs, and packets of clips.
+        columns: Values of samples.
+    """
+
+    scans: frozenset[Scanned] = frozenset()
+    columns: ColumnRequest = field(default_factory=ColumnRequest)
+
+    @classmethod
+    def of(cls, index: ShardIndex) -> Contents:
+        """Return the contents of a table."""
+        return cls(scanned_in(index), ColumnRequest(tuple(index.columns)))
+
+    @classmethod
+    def to_keep(cls, index: ShardIndex) -> Contents:
+        """Return the contents that appended samples inherit from a table.
+
+        That follows from the table alone, so that a writer which was killed and one which was not decide alike. A table
+        without one of the usual columns was written without them. If it has them all, the samples that follow get the
+        usual columns of their own shard: a text that is short here may be long there.
+        """
+        usual = not ColumnRequest(usual=True).of(index)
+        own = usual_columns({name: column.field for name, column in index.fields.items()}) if usual else ()
+        decided = {each.name for each in own}
+        names = tuple(name for name in index.columns if name not in decided)
+        return cls(scanned_in(index), ColumnRequest(names, usual))
+
+    def __or__(self, other: Contents) -> Contents:
+        """Return the union of both."""
+        names = dict.fromkeys((*self.columns.names, *other.columns.names))
+        columns = ColumnRequest(tuple(names), self.columns.usual or other.columns.usual)
+        return Contents(self.scans | other.scans, columns)
+
+    def saved(self) -> dict[str, Any]:
+        """Return this as members of a journal, which msgpack can store."""
+        return {"scans": sorted(self.scans), "values": [list(self.columns.names), self.columns.usual]}
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> Contents:
+        """Return the contents that `saved` has written. Journals of older versions have fewer members."""
+        names, usual = saved.get("values", ((), False))
+        return cls(frozenset(saved.get("scans", ())), ColumnRequest(tuple(names), usual))
+
+    def add_to(
+        self, index: ShardIndex, files: ValueFiles, before: ShardIndex | None = None, *, all_frames: bool = False
+    ) -> ShardIndex:
+        """Return a table with what it lacks of this. Values are read.
+
+        Args:
+            index: The table.
+            files: The files of the shard.
+            before: The table of the shard before it grew: only the values that came later are scanned, except for
+                columns.
+            all_frames: Whether packets of clips are found whenever PyAV is installed.
+
+        Raises:
+            ExtentError: The files are shorter than the table says.
+            SpecError: Columns of clips are wanted, and PyAV is not installed.
+        """
+        for scan in (SEGMENTS, SEEK_TABLES):
+            if scan.attribute in self.scans:
+                index = scan.add(index, files.file_of, before)
+        if all_frames and FRAMES.fields(index) and has_pyav():
+            index = FRAMES.add(index, files.file_of, before)
+        return add_columns(index, self.columns, files)
+
+    def without_usual_columns(self) -> Contents:
+        """Return this without the columns that writers record by default."""
+        return replace(self, columns=replace(self.columns, usual=False))

@@ -1,0 +1,65 @@
+"""Codecs and specs that files bring along. A codec that runs code is only used if the caller asks for it.
+
+A file that names such a codec, in a table, a manifest or a `spec.json`, gives the stored bytes: its name becomes that
+of the codec `stored(…)` of it. `asked_for` is the reverse, for callers who allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bushel.codecs.registry import runs_code
+from bushel.spec import Field, Spec, parse_spec
+
+__all__ = ["asked_for", "from_file", "is_withheld", "spec_from_file", "without_code"]
+
+_STORED = "stored("
+
+
+def from_file(codec: str) -> str:
+    """Return the codec for a name that a file brings along: `stored(pickle)` for `pickle`, and itself for most.
+
+    Examples:
+        >>> from bushel._index.file_spec import from_file
+        >>> from_file("jpg"), from_file("pickle"), from_file("gzip(pickle)")
+        ('jpg', 'stored(pickle)', 'stored(gzip(pickle))')
+    """
+    return f"{_STORED}{codec})" if not is_withheld(codec) and runs_code(codec) else codec
+
+
+def asked_for(codec: str) -> str:
+    """Return the codec that a caller who allows codecs that run code gets: `pickle` for `stored(pickle)`.
+
+    Examples:
+        >>> from bushel._index.file_spec import asked_for
+        >>> asked_for("stored(pickle)"), asked_for("jpg")
+        ('pickle', 'jpg')
+    """
+    while is_withheld(codec):
+        codec = codec[len(_STORED) : -1]
+    return codec
+
+
+def is_withheld(codec: str) -> bool:
+    """Return whether the codec gives the stored bytes of another one."""
+    return codec.startswith(_STORED) and codec.endswith(")")
+
+
+def without_code(field: Field) -> Field:
+    """Return a field as a file may declare it: with `from_file` of its codec."""
+    codec = from_file(field.codec)
+    return field if codec == field.codec else Field(field.name, codec, field.sequence)
+
+
+def spec_from_file(spec: Mapping[str, str]) -> Spec:
+    """Parse a spec that a file brings along.
+
+    Raises:
+        SpecError: It is malformed.
+
+    Examples:
+        >>> from bushel._index.file_spec import spec_from_file
+        >>> spec_from_file({"notes": "pickle[]"})["notes"].type
+        'stored(pickle)[]'
+    """
+    return {name: without_code(field) for name, field in parse_spec(spec).items()}

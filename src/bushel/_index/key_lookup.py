@@ -1,0 +1,175 @@
+"""Key lookup over all shards of a dataset, without a dict of all keys."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import IndexedShard
+from bushel.kernels import hash_keys
+
+__all__ = ["KeyLookup", "KeyTable", "KeyView", "StoredKeyTable"]
+
+_CHUNK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLookup(ABC):
+    """Finds the positions of keys by their hashes. A subclass says which samples a hash may belong to.
+
+    Samples without keys of their own have no hash; their key is their position.
+
+    Attributes:
+        shards: The dataset's shards.
+        starts: int64[shards + 1], position of each shard's first sample.
+        hashes: uint64[keyed samples], ascending.
+    """
+
+    shards: Sequence[IndexedShard]
+    starts: npt.NDArray[np.int64]
+    hashes: npt.NDArray[np.uint64]
+
+    def find(self, key: str) -> Iterator[int]:
+        """Yield the positions of the samples with this key, in ascending order."""
+        unkeyed = self._unkeyed(key) if key.isdecimal() else None
+        for position in self._keyed(key):
+            if unkeyed is not None and unkeyed < position:
+                yield unkeyed
+                unkeyed = None
+            yield position
+        if unkeyed is not None:
+            yield unkeyed
+
+    def _unkeyed(self, key: str) -> int | None:
+        """Return the position of the sample that has no key of its own and is found by this number, or None."""
+        if len(key) >= 19 or not key.isascii() or str(int(key)) != key:
+            return None
+        position = int(key)
+        if position >= self.starts[-1]:
+            return None
+        shard = int(np.searchsorted(self.starts, position, side="right")) - 1
+        return None if self.shards[shard].keyed else position
+
+    def _keyed(self, key: str) -> Iterator[int]:
+        """Yield the positions of the samples that have this key of their own."""
+        try:
+            encoded = key.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return  # no stored key contains half of a surrogate pair
+        [wanted] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
+        for shard, row in self._candidates(wanted):
+            keys = self.shards[shard].index.keys
+            if keys is not None and keys[row] == key:
+                yield int(self.starts[shard]) + row
+
+    @abstractmethod
+    def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
+        """Yield shard and row of the samples whose key has this hash, in ascending order."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable(KeyLookup):
+    """A lookup with the position of every hash's sample: 16 bytes per sample.
+
+    Attributes:
+        positions: int64[keyed samples], the position of each hash's sample; ascending where hashes are equal.
+    """
+
+    positions: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, shards: Sequence[IndexedShard]) -> KeyTable:
+        """Return the table of these shards. A single shard's own table is used without a copy."""
+        starts = np.zeros(len(shards) + 1, np.int64)
+        np.cumsum([shard.samples for shard in shards], out=starts[1:])
+        keyed = [
+            (shard.index.keys, start) for shard, start in zip(shards, starts.tolist(), strict=False) if shard.keyed
+        ]
+        tables = [
+            (keys.hashes, keys.order + start if start else keys.order) for keys, start in keyed if keys is not None
+        ]
+        if len(tables) == 1:
+            return cls(shards, starts, *tables[0])
+        if not tables:
+            return cls.without_keys(shards, starts)
+        hashes = np.concatenate([hashes for hashes, _ in tables])
+        order = np.argsort(hashes, kind="stable")
+        return cls(shards, starts, hashes[order], np.concatenate([positions for _, positions in tables])[order])
+
+    @classmethod
+    def without_keys(cls, shards: Sequence[IndexedShard], starts: npt.NDArray[np.int64]) -> KeyTable:
+        """Return the table of shards whose samples have no keys of their own."""
+        return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
+
+    def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
+        for at in _places(self.hashes, wanted):
+            position = int(self.positions[at])
+            shard = int(np.searchsorted(self.starts, position, side="right")) - 1
+            if 0 <= shard < len(self.shards):  # a damaged table may point outside the dataset
+                yield shard, position - int(self.starts[shard])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKeyTable(KeyLookup):
+    """A lookup with the shard of every hash's sample, as the key file has it. The keys of that shard have the sample.
+
+    Attributes:
+        shard_numbers: uint32[keyed samples], the place in `shards` of each hash's shard.
+    """
+
+    shard_numbers: npt.NDArray[np.uint32]
+
+    def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
+        places = _places(self.hashes, wanted)
+        for shard in np.unique(self.shard_numbers[places.start : places.stop]).tolist():
+            keys = self.shards[shard].index.keys if shard < len(self.shards) else None
+            if keys is None:
+                continue  # a damaged table
+            for at in _places(keys.hashes, wanted):
+                if 0 <= (row := int(keys.order[at])) < len(keys):
+                    yield shard, row
+
+
+def _places(hashes: npt.NDArray[np.uint64], wanted: np.uint64) -> range:
+    """Return the places of a hash in ascending hashes."""
+    first = last = int(np.searchsorted(hashes, wanted))
+    while last < len(hashes) and hashes[last] == wanted:
+        last += 1
+    return range(first, last)
+
+
+class KeyView(Sequence[str]):
+    """The keys of a dataset in order, as a sequence that reads them when they are asked for."""
+
+    def __init__(self, length: int, take: Callable[[npt.NDArray[np.int64]], list[str]]) -> None:
+        self._length, self._take = length, take
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        shown = [repr(key) for key in self[:3]]
+        return f"<{self._length} keys: {', '.join(shown)}{', …' if self._length > len(shown) else ''}>"
+
+    @overload
+    def __getitem__(self, item: int) -> str: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[str]: ...
+
+    def __getitem__(self, item: int | slice) -> str | list[str]:
+        if isinstance(item, slice):
+            return self._take(np.arange(*item.indices(self._length), dtype=np.int64))
+        position = operator.index(item)
+        if not -self._length <= position < self._length:
+            raise IndexError(f"position {position} is out of range for {self._length} keys")
+        return self._take(np.array([position % self._length], np.int64))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, self._length, _CHUNK):
+            yield from self[first : first + _CHUNK]

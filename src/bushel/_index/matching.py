@@ -1,0 +1,268 @@
+"""Compare the checksums of a table with those of a new table of its changed files. Pure: no I/O.
+
+A value is found again by its sample's key (without keys: its position), its field and its number in a sequence; else by
+its extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import MISSING, U32, FieldExtents, Keys, ShardIndex
+from bushel.errors import FormatError
+
+__all__ = ["Comparison", "Difference", "checked", "compare_values", "with_known_checksums"]
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A value whose bytes are not the ones that a table knew.
+
+    Attributes:
+        key: Key of its sample, or None if samples have no keys.
+        sample: Number of its sample in the shard now.
+        field: Name of the field.
+        element: Number of the element in a sequence, or None.
+        file: Number of its file now.
+        offset: Offset of its bytes now.
+        expected: The recorded CRC-32.
+        found: The CRC-32 of the bytes now.
+    """
+
+    key: str | None
+    sample: int
+    field: str
+    element: int | None
+    file: int
+    offset: int
+    expected: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The values of a table, compared with the current values of the shard.
+
+    Attributes:
+        now: The table of the shard now.
+        equal: Number of values that have the checksum on record.
+        pairs: For each column of `now`, the rows that differ, and the checksums on record of these rows.
+        missing: Number of values on record that the shard no longer has.
+        empties: Number of samples that have an empty sequence on record and no such field now, or the other way round.
+            There are no bytes to compare.
+        gone: Number of samples on record that the shard no longer has.
+        added: Number of samples that the shard did not have.
+        compared: For each column of `now`, bool[rows]: whether the row has a checksum on record.
+    """
+
+    now: ShardIndex
+    equal: int
+    pairs: dict[str, tuple[I64, U32]]
+    missing: int
+    empties: int
+    gone: int
+    added: int
+    compared: dict[str, npt.NDArray[np.bool_]]
+
+    @property
+    def differing(self) -> int:
+        """Number of values whose bytes differ."""
+        return sum(len(rows) for rows, _ in self.pairs.values())
+
+    def expected(self) -> ShardIndex:
+        """Return the table of the shard now, with the checksums on record of the values that have one."""
+        columns = dict(self.now.fields)
+        for name, (rows, recorded) in self.pairs.items():
+            column = columns[name]
+            crc32 = np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32.copy()
+            crc32[rows] = recorded
+            columns[name] = replace(column, crc32=crc32)
+        return replace(self.now, fields=columns)
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield the values whose bytes differ."""
+        for name, (rows, expected) in self.pairs.items():
+            column = self.now.fields[name]
+            crc32 = np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32
+            for row, recorded in zip(rows.tolist(), expected.tolist(), strict=True):
+                sample, element = row, None
+                if column.starts is not None:
+                    sample = int(np.searchsorted(column.starts, row, side="right")) - 1
+                    element = row - int(column.starts[sample])
+                key = None if self.now.keys is None else self.now.keys[sample]
+                at = int(column.offset[row])
+                yield Difference(key, sample, name, element, column.file, at, recorded, int(crc32[row]))
+
+
+def checked(index: ShardIndex, path: str) -> ShardIndex:
+    """Return a stored table whose arrays can be trusted, with its table of keys made again.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    index.check(path)
+    if index.keys is None:
+        return index
+    try:
+        return replace(index, keys=Keys.build(index.keys.text, index.keys.offsets))
+    except ValueError as error:
+        raise FormatError(f"the index is damaged: {error}", file=path) from error
+
+
+def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
+    """Compare the values that a table knows, by their checksums, with the values that the files have now.
+
+    Args:
+        known: The table on record. Columns without checksums are left out.
+        now: The table made from the files, with checksums.
+    """
+    partner = _partners(known, now)
+    equal = missing = empties = 0
+    wrong: dict[str, list[tuple[I64, U32]]] = {}
+    compared = {name: np.zeros(column.rows, np.bool_) for name, column in now.fields.items()}
+    for name, column in known.fields.items():
+        if column.crc32 is None:
+            continue
+        rows = np.flatnonzero(column.length != MISSING)
+        other = now.fields.get(name)
+        empties += _changed_empties(column, other, partner)
+        if other is None or (other.starts is None) != (column.starts is None) or other.crc32 is None:
+            name, found = _by_extent(known, column, rows, now)
+            other = now.fields.get(name)
+        else:
+            found = _rows_in(column, other, rows, partner)
+        if other is None or other.crc32 is None:
+            missing += len(rows)
+            continue
+        there = found >= 0
+        there[there] = other.length[found[there]] != MISSING
+        missing += int((~there).sum())
+        rows, found = rows[there], found[there]
+        compared[name][found] = True
+        differs = (column.crc32[rows] != other.crc32[found]) | (column.length[rows] != other.length[found])
+        equal += int((~differs).sum())
+        if differs.any():
+            wrong.setdefault(name, []).append((found[differs], column.crc32[rows][differs]))
+    pairs = {
+        name: (np.concatenate([rows for rows, _ in parts]), np.concatenate([crc32 for _, crc32 in parts]))
+        for name, parts in wrong.items()
+    }
+    gone = int((partner < 0).sum())
+    added = now.samples - (known.samples - gone)
+    return Comparison(now, equal, pairs, missing, empties, gone, added, compared)
+
+
+def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:
+    """Return a table of unchanged files with the checksums that another table of them has for the same extents."""
+    columns = {}
+    for name, column in now.fields.items():
+        columns[name] = column
+        if column.crc32 is not None:
+            continue
+        rows = np.flatnonzero(column.length != MISSING)
+        for other in known.fields.values():
+            if other.crc32 is None or not _same_file(now, column, known, other):
+                continue
+            found = _find_extents(column, rows, other)
+            if (found >= 0).all():
+                crc32 = np.zeros(column.rows, np.uint32)
+                crc32[rows] = other.crc32[found]
+                columns[name] = replace(column, crc32=crc32)
+                break
+    return replace(now, fields=columns)
+
+
+def _partners(known: ShardIndex, now: ShardIndex) -> I64:
+    """Return int64[known.samples]: the number of each sample now, -1 if it is gone."""
+    if known.keys is not None and now.keys is not None:
+        return _by_key(known.keys, now.keys)
+    partner = np.arange(known.samples, dtype=np.int64)
+    partner[now.samples :] = -1
+    return partner
+
+
+def _by_key(known: Keys, now: Keys) -> I64:
+    partner = np.full(len(known), -1, np.int64)
+    if not len(now) or not len(known):
+        return partner
+    # the n-th sample of a key is the n-th sample of the same key
+    rank = np.arange(len(known)) - np.searchsorted(known.hashes, known.hashes, side="left")
+    place = np.searchsorted(now.hashes, known.hashes, side="left") + rank
+    there = place < len(now)
+    there[there] = now.hashes[place[there]] == known.hashes[there]
+    partner[known.order[there]] = now.order[place[there]]
+    return partner
+
+
+def _changed_empties(column: FieldExtents, other: FieldExtents | None, partner: I64) -> int:
+    """Return how many samples have an empty sequence in one of two columns, and no value in the other.
+
+    Formats that do not distinguish the two have an empty one.
+    """
+    if column.starts is None or (other is not None and other.starts is None):
+        return 0
+    samples = np.flatnonzero(partner >= 0)
+    empty, absent = column.empty_and_absent
+    if other is None:
+        return int(empty[samples].sum())
+    empty_now, absent_now = other.empty_and_absent
+    samples_now = partner[samples]
+    changed = empty[samples] & absent_now[samples_now]
+    if other.absent is not None:
+        changed |= absent[samples] & empty_now[samples_now]
+    return int(changed.sum())
+
+
+def _rows_in(column: FieldExtents, other: FieldExtents, rows: I64, partner: I64) -> I64:
+    """Return the row of the other column for each of these rows, -1 if there is none."""
+    if column.starts is None or other.starts is None:
+        return partner[rows]
+    sample = np.searchsorted(column.starts, rows, side="right") - 1
+    element = rows - column.starts[sample]
+    there = partner[sample]
+    start, stop = other.starts[there], other.starts[there + 1]
+    found: I64 = np.where((there >= 0) & (start + element < stop), start + element, -1)
+    return found
+
+
+def _by_extent(known: ShardIndex, column: FieldExtents, rows: I64, now: ShardIndex) -> tuple[str, I64]:
+    """Return the column that has most of these extents, and the row of each in it."""
+    best, found = "", np.full(len(rows), -1, np.int64)
+    for name, other in now.fields.items():
+        if other.crc32 is not None and _same_file(known, column, now, other):
+            these = _find_extents(column, rows, other)
+            if not best or (these >= 0).sum() > (found >= 0).sum():
+                best, found = name, these
+    return best, found
+
+
+def _same_file(one: ShardIndex, column: FieldExtents, two: ShardIndex, other: FieldExtents) -> bool:
+    return _names_of(one, column.file) == _names_of(two, other.file) != set()
+
+
+def _names_of(index: ShardIndex, file: int) -> set[str]:
+    """Return the names of the files that hold the bytes of a file or block file; empty if the table holds some."""
+    blocks = index.blocks_of(file)
+    numbers = {file} if blocks is None else set(blocks.file.tolist())
+    return set() if min(numbers, default=-1) < 0 else {index.files[each].name.rpartition("/")[2] for each in numbers}
+
+
+def _find_extents(column: FieldExtents, rows: I64, other: FieldExtents) -> I64:
+    """Return the row of `other` that has the extent of each of these rows, -1 if there is none."""
+    found = np.full(len(rows), -1, np.int64)
+    present = np.flatnonzero(other.length != MISSING)
+    if not len(present) or not len(rows):
+        return found
+    order = present[np.lexsort((other.length[present], other.offset[present]))]
+    extents = np.rec.fromarrays([other.offset[order], other.length[order]])
+    wanted = np.rec.fromarrays([column.offset[rows], column.length[rows]])
+    place = np.minimum(np.searchsorted(extents, wanted), len(order) - 1)
+    same = (other.offset[order[place]] == column.offset[rows]) & (other.length[order[place]] == column.length[rows])
+    found[same] = order[place[same]]
+    return found

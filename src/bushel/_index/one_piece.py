@@ -1,0 +1,34 @@
+"""Values of block files that lie in one piece of a real file, as they are. Pure: no I/O."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import I64, FieldExtents, ShardIndex
+
+__all__ = ["in_one_piece"]
+
+
+def in_one_piece(index: ShardIndex, extents: FieldExtents) -> tuple[npt.NDArray[np.int32], I64]:
+    """Return where the values of a field lie that are one piece of a real file.
+
+    Args:
+        index: The table.
+        extents: The extents of a field in it.
+
+    Returns:
+        file: int32[rows], number of the file, -1 for other values.
+        offset: int64[rows], bytes from its start; for other values as in `extents`.
+    """
+    blocks = index.blocks_of(extents.file)
+    if blocks is None:
+        return np.full(extents.rows, extents.file, np.int32), extents.offset
+    if not len(blocks):
+        return np.full(extents.rows, -1, np.int32), extents.offset
+    block = np.clip(np.searchsorted(blocks.start, extents.offset, "right") - 1, 0, len(blocks) - 1)
+    inside = extents.offset - blocks.start[block]
+    whole = (extents.length >= 0) & (inside >= 0) & (extents.length <= blocks.sizes[block] - inside)
+    whole &= blocks.is_stored(block)
+    file = np.where(whole, blocks.file[block], np.int32(-1))
+    return file, np.where(file >= 0, blocks.offset[block] + inside, extents.offset)

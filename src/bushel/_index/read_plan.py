@@ -1,0 +1,494 @@
+"""Read plans: which extents a batch of samples needs, and which value each extent is. Pure: no I/O."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel.codecs.clip_parts import ClipPart
+from bushel.errors import FormatError
+from bushel.storage import Extents
+
+__all__ = [
+    "Batch",
+    "Elements",
+    "FieldPlan",
+    "Group",
+    "Mask",
+    "ReadPlan",
+    "element_rows",
+    "normalise_mask",
+    "plan_read",
+    "stored_lengths",
+]
+
+Mask = Iterable[str] | Mapping[str, Any] | None
+"""The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
+
+Elements = slice | npt.NDArray[np.int64] | None
+"""The elements of a sequence field, or the frames of a clip, to read; None for all."""
+
+
+def normalise_mask(mask: Mask, known: Sequence[str], ranged: Iterable[str]) -> dict[str, Elements]:
+    """Check a mask against the existing fields, and return the elements to read of each field in it.
+
+    Args:
+        mask: The mask, as a user gives it.
+        known: The existing fields.
+        ranged: The fields that can be read in part: sequence fields and clips.
+
+    Raises:
+        KeyError: A field is unknown.
+        TypeError: A value is neither a bool nor, for a field in `ranged`, a selection of elements.
+    """
+    if mask is None:
+        return dict.fromkeys(known)
+    if isinstance(mask, str):
+        raise TypeError(f"give fields as a list or a dict, such as [{mask!r}], not {mask!r}")
+    if not isinstance(mask, Iterable):
+        raise TypeError(f"give fields as a list of names or a dict, not {mask!r}")
+    items = mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask)
+    lists = set(ranged)
+    wanted: dict[str, Elements] = {}
+    for name, value in items:
+        if name not in known:
+            raise KeyError(f"there is no field {name!r}: the fields are {', '.join(known) or 'none'}")
+        if value is False:
+            continue
+        if value is True:
+            wanted[name] = None
+        elif name not in lists:
+            raise TypeError(f"field {name!r} is neither a sequence nor a clip: ask for it with True, not {value!r}")
+        elif isinstance(value, slice):
+            wanted[name] = value
+        elif isinstance(value, range):
+            wanted[name] = np.arange(value.start, value.stop, value.step, dtype=np.int64)
+        else:
+            wanted[name] = _element_numbers(name, value)
+    return wanted
+
+
+def _element_numbers(name: str, value: object) -> npt.NDArray[np.int64]:
+    try:
+        return np.array([operator.index(number) for number in value], np.int64)  # type: ignore[attr-defined]
+    except TypeError as error:
+        raise TypeError(
+            f"give the elements of {name!r} as a slice, a range or a list of numbers, not {value!r}"
+        ) from error
+    except OverflowError as error:
+        raise IndexError(f"{value!r} is out of range for any sequence") from error
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """The values of one field among the extents that are read.
+
+    Attributes:
+        name: The field.
+        first: Number of its first extent. The extents of a field are adjacent.
+        codecs: The codec of each sample's stored bytes, or one for all.
+        counts: Number of elements of each sample, -1 if the sample lacks the field; None for a plain field.
+        elements: The frames to decode of each clip; None for all.
+        parts: The part to read of each clip, None for one that is read whole; None if all values are. A part has an
+            extent per packet.
+    """
+
+    name: str
+    first: int
+    codecs: str | list[str]
+    counts: list[int] | None
+    elements: Elements = None
+    parts: list[ClipPart | None] | None = None
+
+    def sizes(self) -> npt.NDArray[np.int64] | None:
+        """Return the number of extents of each sample, int64[samples]; None if each has one."""
+        if self.parts is not None:
+            return np.array([1 if part is None else len(part.offsets) for part in self.parts], np.int64)
+        return None if self.counts is None else np.maximum(self.counts, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Extents of a plan that are read with one call.
+
+    Attributes:
+        files: (shard number, file number) of the files to which the extents refer.
+        extents: The extents. All of them have a checksum to compare with, or none has.
+        rows: int64[n], the number of each extent in the plan; None if these are all extents of the plan, in order.
+    """
+
+    files: Sequence[tuple[int, int]]
+    extents: Extents
+    rows: npt.NDArray[np.int64] | None = None
+
+    def row(self, number: int) -> int:
+        """Return the number in the plan of one of the extents."""
+        return number if self.rows is None else int(self.rows[number])
+
+    def parts(self) -> list[Batch]:
+        """Return the extents file by file; those of one file, which may be a block file, in halves."""
+        return list(self._by_file() if len(self.files) > 1 else self._halves())
+
+    def _halves(self) -> Iterator[Batch]:
+        whole = self.extents
+        rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
+        for own in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
+            crc32 = None if whole.crc32 is None else whole.crc32[own]
+            yield Batch(self.files, Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+
+    def _by_file(self) -> Iterator[Batch]:
+        """Yield the extents of each file, and those that are missing with the first."""
+        whole, extents = self.extents, self.extents
+        rows = np.arange(len(extents), dtype=np.int64) if self.rows is None else self.rows
+        file = np.full(len(extents), whole.file) if isinstance(whole.file, int) else whole.file
+        for number, name in enumerate(self.files):
+            own = np.flatnonzero(file == number)
+            crc32 = None if whole.crc32 is None else whole.crc32[own]
+            yield Batch([name], Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """The extents to read for a batch of samples.
+
+    Attributes:
+        size: Number of extents, ordered by field, then by sample.
+        batches: The extents: in one batch, or in two if only some have a checksum to compare with.
+        fields: The values of each field.
+    """
+
+    size: int
+    batches: list[Batch]
+    fields: list[FieldPlan]
+
+    def owner(self, row: int) -> tuple[str, int]:
+        """Return the field of an extent, and the place of its sample in the batch."""
+        field = next(field for field in reversed(self.fields) if field.first <= row)
+        place = row - field.first
+        if (sizes := field.sizes()) is not None:
+            place = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
+        return field.name, place
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The samples of a batch that are in one shard.
+
+    Attributes:
+        number: Number of the shard.
+        index: Its table.
+        rows: int64[k], numbers of the samples within the shard.
+        places: int64[k], their places in the batch, or None if they are the whole batch.
+    """
+
+    number: int
+    index: ShardIndex
+    rows: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64] | None
+
+    def places_in(self, total: int) -> npt.NDArray[np.int64]:
+        """Return the places of the samples in the batch, which has `total` samples."""
+        return np.arange(total) if self.places is None else self.places
+
+
+def plan_read(
+    groups: Sequence[Group],
+    total: int,
+    wanted: Mapping[str, Elements],
+    *,
+    checksums: Collection[int] = (),
+    parts: bool = False,
+) -> ReadPlan:
+    """Plan the read of a batch.
+
+    Args:
+        groups: The batch, by shard.
+        total: Number of samples in the batch.
+        wanted: The fields, from `normalise_mask`.
+        checksums: Numbers of the shards whose checksums are compared, where they are known.
+        parts: Whether to read only the packets of clips that the wanted frames need, where the index has them. Their
+            checksums are not verified, since they are of whole clips.
+
+    Raises:
+        IndexError: An element number is out of range.
+        FormatError: The table of a sequence field is damaged.
+    """
+    plan = _Builder(groups, total, checksums=checksums, parts=parts)
+    for name, elements in wanted.items():
+        plan.add(name, elements)
+    size, batches = plan.batches()
+    return ReadPlan(size, batches, plan.fields)
+
+
+def stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArray[np.int64]:
+    """Return the stored bytes of one field in each sample of a batch: int64[total], `MISSING` if a sample lacks it.
+
+    Raises:
+        FormatError: The table of a sequence field is damaged.
+    """
+    lengths = np.full(total, MISSING, np.int64)
+    for group in groups:
+        column = group.index.fields.get(name)
+        if column is None:
+            continue
+        places = group.places_in(total)
+        rows, counts = (group.rows, None) if column.starts is None else element_rows(column, group, None)
+        own = column.length[rows]
+        if counts is not None:
+            ends, sums = np.cumsum(counts), np.concatenate([np.zeros(1, np.int64), np.cumsum(own)])
+            own = sums[ends] - sums[ends - counts]
+            if column.absent is not None:
+                own[column.absent[group.rows]] = MISSING
+        lengths[places] = own
+    return lengths
+
+
+class _Builder:
+    """A read plan under construction, which grows field by field.
+
+    Attributes:
+        files: (shard number, file number) to the number by which extents refer to the file.
+        extents: The extents of each field.
+        fields: The values of each field.
+    """
+
+    def __init__(self, groups: Sequence[Group], total: int, *, checksums: Collection[int], parts: bool) -> None:
+        self._groups, self._total, self._checksums, self._parts = groups, total, checksums, parts
+        self._rows = 0  # number of extents so far
+        self.files: dict[tuple[int, int], int] = {}
+        self.extents: list[_Planned] = []
+        self.fields: list[FieldPlan] = []
+
+    def add(self, name: str, elements: Elements) -> None:
+        """Plan the read of one field."""
+        columns = [group.index.fields.get(name) for group in self._groups]
+        present = [(group, column) for group, column in zip(self._groups, columns, strict=True) if column is not None]
+        counts = parts = None
+        in_parts = self._parts and elements is not None and any(column.frames is not None for _, column in present)
+        if any(column.starts is not None for _, column in present):
+            extents, counts = self._sequence(present, elements)
+        elif in_parts and (parts := self._clips(present, elements)) is not None:
+            extents = self._packets(present, parts)
+        elif len(present) == len(self._groups) == 1:
+            extents = self._direct(*present[0])
+        else:
+            extents = self._plain(present)
+        inside = elements if counts is None and present else None
+        self.fields.append(FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside, parts))
+        self.extents.append(extents)
+        self._rows += len(extents.extents.offset)
+
+    def _file(self, group: Group, column: FieldExtents) -> int:
+        return self.files.setdefault((group.number, column.file), len(self.files))
+
+    def _sums(self, group: Group, column: FieldExtents) -> npt.NDArray[np.uint32] | None:
+        """Return the checksums that values of a field are compared with, if they are."""
+        return column.crc32 if group.number in self._checksums else None
+
+    def _direct(self, group: Group, column: FieldExtents) -> _Planned:
+        """Plan a plain field of samples of one shard."""
+        rows, sums = group.rows, self._sums(group, column)
+        crc32 = None if sums is None else sums[rows]
+        return _Planned(Extents(self._file(group, column), column.offset[rows], column.length[rows], crc32))
+
+    def _plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:
+        planned = _Planned.missing(self._total, bool(self._checksums))
+        for group, column in present:
+            self._put(planned, group, column, group.rows, group.places_in(self._total))
+        return planned
+
+    def _clips(self, present: Iterable[tuple[Group, FieldExtents]], elements: Elements) -> list[ClipPart | None] | None:
+        """Return the part of each clip that the elements need; None if all are read whole."""
+        parts: list[ClipPart | None] = [None] * self._total
+        if elements is None:
+            return None
+        for group, column in present:
+            if (frames := column.frames) is None:
+                continue
+            for row, place in zip(group.rows.tolist(), group.places_in(self._total).tolist(), strict=True):
+                size = int(column.length[row])
+                packets = frames.of(row, size) if frames.knows(row) and size != MISSING else None
+                part = None if packets is None else packets.part(elements)
+                # packets of a damaged table could overlap, and be much more than the clip
+                parts[place] = part if part is not None and part.nbytes <= size else None
+        return parts if any(part is not None for part in parts) else None
+
+    def _packets(self, present: Sequence[tuple[Group, FieldExtents]], parts: Sequence[ClipPart | None]) -> _Planned:
+        """Plan the packets of clips, and the clips that are read whole."""
+        sizes = np.array([1 if part is None else len(part.offsets) for part in parts], np.int64)
+        first = np.cumsum(sizes) - sizes
+        planned = _Planned.missing(int(sizes.sum()), bool(self._checksums))
+        extents = planned.extents
+        for group, column in present:
+            places = group.places_in(self._total)
+            whole = np.array([parts[place] is None for place in places.tolist()], np.bool_)
+            self._put(planned, group, column, group.rows[whole], first[places[whole]])
+            for row, place in zip(group.rows[~whole].tolist(), places[~whole].tolist(), strict=True):
+                if (part := parts[place]) is not None:
+                    own = slice(int(first[place]), int(first[place] + sizes[place]))
+                    extents.file[own] = self._file(group, column)  # type: ignore[index] # `_missing` makes an array
+                    extents.offset[own] = part.offsets + column.offset[row]
+                    extents.length[own] = part.lengths
+                    if planned.unchecked is not None:
+                        planned.unchecked[own] = True
+        return planned
+
+    def _sequence(
+        self, present: Iterable[tuple[Group, FieldExtents]], elements: Elements
+    ) -> tuple[_Planned, list[int]]:
+        """Plan a sequence field. Returns also the number of elements of each sample."""
+        counts = np.full(self._total, -1, np.int64)
+        chosen = []
+        for group, column in present:
+            if column.starts is None:
+                continue
+            rows, own = element_rows(column, group, elements)
+            if (column.length[rows] < 0).any():
+                raise _damaged(column, group)
+            places = group.places_in(self._total)
+            counts[places] = own
+            if column.absent is not None:
+                counts[places[column.absent[group.rows] & (own == 0)]] = -1
+            chosen.append((group, column, rows, places))
+        sizes = np.maximum(counts, 0)
+        first = np.cumsum(sizes) - sizes
+        planned = _Planned.missing(int(sizes.sum()), bool(self._checksums))
+        for group, column, rows, places in chosen:
+            own = sizes[places]
+            at = np.arange(len(rows), dtype=np.int64) + np.repeat(first[places] - (np.cumsum(own) - own), own)
+            self._put(planned, group, column, rows, at)
+        return planned, counts.tolist()
+
+    def _put(
+        self,
+        planned: _Planned,
+        group: Group,
+        column: FieldExtents,
+        rows: npt.NDArray[np.int64],
+        at: npt.NDArray[np.int64],
+    ) -> None:
+        """Fill in the extents of rows of a field at the numbers `at`."""
+        extents = planned.extents
+        extents.file[at] = self._file(group, column)  # type: ignore[index] # `missing` makes an array
+        extents.offset[at] = column.offset[rows]
+        extents.length[at] = column.length[rows]
+        if planned.unchecked is not None and extents.crc32 is not None:
+            if (sums := self._sums(group, column)) is None:
+                planned.unchecked[at] = True
+            else:
+                extents.crc32[at] = sums[rows]
+
+    def batches(self) -> tuple[int, list[Batch]]:
+        """Return the number of all extents, and the extents, divided by whether they have a checksum."""
+        files, own = list(self.files), self.extents
+        if not own:
+            return 0, []
+        if len(own) == 1 and own[0].unchecked is None:
+            return self._rows, [Batch(files, own[0].extents)]
+        extents, unchecked = _joined(own)
+        if unchecked is None or not unchecked.any():
+            return self._rows, [Batch(files, extents)]
+        if (unchecked | (extents.length == MISSING)).all():
+            return self._rows, [Batch(files, replace(extents, crc32=None))]
+        summed, rest = np.flatnonzero(~unchecked), np.flatnonzero(unchecked)
+        return self._rows, [_part(files, extents, summed), _part(files, replace(extents, crc32=None), rest)]
+
+
+def _part(files: Sequence[tuple[int, int]], extents: Extents, rows: npt.NDArray[np.int64]) -> Batch:
+    """Return some of the extents of a plan as a batch."""
+    file = extents.file if isinstance(extents.file, int) else extents.file[rows]
+    crc32 = None if extents.crc32 is None else extents.crc32[rows]
+    return Batch(files, Extents(file, extents.offset[rows], extents.length[rows], crc32), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """The extents of one field.
+
+    Attributes:
+        extents: The extents.
+        unchecked: bool[n], which of them have no checksum to compare with; None if that is all, or none, as
+            `extents.crc32` says.
+    """
+
+    extents: Extents
+    unchecked: npt.NDArray[np.bool_] | None = None
+
+    @classmethod
+    def missing(cls, size: int, checksums: bool) -> _Planned:
+        """Return extents to fill in. All are missing at first."""
+        file, offset = np.zeros(size, np.int32), np.zeros(size, np.int64)
+        sums = np.zeros(size, np.uint32) if checksums else None
+        extents = Extents(file, offset, np.full(size, MISSING, np.int64), sums)
+        return cls(extents, np.zeros(size, np.bool_) if checksums else None)
+
+
+def _joined(planned: Sequence[_Planned]) -> tuple[Extents, npt.NDArray[np.bool_] | None]:
+    """Return the extents of all fields, and which of them have no checksum, None if none has one."""
+    each = [one.extents for one in planned]
+    file = np.concatenate(
+        [np.full(len(e.offset), e.file, np.int32) if isinstance(e.file, int) else e.file for e in each]
+    )
+    offset, length = np.concatenate([e.offset for e in each]), np.concatenate([e.length for e in each])
+    if all(e.crc32 is None for e in each):
+        return Extents(file, offset, length), None
+    crc32 = np.concatenate([np.zeros(len(e.offset), np.uint32) if e.crc32 is None else e.crc32 for e in each])
+    unchecked = [
+        np.full(len(one.extents.offset), one.extents.crc32 is None) if one.unchecked is None else one.unchecked
+        for one in planned
+    ]
+    return Extents(file, offset, length, crc32), np.concatenate(unchecked)
+
+
+def _codecs(present: Sequence[tuple[Group, FieldExtents]], total: int) -> str | list[str]:
+    names = {column.codec for _, column in present}
+    if len(names) <= 1:
+        return names.pop() if names else "bytes"
+    codecs = ["bytes"] * total
+    for group, column in present:
+        for place in group.places_in(total).tolist():
+            codecs[place] = column.codec
+    return codecs
+
+
+def element_rows(
+    column: FieldExtents, group: Group, elements: Elements
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows of the chosen elements of each sample of a group, and their number per sample."""
+    assert column.starts is not None
+    first, last = column.starts[group.rows], column.starts[group.rows + 1]
+    if ((first < 0) | (first > last) | (last > column.rows)).any():
+        raise _damaged(column, group)
+    if elements is None:
+        return column.rows_of(group.rows)
+    counts = last - first
+    rows: list[npt.NDArray[np.int64]] = []
+    own = np.zeros(len(counts), np.int64)
+    for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
+        if isinstance(elements, slice):
+            numbers = np.arange(*elements.indices(count), dtype=np.int64)
+        elif column.absent is not None and column.absent[group.rows[place]]:
+            continue
+        else:
+            numbers = np.where(elements < 0, elements + count, elements)
+            if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
+                raise IndexError(
+                    f"field {column.field.name!r} has {count} elements in this sample; asked for {elements.tolist()}"
+                )
+        own[place] = len(numbers)
+        rows.append(numbers + start)
+    return (np.concatenate(rows) if rows else np.zeros(0, np.int64)), own
+
+
+def _damaged(column: FieldExtents, group: Group) -> Exception:
+    return FormatError(
+        f"field {column.field.name!r}: the offsets of its sequences are not ascending, or elements are missing",
+        file=group.index.files[0].name if group.index.files else None,
+        hint="the index is damaged: run `bushel index` on the dataset",
+    )

@@ -1,0 +1,245 @@
+"""The list of shards: what the manifest says of many shards, as arrays, so that opening does not read every entry.
+
+It is the safetensors file `shards.safetensors` beside the manifest, and may be deleted at any time. docs/index.md
+specifies it. It is used only while the folder and the manifest have the times and sizes that it records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.class_names import Labels, check_labels
+from bushel._index.file_spec import spec_from_file
+from bushel._index.table import I64, U8, FileStamp
+from bushel.errors import SpecError
+from bushel.kernels import crc32, map_array
+from bushel.spec import Spec
+from bushel.storage import write_whole
+
+__all__ = ["KEYED", "NAME", "SUMMED", "FolderState", "ShardList", "Strings", "load_shard_list", "save_shard_list"]
+
+NAME = "shards.safetensors"
+"""Name of the file in the folder of the manifest."""
+
+KEYED, SUMMED = 1, 2
+"""Bits of `ShardList.flags`: samples have keys of their own; the CRC-32 of every field is known."""
+
+_VERSION = 2
+_MOST = 1 << 48
+_DTYPES: dict[str, np.dtype[Any]] = {"U8": np.dtype(np.uint8), "I64": np.dtype(np.int64)}
+_ARRAYS = {
+    "names.text": "U8",
+    "names.offsets": "I64",
+    "samples": "I64",
+    "flags": "U8",
+    "files.starts": "I64",
+    "files.text": "U8",
+    "files.offsets": "I64",
+    "files.sizes": "I64",
+    "files.times": "I64",
+    "files.stamps": "I64",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """The last changes of a dataset's folder and its manifest, in nanoseconds, and the manifest's size in bytes."""
+
+    folder_ns: int
+    manifest_ns: int
+    manifest_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Many strings in one array.
+
+    Attributes:
+        text: uint8[bytes], UTF-8.
+        offsets: int64[n + 1]; string `i` is `text[offsets[i]:offsets[i + 1]]`.
+    """
+
+    text: U8
+    offsets: I64
+
+    @classmethod
+    def of(cls, strings: Sequence[str]) -> Strings:
+        """Return these strings."""
+        encoded = [string.encode("utf-8", "surrogateescape") for string in strings]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(each) for each in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, number: int) -> str:
+        own = self.text[int(self.offsets[number]) : int(self.offsets[number + 1])]
+        return own.tobytes().decode("utf-8", "surrogateescape")
+
+    def tolist(self) -> list[str]:
+        """Return all strings."""
+        text, offsets = self.text.tobytes(), self.offsets.tolist()
+        if text.isascii():
+            whole = text.decode("ascii")
+            return [whole[first:last] for first, last in pairwise(offsets)]
+        return [text[first:last].decode("utf-8", "surrogateescape") for first, last in pairwise(offsets)]
+
+    @property
+    def are_valid(self) -> bool:
+        """Whether the offsets ascend from 0 to the end."""
+        ends = len(self.offsets) > 0 and self.offsets[0] == 0 and self.offsets[-1] == len(self.text)
+        return bool(ends and (np.diff(self.offsets) >= 0).all())
+
+
+@dataclass(frozen=True, slots=True)
+class ShardList:
+    """The shards of one folder.
+
+    Attributes:
+        container: Name of the container.
+        spec: The fields.
+        labels: Field to the names of its classes.
+        sidecars: The folder of the sidecar files, relative to the dataset's.
+        names: Names of the shards, in order.
+        samples: int64[shards], numbers of samples.
+        flags: uint8[shards], `KEYED` and `SUMMED`.
+        starts: int64[shards + 1]; shard `i` has the files `starts[i]` to `starts[i + 1]`.
+        files: Paths of the files, relative to the dataset's folder.
+        sizes: int64[files], in bytes.
+        times: int64[files], times of modification in nanoseconds.
+        crc32: int64[files], stamps of the files (`FileStamp.crc32`); -1 where there is none.
+    """
+
+    container: str
+    spec: Spec
+    labels: Labels
+    sidecars: str
+    names: Strings
+    samples: I64
+    flags: U8
+    starts: I64
+    files: Strings
+    sizes: I64
+    times: I64
+    crc32: I64
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @property
+    def any_keyed(self) -> bool:
+        """Whether any sample has a key of its own."""
+        return bool((self.flags & KEYED).any())
+
+    @property
+    def all_summed(self) -> bool:
+        """Whether the CRC-32 of every field is known."""
+        return bool((self.flags & SUMMED).all())
+
+    def stamps(self, number: int) -> tuple[FileStamp, ...]:
+        """Return the files of a shard."""
+        files = range(int(self.starts[number]), int(self.starts[number + 1]))
+        return tuple(self._file(at) for at in files)
+
+    def _file(self, number: int) -> FileStamp:
+        stamp = int(self.crc32[number])
+        known = (int(self.sizes[number]), int(self.times[number]))
+        return FileStamp(self.files[number], *known, stamp if stamp >= 0 else None)
+
+    def identities(self) -> Iterator[tuple[str, int, list[tuple[str, int]]]]:
+        """Yield name, number of samples, and names and sizes of the files of each shard."""
+        files = list(zip(self.files.tolist(), self.sizes.tolist(), strict=True))
+        shards = zip(self.names.tolist(), self.samples.tolist(), pairwise(self.starts.tolist()), strict=True)
+        for name, samples, (first, last) in shards:
+            yield name, samples, files[first:last]
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the arrays fit each other."""
+        shards, files = len(self.samples), len(self.sizes)
+        lengths = (len(self.names), len(self.flags), len(self.starts) - 1) == (shards, shards, shards)
+        per_file = (len(self.files), len(self.times), len(self.crc32)) == (files, files, files)
+        if not lengths or not per_file or shards == 0:
+            return False
+        bounds = self.starts[0] == 0 and self.starts[-1] == files and (np.diff(self.starts) > 0).all()
+        counts = (self.samples >= 0).all() and (self.samples < _MOST).all() and (self.sizes >= 0).all()
+        return bool(bounds and counts and self.names.are_valid and self.files.are_valid)
+
+
+class _Header(msgspec.Struct):
+    version: int
+    container: str
+    spec: dict[str, str]
+    labels: dict[str, list[str]]
+    sidecars: str
+    state: tuple[int, int, Annotated[int, msgspec.Meta(ge=0)]]
+    crc32: int
+
+
+# made at import, as the decoders of sidecars
+_HEADER = msgspec.json.Decoder(_Header)
+
+
+def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
+    """Write a table atomically.
+
+    Raises:
+        OSError: The folder is not writable.
+    """
+    from safetensors.numpy import save
+
+    arrays = _arrays(table)
+    body = b"".join(arrays[name].tobytes() for name in _ARRAYS)
+    spec = {name: field.type for name, field in table.spec.items()}
+    labels = {name: list(names) for name, names in table.labels.items()}
+    bound = (state.folder_ns, state.manifest_ns, state.manifest_size)
+    header = _Header(_VERSION, table.container, spec, labels, table.sidecars, bound, crc32(body))
+    write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=False)
+
+
+def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:
+    own = (table.names.text, table.names.offsets, table.samples, table.flags, table.starts, table.files.text)
+    return dict(zip(_ARRAYS, (*own, table.files.offsets, table.sizes, table.times, table.crc32), strict=True))
+
+
+def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
+    """Return the table at a path; None if there is none, if it is of another state, or damaged."""
+    try:
+        data = map_array(str(path)).data
+        length = int.from_bytes(data[:8], "little")
+        if length > len(data) - 8:
+            return None
+        entries = msgspec.json.decode(data[8 : 8 + length])
+        header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
+        if header.version != _VERSION or FolderState(*header.state) != state:
+            return None
+        arrays = {name: _array(data[8 + length :], entries[name], dtype) for name, dtype in _ARRAYS.items()}
+        if crc32(b"".join(array.tobytes() for array in arrays.values())) != header.crc32:
+            return None
+        names = Strings(arrays["names.text"], arrays["names.offsets"])
+        files = Strings(arrays["files.text"], arrays["files.offsets"])
+        own = (names, arrays["samples"], arrays["flags"], arrays["files.starts"], files)
+        spec, labels = spec_from_file(header.spec), check_labels(header.labels) if header.labels else {}
+        files_of = (arrays["files.sizes"], arrays["files.times"], arrays["files.stamps"])
+        table = ShardList(header.container, spec, labels, header.sidecars, *own, *files_of)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SpecError):
+        return None
+    return table if table.is_valid else None
+
+
+def _array(body: memoryview, entry: dict[str, Any], kind: str) -> npt.NDArray[Any]:
+    first, last = entry["data_offsets"]
+    [count] = entry["shape"]
+    dtype = _DTYPES[kind]
+    if entry["dtype"] != kind or not 0 <= first <= last <= len(body) or last - first != count * dtype.itemsize:
+        raise ValueError("the array does not fit the file")
+    return np.asarray(np.frombuffer(body[first:last], dtype))

@@ -1,0 +1,506 @@
+"""Sidecar files: the index and the manifest beside the data.
+
+A shard's index is a safetensors file (https://github.com/huggingface/safetensors): a small JSON header and named
+arrays. The arrays are mapped, not read, so opening takes the same time for ten samples and for ten million. Nothing in
+it is ever executed. The header has the CRC-32 of the file. A manifest lists the shards of a folder, so that the dataset
+can be opened without touching them.
+
+Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
+`image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.segment_starts`,
+`image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists those of clips. Columns have
+`__column__.label.values` and others (docs/columns.md). `block_arrays` lists those of block files; only a sidecar that
+has some is of version 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
+from bushel._index.clip_frames import ARRAYS, frames_of
+from bushel._index.file_spec import asked_for, from_file, spec_from_file
+from bushel._index.table import FieldExtents, FileStamp, Keys, SeekTables, Segments, ShardIndex
+from bushel.errors import FormatError, SpecError
+from bushel.kernels import crc32, map_array
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, create_whole, read_whole, write_whole
+
+if TYPE_CHECKING:
+    from bushel._index.columns import Column, Kind
+    from bushel.storage import Blocks
+
+__all__ = [
+    "ALWAYS_CHECKED",
+    "FOLDER",
+    "Completeness",
+    "Manifest",
+    "ManifestShard",
+    "create_manifest",
+    "load_completeness",
+    "load_index",
+    "load_labels",
+    "load_manifest",
+    "save_index",
+    "save_manifest",
+]
+
+FOLDER = ".bushel"
+"""The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
+
+ALWAYS_CHECKED = 4 << 20
+"""Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""
+
+_CRC32_IS = b'\\"crc32\\":\\"'
+"""The text before the CRC-32 of the file in the header, which is JSON in a text in JSON."""
+
+_ZEROS = "00000000"
+"""The hexadecimal digits in the place of the CRC-32 while it is computed."""
+
+_VERSION = 1
+"""Version of manifests, and of indexes without block files."""
+
+_VERSION_OF_BLOCKS = 2
+_INLINE, _FRAGMENTS = "__inline__", ".fragments"
+"""What older versions had in the place of block files: see `sidecars_1`."""
+
+_HINT = "delete it: the index will be built again"
+_DTYPES = {
+    "BOOL": np.bool_,
+    "U8": np.uint8,
+    "I32": np.int32,
+    "U32": np.uint32,
+    "I64": np.int64,
+    "U64": np.uint64,
+    "F64": np.float64,
+}
+
+
+_COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
+"""The arrays of a column: the attributes of `Column`."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
+"""A count so small that the sum over all shards fits into int64."""
+
+_Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]], msgspec.Meta(max_length=MAX_NAMES)]
+"""The names of the classes of a field."""
+
+
+class _Field(msgspec.Struct):
+    name: str
+    type: str
+    codec: str
+    file: int
+
+
+class _Column(msgspec.Struct):
+    name: str
+    kind: str
+
+
+class _Header(msgspec.Struct):
+    version: int
+    container: str
+    samples: _Count
+    files: list[tuple[str, int, int]]
+    fields: list[_Field]
+    stamps: list[int | None] = []
+    labels: dict[str, _Names] = {}
+    crc32: str = ""
+    columns: list[_Column] | msgspec.UnsetType = msgspec.UNSET
+    """Older versions have none; those that wrote it also wrote the CRC-32."""
+    filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
+    """The names of the filters of each block file."""
+
+
+class ManifestShard(msgspec.Struct, frozen=True):
+    """The entry of one shard in a manifest.
+
+    Attributes:
+        name: The shard's name.
+        samples: Number of samples.
+        files: (name, size, mtime_ns) of its files.
+        checksums: Whether its index has the CRC-32 of every field.
+        keyed: Whether its samples have keys of their own.
+        stamps: The stamp of each file (`FileStamp.crc32`). Manifests of older versions have none.
+    """
+
+    name: str
+    samples: _Count
+    files: list[tuple[str, int, int]]
+    checksums: bool
+    keyed: bool
+    stamps: list[int | None] = []
+
+    @classmethod
+    def of(cls, name: str, index: ShardIndex) -> ManifestShard:
+        """Return the entry of a shard."""
+        checksums = all(column.crc32 is not None for column in index.fields.values())
+        files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
+        stamps = [stamp.crc32 for stamp in index.files]
+        return cls(name, index.samples, files, checksums, index.keys is not None, stamps)
+
+    @property
+    def recorded(self) -> tuple[FileStamp, ...]:
+        """The files as they were recorded."""
+        stamps = self.stamps if len(self.stamps) == len(self.files) else [None] * len(self.files)
+        return tuple(FileStamp(*file, stamp) for file, stamp in zip(self.files, stamps, strict=True))
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The shards of one dataset.
+
+    Attributes:
+        container: Name of the container.
+        spec: Field names to types.
+        codecs: Field names to the codecs of the stored bytes.
+        shards: The shards in the dataset's order.
+        version: Version of this file's layout.
+        complete: Whether the writer of the dataset has finished. Older manifests do not say it and count as complete.
+        expected: Number of samples of the complete dataset, if it was known while it was written.
+        labels: Field to the names of its classes. Older manifests have none.
+    """
+
+    container: str
+    spec: dict[str, str]
+    codecs: dict[str, str]
+    shards: list[ManifestShard]
+    version: int = _VERSION
+    complete: bool = True
+    expected: int | None = None
+    labels: dict[str, _Names] = {}
+
+
+class Completeness(msgspec.Struct, frozen=True):
+    """The members of a manifest that describe its completeness: see `Manifest`."""
+
+    complete: bool = True
+    expected: int | None = None
+
+
+class _ShardName(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _NamesOnly(msgspec.Struct, frozen=True):
+    shards: list[_ShardName]
+    labels: dict[str, _Names] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """The arrays of an index.
+
+    Attributes:
+        path: The file, for error messages.
+        named: The arrays by name, with any type and shape.
+    """
+
+    path: str
+    named: dict[str, npt.NDArray[Any]]
+
+    def get(self, name: str, dtype: type[np.generic], size: int | None = None) -> npt.NDArray[Any]:
+        """Return the one-dimensional array of this name, dtype and size. None stands for any size.
+
+        Raises:
+            FormatError: There is no such array.
+        """
+        array = self.named.get(name)
+        if array is None:
+            raise FormatError(f"array {name!r} is missing", file=self.path, hint=_HINT)
+        if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
+            found = f"{array.dtype}{list(array.shape)}, not {np.dtype(dtype)}[{'n' if size is None else size}]"
+            raise FormatError(f"the arrays do not belong together: {name!r} is {found}", file=self.path, hint=_HINT)
+        return array
+
+    def optional(self, name: str, dtype: type[np.generic], size: int | None = None) -> npt.NDArray[Any] | None:
+        """Return the array as `get` does, or None if no array has this name."""
+        return self.get(name, dtype, size) if name in self.named else None
+
+
+# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
+_MANIFEST = msgspec.json.Decoder(Manifest)
+_COMPLETENESS = msgspec.json.Decoder(Completeness)
+_NAMES = msgspec.json.Decoder(_NamesOnly)
+_HEADER = msgspec.json.Decoder(_Header)
+
+
+def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
+    """Write a shard's index atomically. With `sync`, wait until it is on disk.
+
+    Raises:
+        OSError: The folder is not writable.
+    """
+    from safetensors.numpy import save
+
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if index.keys is not None:
+        for part in ("text", "offsets", "hashes", "order"):
+            arrays[f"__key__.{part}"] = getattr(index.keys, part)
+    if index.blocks:
+        from bushel._index.block_arrays import arrays_of_blocks
+
+        arrays |= arrays_of_blocks(index.blocks)
+    for name, column in index.fields.items():
+        for part in ("offset", "length", "crc32", "starts", "absent"):
+            if (array := getattr(column, part)) is not None:
+                arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
+        if (segments := column.segments) is not None:
+            arrays |= {f"{name}.segment_starts": segments.starts, f"{name}.segment_lengths": segments.lengths}
+        if (frames := column.frames) is not None:
+            arrays |= {f"{name}.{key}": getattr(frames, attribute) for key, (attribute, _) in ARRAYS.items()}
+        if (seek := column.seek) is not None:
+            arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
+    for name, values in index.columns.items():
+        own = {part: getattr(values, part) for part in _COLUMN_ARRAYS}
+        arrays |= {f"__column__.{name}.{part}": array for part, array in own.items() if array is not None}
+    header = _Header(
+        _VERSION_OF_BLOCKS if index.blocks else _VERSION,
+        index.container,
+        index.samples,
+        [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
+        [_field(name, extents) for name, extents in index.fields.items()],
+        [stamp.crc32 for stamp in index.files],
+        {name: list(names) for name, names in index.labels.items()},
+        _ZEROS,
+        [_Column(name, values.kind) for name, values in index.columns.items()],
+        [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
+    )
+    data = bytearray(save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
+    digits = data.index(_CRC32_IS) + len(_CRC32_IS)
+    data[digits : digits + 8] = b"%08x" % crc32(data)
+    write_whole(path, bytes(data), sync=sync)
+
+
+def _field(name: str, extents: FieldExtents) -> _Field:
+    kind = replace(extents.field, codec=asked_for(extents.field.codec)).type
+    return _Field(name, kind, asked_for(extents.codec), extents.file)
+
+
+def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
+    """Map a shard's index. Only the header is parsed and checked here; extents are checked when they are used.
+
+    Args:
+        path: The file.
+        check: Whether to compare the file with its CRC-32 even if it is large, which reads all of it.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        FormatError: The file is damaged, or its version is newer than this Bushel.
+    """
+    data = _bytes_of(path)
+    arrays, header = _parse(data, str(path))
+    named = [] if header.columns is msgspec.UNSET else header.columns
+    if not header.crc32 and header.columns is not msgspec.UNSET:
+        raise FormatError("the index is damaged: its header lacks the CRC-32", file=str(path), offset=8, hint=_HINT)
+    if header.crc32 and (check or len(data) <= ALWAYS_CHECKED):  # older versions wrote none
+        _compare(data, header.crc32, path)
+    samples = header.samples
+    keys = None
+    if "__key__.offsets" in arrays.named:
+        keys = Keys(
+            arrays.get("__key__.text", np.uint8),
+            arrays.get("__key__.offsets", np.int64, samples + 1),
+            arrays.get("__key__.hashes", np.uint64, samples),
+            arrays.get("__key__.order", np.int64, samples),
+        )
+    if samples and keys is None and not header.fields:
+        raise FormatError(
+            f"the index has {samples} samples, but no field and no key", file=str(path), offset=8, hint=_HINT
+        )
+    try:
+        fields = _parse_fields(tuple((field.name, field.type) for field in header.fields))
+    except SpecError as error:
+        raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
+    columns = {entry.name: _column(arrays, entry, fields[entry.name], samples) for entry in header.fields}
+    filters = [] if header.filters is msgspec.UNSET else header.filters
+    first = -1 if header.version == _VERSION else 0
+    for entry in header.fields:
+        if not first <= entry.file < len(header.files) + len(filters):
+            raise FormatError(
+                f"field {entry.name!r} refers to file {entry.file}, but the index lists {len(header.files)} files",
+                file=str(path),
+                hint=_HINT,
+            )
+    stamps = header.stamps or [None] * len(header.files)  # older versions recorded none
+    if len(stamps) != len(header.files):
+        raise FormatError(
+            f"the index has {len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT
+        )
+    files = tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
+    labels = _labels(header.labels, path)
+    values = {entry.name: _values(arrays, entry, samples) for entry in named}
+    blocks: tuple[Blocks, ...] = ()
+    if filters:
+        from bushel._index.block_arrays import blocks_in
+
+        sizes = [file.size for file in files]
+        blocks = tuple(blocks_in(arrays, number, own, sizes) for number, own in enumerate(filters))
+    index = ShardIndex(samples, files, columns, header.container, keys, labels, values, blocks)
+    if header.version == _VERSION and any(name == _INLINE or name.endswith(_FRAGMENTS) for name in arrays.named):
+        from bushel._index.sidecars_1 import with_blocks
+
+        return with_blocks(index, arrays.named, path)
+    return index
+
+
+def _values(arrays: _Arrays, entry: _Column, samples: int) -> Column:
+    """Return a column. Only types and lengths are checked."""
+    from bushel._index.columns import NUMBERS, Column
+
+    name = f"__column__.{entry.name}"
+    missing = arrays.optional(f"{name}.missing", np.bool_, samples)
+    types = arrays.optional(f"{name}.types", np.uint8, samples)
+    if (dtype := NUMBERS.get(entry.kind)) is not None:
+        return Column(cast("Kind", entry.kind), arrays.get(f"{name}.values", dtype, samples), missing, types=types)
+    if entry.kind != "text":
+        message = f"column {entry.name!r} is of the kind {entry.kind!r}, which this Bushel does not know"
+        raise FormatError(message, file=arrays.path, offset=8, hint=_HINT)
+    codes = arrays.optional(f"{name}.codes", np.uint32, samples)
+    offsets = arrays.get(f"{name}.offsets", np.int64, samples + 1 if codes is None else None)
+    if not len(offsets):
+        raise FormatError(f"array '{name}.offsets' is empty", file=arrays.path, hint=_HINT)
+    text = arrays.get(f"{name}.text", np.uint8)
+    return Column("text", missing=missing, codes=codes, text=text, offsets=offsets, types=types)
+
+
+def _column(arrays: _Arrays, entry: _Field, field: Field, samples: int) -> FieldExtents:
+    name, starts, absent = entry.name, None, None
+    rows = samples
+    if field.sequence:
+        starts = arrays.get(f"{name}.starts", np.int64, samples + 1)
+        rows = len(arrays.get(f"{name}.offset", np.int64))
+        absent = arrays.optional(f"{name}.absent", np.bool_, samples)
+    segment_starts = arrays.optional(f"{name}.segment_starts", np.int64, rows + 1)
+    seek_starts = arrays.optional(f"{name}.seek_starts", np.int64, rows + 1)
+    return FieldExtents(
+        field,
+        from_file(entry.codec),
+        entry.file,
+        arrays.get(f"{name}.offset", np.int64, rows),
+        arrays.get(f"{name}.length", np.int64, rows),
+        arrays.optional(f"{name}.crc32", np.uint32, rows),
+        starts,
+        absent,
+        None if segment_starts is None else Segments(segment_starts, arrays.get(f"{name}.segment_lengths", np.uint32)),
+        frames_of(name, rows, arrays.get) if f"{name}.frame_starts" in arrays.named else None,
+        None if seek_starts is None else SeekTables(seek_starts, arrays.get(f"{name}.seek_words", np.uint64)),
+    )
+
+
+def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
+    """Write a manifest atomically. With `sync`, wait until it is on disk."""
+    write_whole(path, _encoded(manifest), sync=sync)
+
+
+def create_manifest(manifest: Manifest, path: AnyPath) -> None:
+    """Write a manifest, unless there is one."""
+    create_whole(path, _encoded(manifest))
+
+
+def _encoded(manifest: Manifest) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+
+
+def load_manifest(path: AnyPath) -> Manifest | None:
+    """Return the manifest at a path, or None if the file does not exist.
+
+    Raises:
+        FormatError: The manifest is damaged, or its version is newer than this Bushel.
+    """
+    try:
+        data = _bytes_of(path)
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = _MANIFEST.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
+    if manifest.version != _VERSION:
+        raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {_VERSION}", file=str(path))
+    return manifest
+
+
+def load_completeness(path: AnyPath) -> Completeness | None:
+    """Return whether a manifest says that its dataset is complete, or None if the file does not exist.
+
+    Raises:
+        FormatError: The manifest is damaged.
+    """
+    try:
+        return _COMPLETENESS.decode(_bytes_of(path))
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
+
+
+def load_labels(path: AnyPath, shards: Collection[str]) -> Labels:
+    """Return the names of classes in a manifest; empty if it does not exist, is damaged or does not list the shards."""
+    try:
+        found = _NAMES.decode(_bytes_of(path))
+        return _labels(found.labels, path) if {each.name for each in found.shards} >= set(shards) else {}
+    except (OSError, ValueError, RecursionError, FormatError):  # `verify` reports a damaged manifest
+        return {}
+
+
+def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
+    try:
+        return check_labels(labels) if labels else {}
+    except SpecError as error:
+        raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
+
+
+@lru_cache(maxsize=64)
+def _parse_fields(types: tuple[tuple[str, str], ...]) -> Spec:
+    """Parse the fields of an index. Cached, since all shards of a dataset have the same."""
+    return spec_from_file(dict(types))
+
+
+def _bytes_of(path: AnyPath) -> memoryview:
+    if not isinstance(path, Path):
+        return memoryview(read_whole(path))
+    return map_array(str(path)).data
+
+
+def _parse(data: memoryview, path: str) -> tuple[_Arrays, _Header]:
+    if len(data) < 8 or (length := int.from_bytes(data[:8], "little")) > len(data) - 8:
+        raise FormatError("not an index: the header is truncated", file=path, offset=0, hint=_HINT)
+    try:
+        entries = msgspec.json.decode(data[8 : 8 + length])
+        header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"not an index: {error}", file=path, offset=8, hint=_HINT) from error
+    if header.version not in (_VERSION, _VERSION_OF_BLOCKS):
+        known = f"{_VERSION} and {_VERSION_OF_BLOCKS}"
+        raise FormatError(f"version {header.version} of an index; this Bushel knows {known}", file=path, hint=_HINT)
+    body = data[8 + length :]
+    arrays = {}
+    for name, entry in entries.items():
+        try:
+            dtype = np.dtype(_DTYPES[entry["dtype"]])
+            first, last = (int(at) for at in entry["data_offsets"])
+            shape = [int(size) for size in entry["shape"]]
+            if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:
+                raise ValueError(f"bytes {first} to {last} of {len(body)}")  # noqa: TRY301 - one of several ways to fail
+            arrays[name] = np.frombuffer(body[first:last], dtype).reshape(shape)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise FormatError(f"array {name!r}: {error}", file=path, offset=8, hint=_HINT) from error
+    return _Arrays(path, arrays), header
+
+
+def _compare(data: memoryview, expected: str, path: AnyPath) -> None:
+    """Compare a sidecar with the CRC-32 in its header."""
+    header = bytes(data[: 8 + int.from_bytes(data[:8], "little")])
+    digits = header.find(_CRC32_IS) + len(_CRC32_IS)
+    found = f"{crc32(data[digits + 8 :], crc32(header[:digits] + _ZEROS.encode())):08x}"
+    if found != expected:
+        message = f"the index is damaged: its CRC-32 is {found}, where its header has {expected!r}"
+        raise FormatError(message, file=str(path), offset=digits, hint=_HINT)

@@ -1,0 +1,405 @@
+"""The table of a shard: where the bytes of every field of every sample are.
+
+Every container is turned into the same table, so everything above it (dataset, loader, verify, convert) works with all
+of them. Nothing here does I/O: containers build a `ShardIndex` for each shard, `sidecar` stores it, and `Dataset` reads
+through it.
+
+The table consists of NumPy arrays that may be views of a mapped file. A field takes 20 bytes per sample
+(offset, length, CRC-32); keys take 16 bytes per sample in addition to their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._index.class_names import Labels, labels_of_fields
+from bushel._index.clip_frames import ClipFrames
+from bushel._runtime.public import public
+from bushel.errors import FormatError
+from bushel.spec import Field
+from bushel.storage.names import below
+
+if TYPE_CHECKING:
+    from bushel._index.columns import Column
+    from bushel.storage import AnyPath
+    from bushel.storage.blocks import Blocks
+
+__all__ = [
+    "MISSING",
+    "FieldExtents",
+    "FileStamp",
+    "IndexedShard",
+    "Keys",
+    "Place",
+    "SeekTables",
+    "Segments",
+    "Shard",
+    "ShardIndex",
+]
+
+MISSING = -1
+"""Length of a field that a sample lacks."""
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+U8 = npt.NDArray[np.uint8]
+
+
+@public("bushel.containers")
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The files that form one shard.
+
+    Attributes:
+        root: The folder in which the files are.
+        name: The shard's name within its dataset: `train-000003.tar`, `000003`, or empty for a dataset that
+            is one folder.
+        files: Paths relative to `root`, data before tables.
+        sidecars: The folder for sidecar files, relative to `root`; it ends in `.bushel`.
+    """
+
+    root: AnyPath
+    name: str
+    files: tuple[str, ...]
+    sidecars: str = ".bushel"
+
+    def path(self, number: int) -> AnyPath:
+        """Return the path of one of its files."""
+        return below(self.root, self.files[number], any_text=True)
+
+    def locate(self, place: Place) -> tuple[str, int]:
+        """Return the path of the file that holds a byte, and the offset there: the sidecar for what the table holds."""
+        return str(self.sidecar if place.file is None else self.path(place.file)), place.offset
+
+    @property
+    def sidecar(self) -> AnyPath:
+        """The path of the shard's index."""
+        own_folder = self.sidecars != ".bushel" or not self.name
+        stem = "index" if own_folder else self.name.replace("/", "%2F")
+        return below(self.root, f"{self.sidecars}/{stem}.safetensors", any_text=True)
+
+
+@public("bushel.containers")
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """The facts that a table records of a file. If size or stamp differ later, the table is not used to read.
+
+    Attributes:
+        name: Path relative to the folder of the shard, with `/`.
+        size: Size in bytes.
+        mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
+        crc32: The stamp (`bushel._dataset.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
+            sidecars of older versions.
+    """
+
+    name: str
+    size: int
+    mtime_ns: int = 0
+    crc32: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a byte of a value is stored.
+
+    Attributes:
+        file: Number of the file of the shard; None if the byte is in the table itself.
+        offset: Bytes from the start of that file, or of what the table holds. In a block that is compressed, the offset
+            is that of the block.
+    """
+
+    file: int | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Lengths of the segments of tiled JPEGs (docs/tiled-jpeg.md), so that a crop can be read in part.
+
+    Attributes:
+        starts: int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not tiled.
+        lengths: uint32[total], bytes of the header before the first segment, then of each segment with its marker.
+    """
+
+    starts: I64
+    lengths: U32
+
+    def of(self, row: int) -> I64:
+        """Return the offsets of a row's segments in the JPEG, followed by the end of the last; empty if not tiled."""
+        return np.cumsum(self.lengths[self.starts[row] : self.starts[row + 1]], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SeekTables:
+    """The seek tables of plain JPEGs (docs/seek-tables.md), so that decoding can begin inside the image.
+
+    The kernel checks each table when it uses it.
+
+    Attributes:
+        starts: int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no table.
+        words: uint64[total].
+    """
+
+    starts: I64
+    words: U64
+
+    def of(self, rows: I64) -> list[U64]:
+        """Return the tables of some rows. An empty one stands for none."""
+        first, last = np.maximum(self.starts[rows], 0).tolist(), np.maximum(self.starts[rows + 1], 0).tolist()
+        return [self.words[begin:end] for begin, end in zip(first, last, strict=True)]
+
+
+@public("bushel.containers")
+@dataclass(frozen=True, slots=True)
+class FieldExtents:
+    """The extents of one field in one shard.
+
+    A plain field has one row per sample. A sequence field has one row per element, and sample `i` owns the rows
+    `starts[i]` to `starts[i + 1]`.
+
+    Attributes:
+        field: The field in the spec.
+        codec: Name of the codec of the *stored* bytes. It differs from `field.codec` if a container stores a type in
+            its own way (`int` as decimal text in a tar).
+        file: Number of the file in `ShardIndex.files`; the numbers that follow are those of `ShardIndex.blocks`.
+        offset: int64[rows], bytes from the start of the file.
+        length: int64[rows], bytes; `MISSING` if the sample lacks the field.
+        crc32: uint32[rows], CRC-32 of the field's bytes as in zlib, or None if unknown.
+        starts: int64[samples + 1] for a sequence field, else None.
+        absent: bool[samples] for a sequence field that some samples lack, else None.
+        segments: The segments of tiled JPEGs, or None if unknown.
+        frames: The packets of clips, or None if unknown.
+        seek: The seek tables of plain JPEGs, or None if unknown.
+    """
+
+    field: Field
+    codec: str
+    file: int
+    offset: I64
+    length: I64
+    crc32: U32 | None = None
+    starts: I64 | None = None
+    absent: npt.NDArray[np.bool_] | None = None
+    segments: Segments | None = None
+    frames: ClipFrames | None = None
+    seek: SeekTables | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether each sample has one value."""
+        return self.starts is None
+
+    @property
+    def rows(self) -> int:
+        """Number of extents."""
+        return len(self.offset)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of stored bytes of all values."""
+        return int(np.maximum(self.length, 0).sum())
+
+    @property
+    def empty_and_absent(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """The samples with an empty sequence, and those without one: two arrays bool[samples] of a sequence field."""
+        starts = np.zeros(1, np.int64) if self.starts is None else self.starts
+        absent = np.zeros(len(starts) - 1, np.bool_) if self.absent is None else self.absent
+        return (np.diff(starts) == 0) & ~absent, absent
+
+    def rows_of(self, samples: I64) -> tuple[I64, I64]:
+        """Return the rows of the elements of these samples, one after another.
+
+        Returns:
+            rows: int64[total].
+            counts: int64[len(samples)], number of elements of each sample.
+        """
+        if self.starts is None:
+            return samples, np.ones(len(samples), np.int64)
+        first = self.starts[samples]
+        counts = self.starts[samples + 1] - first
+        ends = np.cumsum(counts)
+        rows = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
+        return rows + np.repeat(first - (ends - counts), counts), counts
+
+
+@public("bushel.containers")
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one shard, and a hash table to find them without a dict.
+
+    Attributes:
+        text: uint8[total], the concatenated keys in UTF-8.
+        offsets: int64[samples + 1] into `text`.
+        hashes: uint64[samples], ascending hashes of the keys (`kernels.hash_keys`).
+        order: int64[samples], the sample of each hash; ascending where hashes are equal.
+    """
+
+    text: U8
+    offsets: I64
+    hashes: U64
+    order: I64
+
+    @classmethod
+    def build(cls, text: U8, offsets: I64) -> Keys:
+        """Return the table of keys that are given as text and offsets."""
+        hashes = kernels.hash_keys(text, offsets)
+        order = np.argsort(hashes, kind="stable").astype(np.int64)
+        return cls(text, offsets, hashes[order], order)
+
+    @classmethod
+    def of(cls, keys: Iterable[str]) -> Keys:
+        """Return the table of a few keys that are given as strings."""
+        encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(key) for key in encoded], out=offsets[1:])
+        return cls.build(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, sample: int) -> str:
+        return bytes(self.text[self.offsets[sample] : self.offsets[sample + 1]]).decode("utf-8", "surrogateescape")
+
+    def take(self, samples: I64) -> list[str]:
+        """Return the keys of these samples."""
+        return kernels.decode_keys(self.text, self.offsets, samples)
+
+    def duplicates(self) -> list[str]:
+        """Return the keys that more than one sample has, each once."""
+        same = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
+        if not len(same):
+            return []
+        seen: set[str] = set()
+        found = []
+        for key in self.take(np.unique(np.concatenate([self.order[same], self.order[same + 1]]))):
+            if key in seen:
+                found.append(key)
+            seen.add(key)
+        return list(dict.fromkeys(found))
+
+
+@public("bushel.containers")
+@dataclass(frozen=True, slots=True)
+class ShardIndex:
+    """The table of one shard.
+
+    Attributes:
+        samples: Number of samples.
+        files: The files of the shard. Extents refer to them by number.
+        fields: The extents of each field, in the spec's order.
+        container: Name of the container.
+        keys: The keys, or None if a sample's key is its position in the dataset.
+        labels: Field to the names of its classes.
+        columns: Name of a column to the value of each sample, of those that are known (docs/columns.md).
+        blocks: The block files of the shard. Extents refer to them by the numbers that follow those of the files.
+    """
+
+    samples: int
+    files: tuple[FileStamp, ...]
+    fields: Mapping[str, FieldExtents]
+    container: str
+    keys: Keys | None = None
+    labels: Labels = field(default_factory=dict)
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    blocks: tuple[Blocks, ...] = ()
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether the CRC-32 of any field is known."""
+        return any(column.crc32 is not None for column in self.fields.values())
+
+    def blocks_of(self, file: int) -> Blocks | None:
+        """Return the blocks of a file, given its number; None if it is a real file."""
+        return None if file < len(self.files) else self.blocks[file - len(self.files)]
+
+    def size_of(self, file: int) -> int:
+        """Return the size in bytes of a file or block file, given its number."""
+        blocks = self.blocks_of(file)
+        return self.files[file].size if blocks is None else blocks.size
+
+    def place(self, file: int, offset: int) -> Place:
+        """Return where a byte is stored, given the number of a file or block file and an offset in it."""
+        blocks = self.blocks_of(file)
+        if blocks is None:
+            return Place(file, offset)
+        found = blocks.place(offset)
+        return Place(None, offset) if found is None else Place(*found)
+
+    def check(self, path: str) -> ShardIndex:
+        """Refuse a table whose extents are not inside its files. Code above relies on this check.
+
+        Args:
+            path: Name of the shard for error messages.
+
+        Raises:
+            FormatError: An array has the wrong length, or an extent is outside its file.
+        """
+        for blocks in self.blocks:
+            blocks.check(path, [entry.size for entry in self.files])
+        if self.keys is not None and len(self.keys) != self.samples:
+            raise FormatError(f"the index has {len(self.keys)} keys for {self.samples} samples", file=path)
+        for name, column in self.fields.items():
+            if column.starts is None:
+                if column.rows != self.samples:
+                    raise FormatError(f"field {name!r}: {column.rows} extents for {self.samples} samples", file=path)
+            elif (
+                len(column.starts) != self.samples + 1
+                or column.starts[0] != 0
+                or int(column.starts[-1]) != column.rows
+                or np.any(column.starts[1:] < column.starts[:-1])
+            ):
+                raise FormatError(f"field {name!r}: the offsets of its sequences are not ascending", file=path)
+            limit = self.size_of(column.file)
+            length = np.maximum(column.length, 0)
+            bad = (column.length < MISSING) | (column.offset < 0) | (length > limit) | (column.offset > limit - length)
+            bad &= column.length != MISSING
+            if bad.any():
+                row = int(bad.argmax())
+                place = self.place(column.file, int(column.offset[row]))
+                raise FormatError(
+                    f"field {name!r}, row {row}: {int(column.length[row])} bytes do not fit into {limit} bytes",
+                    file=path if place.file is None else self.files[place.file].name,
+                    offset=place.offset,
+                    hint="the file is truncated or its table is damaged: run `bushel verify` on it",
+                )
+        return self
+
+    def select(self, names: Sequence[str]) -> ShardIndex:
+        """Return the table with only these fields."""
+        fields = {name: self.fields[name] for name in names if name in self.fields}
+        columns = self.columns
+        if len(fields) < len(self.fields):
+            columns = {
+                name: own for name, own in columns.items() if any(f"{name}.".startswith(f"{one}.") for one in fields)
+            }
+        return replace(self, fields=fields, labels=labels_of_fields(self.labels, fields), columns=columns)
+
+
+class IndexedShard(Protocol):
+    """A shard with an index: what key lookup and the Arrow export need of it."""
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        ...
+
+    @property
+    def keyed(self) -> bool:
+        """Whether samples have keys of their own."""
+        ...
+
+    @property
+    def index(self) -> ShardIndex:
+        """The table, which is loaded on first use."""
+        ...
+
+    def path(self, number: int, /) -> AnyPath:
+        """Return the path of one of its files."""
+        ...

@@ -1,0 +1,103 @@
+"""Scans of stored values, for facts that an index holds beside extents.
+
+There are three kinds, which `scans` defines: segments of tiled JPEGs, seek tables of plain ones, and packets of clips.
+Each is an attribute of `FieldExtents`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.parallel import cpu_count
+from bushel.storage import File
+
+__all__ = ["Scanned", "ValueScan", "chunks_of", "present_rows", "scanned_in"]
+
+_CHUNK_BYTES = 4 << 20
+
+T = TypeVar("T")
+
+Scanned = Literal["segments", "frames", "seek"]
+"""The attribute of `FieldExtents` that a scan fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueScan(Generic[T]):
+    """One kind of knowledge about stored values.
+
+    Attributes:
+        attribute: The attribute of `FieldExtents` that holds it.
+        fits: Whether the values of a field can have it.
+        scan: Reads the values of a field and returns it. The arguments are the extents, their file, what is known of
+            the first rows (None: nothing), which are not read again, and the number of threads.
+    """
+
+    attribute: Scanned
+    fits: Callable[[FieldExtents], bool]
+    scan: Callable[[FieldExtents, File, T | None, int], T]
+
+    def fields(self, index: ShardIndex) -> list[str]:
+        """Return the fields that can have it."""
+        return [name for name, column in index.fields.items() if self.fits(column)]
+
+    def add(self, index: ShardIndex, file_of: Callable[[int], File], before: ShardIndex | None = None) -> ShardIndex:
+        """Return the index of a shard with what its fields lack. Values are read once.
+
+        Args:
+            index: The table of the shard.
+            file_of: Opens a file or block file of the shard, given its number.
+            before: The table of a shard that has grown since: only the values that came later are read.
+
+        Returns:
+            The same index if nothing was missing.
+
+        Raises:
+            ExtentError: The files are shorter than the index says.
+        """
+        found = {}
+        for name in self.fields(index):
+            column = index.fields[name]
+            if getattr(column, self.attribute) is None:
+                known = None if before is None else getattr(before.fields.get(name), self.attribute, None)
+                value: Any = self.scan(column, file_of(column.file), known, cpu_count())
+                found[name] = replace(column, **{self.attribute: value})
+        return replace(index, fields={**index.fields, **found}) if found else index
+
+
+def scanned_in(index: ShardIndex) -> frozenset[Scanned]:
+    """Return the kinds that an index holds for any of its fields."""
+    kinds: tuple[Scanned, ...] = ("segments", "frames", "seek")
+    return frozenset(
+        kind for kind in kinds if any(getattr(column, kind) is not None for column in index.fields.values())
+    )
+
+
+def present_rows(column: FieldExtents, first: int) -> npt.NDArray[np.int64]:
+    """Return the rows from `first` on that have a value."""
+    return np.flatnonzero(column.length[first:] != MISSING) + first
+
+
+def chunks_of(
+    rows: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], most: int
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield rows in groups that one thread reads at a time: of 4 MiB, and of `most` rows, at most.
+
+    Args:
+        rows: int64[n].
+        lengths: int64[rows of the column], in bytes.
+        most: Number of rows.
+    """
+    first = size = 0
+    for at, length in enumerate(lengths[rows].tolist()):
+        if at > first and (size + length > _CHUNK_BYTES or at - first >= most):
+            yield rows[first:at]
+            first, size = at, 0
+        size += length
+    if first < len(rows):
+        yield rows[first:]

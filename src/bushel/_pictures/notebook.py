@@ -1,0 +1,224 @@
+"""HTML for notebooks: galleries of samples, single samples, tables. Pictures are part of the HTML."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from bushel._pictures.pixels import array_pixels
+from bushel._pictures.thumbnail import encoded, shrunk
+from bushel._pictures.values import value_pixels
+from bushel.codecs import holds_clip, holds_image, holds_sound
+from bushel.codecs.base import describe
+from bushel.errors import BushelError
+from bushel.spec import KEY
+
+__all__ = ["Gallery", "facts_html", "main_field", "sample_html", "sample_pixels", "table_html"]
+
+_SIDE = 128
+_LINE = 120
+_ELEMENTS = 8
+
+_STYLE = (
+    "display:inline-block;vertical-align:top;width:{side}px;margin:0 8px 10px 0;font:11px/1.4 monospace;"
+    "overflow-wrap:anywhere"
+)
+_BOX = (
+    "display:flex;align-items:center;justify-content:center;width:{side}px;height:{side}px;background:rgba(128,128,128,.12);"
+    "border-radius:6px;overflow:hidden;margin-bottom:4px"
+)
+_CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
+
+
+class Readable(Protocol):
+    """The methods of a dataset that a gallery needs."""
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        ...
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Field names to types."""
+        ...
+
+    def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[dict[str, Any]]:
+        """Read samples."""
+        ...
+
+    def __getitem__(self, item: Any) -> Any:
+        """Return a sample."""
+        ...
+
+    def column(self, name: str) -> Any:
+        """Return a column."""
+        ...
+
+
+def sample_html(sample: Mapping[str, Any]) -> str:
+    """Return a sample as a table, with pictures of its arrays."""
+    return table_html([(name, _value_html(value)) for name, value in sample.items()], escape=False)
+
+
+class Gallery:
+    """The first samples of a dataset, as a notebook shows them; elsewhere, lines of text.
+
+    Args:
+        dataset: The dataset.
+        n: Number of samples.
+        columns: Columns to show below each; by default the fields of numbers and short texts.
+
+    Raises:
+        KeyError: There is no such column.
+    """
+
+    def __init__(self, dataset: Readable, n: int = 12, columns: Sequence[str] | None = None) -> None:
+        self._dataset, self._count = dataset, min(n, len(dataset))
+        self._values = {name: dataset.column(name)[: self._count] for name in columns or ()}
+        self._named = columns is not None
+        self._main = main_field(dataset.spec)
+
+    def __len__(self) -> int:
+        """Number of samples."""
+        return self._count
+
+    def __repr__(self) -> str:
+        return "\n".join("  ".join([key, *(f"{name}={text}" for name, text in texts)]) for key, texts in self._texts())
+
+    def _repr_html_(self) -> str:
+        cards = []
+        for position, (key, texts) in enumerate(self._texts()):
+            picture = "" if self._main is None else _picture_html(self._dataset, position, self._main)
+            lines = "".join(f"<div>{html.escape(name)}: {html.escape(text)}</div>" for name, text in texts)
+            style = _STYLE.format(side=_SIDE)
+            cards.append(f'<div style="{style}">{picture}<b>{html.escape(_plain(key))}</b>{lines}</div>')
+        return f"<div>{''.join(cards)}</div>"
+
+    def _texts(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Return for each sample its key, and names and texts of its values."""
+        names = [name for name, kind in self._dataset.spec.items() if _is_short(kind)] if not self._named else []
+        found = []
+        for position in range(self._count):
+            texts = [(name, _column_text(values[position])) for name, values in self._values.items()]
+            try:
+                [sample] = self._dataset.read([position], names)
+                texts += [(name, _line(sample[name])) for name in names if name in sample]
+                key = sample[KEY]
+            except (BushelError, OSError) as error:
+                key, texts = str(position), [*texts, ("error", _line(str(error)))]
+            found.append((key, texts))
+        return found
+
+
+def main_field(spec: Mapping[str, str]) -> str | None:
+    """Return the first field that is shown as pictures: images, clips, sounds, arrays; None if there is none."""
+    kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
+    for suits in (holds_image, holds_clip, holds_sound, lambda kind: kind.partition("(")[0] in ("array", "npy")):
+        for name, kind in kinds.items():
+            if suits(kind):
+                return name
+    return None
+
+
+def sample_pixels(dataset: Readable, position: int, field: str, side: int) -> Any:
+    """Return a small picture of a field of a sample: of a sequence, its first element; of a clip, its first frame.
+
+    Returns:
+        HxWx3, uint8; None if the sample lacks the field.
+
+    Raises:
+        BushelError: It cannot be read or decoded.
+    """
+    kind = dataset.spec[field]
+    if holds_clip(kind):
+        frames = dataset[position, {field: [0]}].get(field)
+        return None if frames is None else shrunk(np.asarray(frames)[0], side)
+    [sample] = dataset.read([position], [field], decode=False)
+    value = sample.get(field)
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return None if value is None else value_pixels(kind.removesuffix("[]"), value, side)
+
+
+def _picture_html(dataset: Readable, position: int, field: str) -> str:
+    box = _BOX.format(side=_SIDE)
+    try:
+        pixels = sample_pixels(dataset, position, field, _SIDE)
+    except (BushelError, OSError) as error:
+        return f'<div style="{box};color:#a8321f">{html.escape(_line(str(error)))}</div>'
+    inside = f"no {html.escape(field)}" if pixels is None else _image(pixels, field)
+    return f'<div style="{box}">{inside}</div>'
+
+
+def _image(pixels: Any, name: str) -> str:
+    picture = encoded(pixels)
+    data = base64.b64encode(picture.data).decode()
+    return (
+        f'<img alt="{html.escape(name)}" width="{picture.width}" height="{picture.height}" style="margin:0" '
+        f'src="data:{picture.media_type};base64,{data}">'
+    )
+
+
+def _value_html(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+        more = f" and {len(value) - _ELEMENTS} more" if len(value) > _ELEMENTS else ""
+        return " ".join(_value_html(each) for each in value[:_ELEMENTS]) + more
+    if isinstance(value, np.ndarray):
+        drawn = array_pixels(value, _SIDE)
+        facts = f"{' × '.join(map(str, value.shape)) or 'scalar'}, {value.dtype}"
+        return facts if drawn is None else f"{_image(shrunk(drawn[0], 2 * _SIDE), drawn[1])}<br>{html.escape(facts)}"
+    return html.escape(_line(value, 20 * _LINE))
+
+
+def _is_short(kind: str) -> bool:
+    base = kind.partition("(")[0]
+    return base in ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "recordio-label")
+
+
+def _plain(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _line(value: Any, most: int = _LINE) -> str:
+    text = value if isinstance(value, str) else describe(value) if isinstance(value, bytes) else str(value)
+    text = _plain(" ".join(text[: 2 * most].split()))
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _column_text(value: Any) -> str:
+    return "–" if value is np.ma.masked else f"{value:.6g}" if isinstance(value, float) else _line(value)
+
+
+def facts_html(title: str, facts: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], gallery: str = "") -> str:
+    """Return a description: a title, facts in a line, a table with a header, and a gallery.
+
+    Args:
+        title: The title.
+        facts: Names and values.
+        rows: The table, header first; may be empty.
+        gallery: HTML below the table.
+    """
+    line = " · ".join(f"{html.escape(name)} <b>{html.escape(value)}</b>" for name, value in facts)
+    table = table_html(rows[1:], header=rows[0]) if rows else ""
+    return f"<div><div><b>{html.escape(title)}</b></div><div>{line}</div>{table}{gallery}</div>"
+
+
+def table_html(rows: Sequence[Sequence[str]], header: Sequence[str] = (), *, escape: bool = True) -> str:
+    """Return a table.
+
+    Args:
+        rows: Its cells.
+        header: Names of the columns; may be empty.
+        escape: Whether cells after the first are text. The first cell and the header always are.
+    """
+    head = "".join(f'<th style="{_CELL}">{html.escape(name)}</th>' for name in header)
+    lines = []
+    for row in rows:
+        cells = [html.escape(_plain(row[0])), *(html.escape(_plain(cell)) if escape else cell for cell in row[1:])]
+        lines.append("<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>")
+    body = f"<thead><tr>{head}</tr></thead>" if head else ""
+    return f'<table style="margin:6px 0">{body}<tbody>{"".join(lines)}</tbody></table>'

@@ -1,0 +1,133 @@
+"""Thumbnails of encoded images. A JPEG is decoded at a reduced DCT scale, straight to the size of the thumbnail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._pictures.pixels import displayable, encode_png
+from bushel.codecs.base import Buffer
+from bushel.codecs.image import ImageReading, decode_image
+from bushel.transforms.fused import decode_into, image_size, plan_decode
+from bushel.transforms.spatial import Crop, Geometry, ScaleTo
+
+__all__ = ["Picture", "covering", "encoded", "fitted", "image_thumbnail", "mosaic", "shrunk", "thumbnail_pixels"]
+
+_QUALITY = 82
+_JPEG_MAGIC = b"\xff\xd8"
+_SMALL = 64
+"""Pictures with both sides up to this many pixels are stored without loss."""
+
+Pixels = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An encoded picture.
+
+    Attributes:
+        data: The encoded picture.
+        media_type: `image/jpeg` or `image/png`.
+        width: Width in pixels.
+        height: Height in pixels.
+    """
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+
+
+def fitted(width: int, height: int, side: int) -> tuple[int, int]:
+    """Return the size of an image that is shrunk to fit into a square. Small images keep their size."""
+    scale = min(1.0, side / max(width, height, 1))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def thumbnail_pixels(data: Buffer, side: int, reading: ImageReading | None = None) -> Pixels:
+    """Decode an image at the size of its thumbnail.
+
+    Args:
+        data: The encoded image, in any format that Bushel reads.
+        side: Largest width and height of the thumbnail in pixels.
+        reading: How to decode it. By default, upright as its Exif orientation says.
+
+    Returns:
+        HxWx3, uint8.
+
+    Raises:
+        CodecError: The bytes are not an image, or are damaged.
+    """
+    how = ImageReading(orient=True) if reading is None else reading
+    if bytes(data[:2]) != _JPEG_MAGIC:
+        return shrunk(displayable(decode_image(data, how)), side)
+    width, height = image_size(data, orient=how.orient)
+    target = fitted(width, height, side)
+    out = np.empty((1, target[1], target[0], 3), np.uint8)
+    geometry = Geometry.whole(width, height).then(ScaleTo(*target))
+    errors = decode_into(plan_decode([]), [data], [geometry], out, orient=how.orient, tolerant=how.tolerant)
+    if errors:
+        raise errors[0]
+    pixels: Pixels = out[0]
+    return pixels
+
+
+def shrunk(pixels: Pixels, side: int) -> Pixels:
+    """Return an image HxWx3 that is shrunk to fit into a square, with an antialiasing filter."""
+    height, width = pixels.shape[:2]
+    target = fitted(width, height, side)
+    if target == (width, height):
+        return np.ascontiguousarray(pixels)
+    out = np.empty((1, target[1], target[0], 3), np.uint8)
+    rows = np.array([Geometry.whole(width, height).then(ScaleTo(*target)).row], np.int32)
+    kernels.resize(np.ascontiguousarray(pixels), rows, out)
+    small: Pixels = out[0]
+    return small
+
+
+def encoded(pixels: Pixels) -> Picture:
+    """Encode an image HxWx3: as JPEG, or without loss if it is small."""
+    height, width = pixels.shape[:2]
+    if max(width, height) <= _SMALL:
+        return Picture(encode_png(pixels), "image/png", width, height)
+    return Picture(kernels.encode_jpeg(np.ascontiguousarray(pixels), _QUALITY), "image/jpeg", width, height)
+
+
+def image_thumbnail(data: Buffer, side: int, reading: ImageReading | None = None) -> Picture:
+    """Return the thumbnail of an encoded image. Arguments and errors: see `thumbnail_pixels`."""
+    return encoded(thumbnail_pixels(data, side, reading))
+
+
+def covering(pixels: Pixels, side: int) -> Pixels:
+    """Return the square in the middle of an image HxWx3, resized to `side` pixels."""
+    height, width = pixels.shape[:2]
+    edge = min(width, height)
+    crop = Crop((width - edge) // 2, (height - edge) // 2, edge, edge)
+    geometry = Geometry.whole(width, height).then(crop).then(ScaleTo(side, side))
+    out = np.empty((1, side, side, 3), np.uint8)
+    kernels.resize(np.ascontiguousarray(pixels), np.array([geometry.row], np.int32), out)
+    square: Pixels = out[0]
+    return square
+
+
+def mosaic(pictures: Sequence[Pixels], side: int, columns: int) -> Pixels:
+    """Arrange the middle squares of images in a grid.
+
+    Args:
+        pictures: Images HxWx3.
+        side: Width and height of a cell in pixels.
+        columns: Number of cells in a row.
+
+    Returns:
+        HxWx3; cells without an image are grey.
+    """
+    rows = max(1, -(-len(pictures) // columns))
+    out = np.full((rows * side, columns * side, 3), 128, np.uint8)
+    for number, picture in enumerate(pictures):
+        top, left = number // columns * side, number % columns * side
+        out[top : top + side, left : left + side] = covering(picture, side)
+    return out

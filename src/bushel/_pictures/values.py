@@ -1,0 +1,80 @@
+"""Pictures of stored values of any codec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._pictures.pixels import array_pixels
+from bushel._pictures.thumbnail import Picture, encoded, image_thumbnail, shrunk, thumbnail_pixels
+from bushel.codecs import get_codec, holds_image, holds_sound
+from bushel.codecs.base import Buffer, describe
+from bushel.codecs.image import image_reading
+from bushel.errors import CodecError
+
+__all__ = ["arrays_in", "value_picture", "value_pixels"]
+
+_FRAMES = 3_000_000
+"""Number of frames of a sound that are drawn at most: a minute at 48 kHz."""
+_MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8")
+
+
+def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
+    """Return a small picture of a stored value: an image, an array, or the curve of a sound.
+
+    Args:
+        codec: Codec of the stored bytes. Pickles are never opened.
+        data: The stored bytes.
+        side: Largest width and height in pixels.
+
+    Returns:
+        HxWx3, uint8.
+
+    Raises:
+        CodecError: The value cannot be decoded, or has no picture.
+    """
+    if holds_image(codec):
+        return thumbnail_pixels(data, side, replace(image_reading(codec), orient=True))
+    if holds_sound(codec) and (ranged := get_codec(codec).ranged) is not None:
+        sound = np.asarray(ranged.decode(data, slice(0, _FRAMES)))
+        if (drawn := array_pixels(sound.mean(axis=1), side)) is None:
+            raise CodecError("an empty sound")
+        return shrunk(drawn[0], side)
+    head = bytes(memoryview(data)[:8])
+    if head.startswith(_MAGIC):
+        return thumbnail_pixels(data, side)
+    if codec.partition("(")[0] not in ("bytes", "pickle", "utf8", "json"):
+        for array in arrays_in(get_codec(codec).decode(data)).values():
+            if (drawn := array_pixels(array, side)) is not None:
+                return shrunk(drawn[0], side)
+    raise CodecError(f"a value of codec {codec!r} has no picture")
+
+
+def value_picture(codec: str, data: Buffer, side: int) -> Picture:
+    """Return `value_pixels`, encoded."""
+    if holds_image(codec):
+        return image_thumbnail(data, side, replace(image_reading(codec), orient=True))
+    return encoded(value_pixels(codec, data, side))
+
+
+def arrays_in(value: Any) -> Mapping[str, npt.NDArray[Any]]:
+    """Return the arrays of a decoded value by name: an array itself has an empty name.
+
+    Raises:
+        CodecError: It has none.
+    """
+    if isinstance(value, np.ndarray):
+        return {"": value}
+    if isinstance(value, Mapping):
+        found = {str(name): each for name, each in value.items() if isinstance(each, np.ndarray)}
+    elif isinstance(value, list | tuple):
+        found = {str(number): each for number, each in enumerate(value) if isinstance(each, np.ndarray)}
+    else:
+        found = {}
+    if not found:
+        raise CodecError(f"expected arrays, found {describe(value)}")
+    return found

@@ -1,0 +1,487 @@
+"""Orders: the sample at each position of an epoch.
+
+An order is a pure, vectorised function of (seed, epoch, position) without state, so any rank can start anywhere in an
+epoch at no cost. `docs/order.md` specifies all orders for other languages, with test vectors. What an order yields
+never changes under a version number: a change needs another `ORDER_VERSION`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._runtime.public import public
+
+__all__ = [
+    "BUCKETS",
+    "LIMIT",
+    "ORDER_VERSION",
+    "TOGETHER",
+    "Balanced",
+    "Blocks",
+    "Exact",
+    "Mixed",
+    "Order",
+    "Permutation",
+    "Sequential",
+    "Shuffle",
+    "Weighted",
+    "check_mixed",
+    "derive",
+    "fold_hash",
+    "make_order",
+]
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+
+LIMIT = 1 << 48
+"""The largest number of samples in an order."""
+
+ORDER_VERSION = 1
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MASK64 = (1 << 64) - 1
+
+
+def _mix64(word: int) -> int:
+    """Return the finaliser of splitmix64 (Steele, Lea and Flood, 2014)."""
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & _MASK64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB & _MASK64
+    return word ^ (word >> 31)
+
+
+def derive(*words: int) -> int:
+    """Hash 64-bit words into one 64-bit key."""
+    state = 0
+    for word in words:
+        state = _mix64(((state ^ word) + _GOLDEN) & _MASK64)
+    return state
+
+
+def _hash32(values: U32, scratch: U32) -> None:
+    """Hash every value in place."""
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        np.right_shift(values, np.uint32(shift), out=scratch)
+        np.bitwise_xor(values, scratch, out=values)
+        np.multiply(values, np.uint32(factor), out=values)
+    np.right_shift(values, np.uint32(16), out=scratch)
+    np.bitwise_xor(values, scratch, out=values)
+
+
+def fold_hash(values: I64, key: int) -> U32:
+    """Hash non-negative int64 values with a 64-bit key into uint32 tweaks for `Permutation.take`."""
+    wide = values.view(np.uint64)
+    folded = (wide & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    folded ^= (wide >> np.uint64(32)).astype(np.uint32) * np.uint32(0x9E3779B9)
+    folded ^= np.uint32(key >> 32)
+    _hash32(folded, np.empty_like(folded))
+    return folded
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """A keyed permutation of 0..size-1 in constant memory: an alternating Feistel network with cycle walking.
+
+    The network permutes the smallest power of two, at least 64, that holds `size` (Luby and Rackoff, 1988; the
+    alternating, unbalanced form is that of NIST SP 800-38G). Its round function is a 32-bit integer hash (lowbias32 by
+    C. Wellons, public domain). A value outside 0..size-1 goes through the network again until it is inside (Black and
+    Rogaway, 2002), fewer than two times on average.
+
+    Attributes:
+        size: Number of values, 1 to `LIMIT`.
+        key: 64-bit key from `derive`; each key gives another permutation.
+    """
+
+    size: int
+    key: int
+
+    def take(self, values: I64, tweak: U32 | None = None) -> I64:
+        """Return the images of values under the permutation.
+
+        Args:
+            values: int64[n], each in 0..size-1.
+            tweak: uint32[n], the member of a family of permutations to use for each value; None for the first.
+
+        Returns:
+            int64[n].
+        """
+        return kernels.permute(np.ascontiguousarray(values), self.size, self.key, tweak)
+
+    def find(self, value: int) -> int:
+        """Return the value whose image is `value` (without a tweak): the inverse of `take`."""
+        return int(kernels.permute(np.array([value], np.int64), self.size, self.key, inverse=True)[0])
+
+
+# part of the key, so that no two uses share one
+_EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
+BUCKETS, TOGETHER = 7, 8
+"""Uses of the keys of batches of similar samples: their order, and the samples of a bucket."""
+
+
+def _check(samples: int, seed: int) -> None:
+    if not 0 <= samples <= LIMIT:
+        raise ValueError(f"an order has {samples} samples; expected 0 to 2**48")
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"invalid seed {seed}: expected 0 to 2**64 - 1")
+
+
+def _check_positions(samples: int, epoch: int, positions: I64) -> None:
+    if not 0 <= epoch < 1 << 64:
+        raise ValueError(f"invalid epoch {epoch}: expected 0 to 2**64 - 1")
+    if len(positions) and not (positions.min() >= 0 and positions.max() < samples):
+        raise IndexError(
+            f"positions {positions.min()} to {positions.max()}: expected positions between 0 and {samples - 1}"
+        )
+
+
+@public("bushel.loader")
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """The stored order, in every epoch.
+
+    Attributes:
+        samples: Samples in an epoch.
+        seed: Seed of the randomness of transforms; the order does not use it.
+
+    Examples:
+        >>> from bushel.loader import Sequential
+        >>> Sequential(12).take(0, np.arange(4)).tolist()
+        [0, 1, 2, 3]
+    """
+
+    samples: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.seed)
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters and version. A loader refuses a saved state of another version."""
+        return f"sequential/{ORDER_VERSION}"
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        _check_positions(self.samples, epoch, positions)
+        return positions.copy()
+
+
+@public("bushel.loader")
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A random permutation of the whole dataset, another in every epoch.
+
+    Attributes:
+        samples: Samples in an epoch, up to 2**48.
+        seed: 0 to 2**64 - 1.
+
+    Examples:
+        >>> from bushel.loader import Exact
+        >>> Exact(12, seed=0).take(0, np.arange(4)).tolist()  # the first four samples of epoch 0
+        [10, 0, 9, 4]
+    """
+
+    samples: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.seed)
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters and version. A loader refuses a saved state of another version."""
+        return f"exact/{ORDER_VERSION}"
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        _check_positions(self.samples, epoch, positions)
+        if not self.samples:
+            return positions.copy()
+        key = derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)
+        return Permutation(self.samples, key).take(positions)
+
+
+@public("bushel.loader")
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Blocks of neighbouring samples in random order, mixed within a window of blocks.
+
+    Only about `window` blocks are read at a time, and each is one range of the files, which suits disks, and object
+    stores with a block cache. In return, samples of one block always come within one window.
+
+    Attributes:
+        samples: Samples in an epoch, up to 2**48.
+        seed: 0 to 2**64 - 1.
+        size: Samples in a block. The last block of the dataset may be shorter.
+        window: Number of blocks whose samples are mixed.
+
+    Examples:
+        >>> from bushel.loader import Blocks
+        >>> order = Blocks(len(ds), seed=0, size=4, window=2)
+        >>> loader = bushel.Loader(ds, batch_size=4, shuffle=order)
+    """
+
+    samples: int
+    seed: int = 0
+    size: int = 256
+    window: int = 16
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.seed)
+        if self.size < 1 or self.window < 1 or self.size * self.window > LIMIT:
+            raise ValueError(f"size={self.size}, window={self.window}: expected 1 or more, and at most 2**48 samples")
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters and version. A loader refuses a saved state of another version."""
+        return f"blocks({self.size},{self.window})/{ORDER_VERSION}"
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        _check_positions(self.samples, epoch, positions)
+        if not self.samples:
+            return positions.copy()
+        return self._unblock(epoch, self._mix(epoch, positions))
+
+    def _mix(self, epoch: int, positions: I64) -> I64:
+        """Permute positions within their windows. The last window may be shorter than the others."""
+        width = self.size * self.window
+        key = derive(ORDER_VERSION, _WINDOWS, self.samples, self.seed, epoch)
+        numbers = positions // width
+        starts = numbers * width
+        inside, tweaks = positions - starts, fold_hash(numbers, key)
+        whole = starts + width <= self.samples
+        mixed = np.empty_like(positions)
+        for chosen, length in ((whole, width), (~whole, self.samples % width)):
+            if chosen.any():
+                mixed[chosen] = starts[chosen] + Permutation(length, key).take(inside[chosen], tweaks[chosen])
+        return mixed
+
+    def _unblock(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of the permuted blocks."""
+        blocks = -(-self.samples // self.size)
+        missing = blocks * self.size - self.samples  # from the last block of the dataset
+        permuted = Permutation(blocks, derive(ORDER_VERSION, _BLOCKS, self.samples, self.seed, epoch))
+        short_block_end = permuted.find(blocks - 1) * self.size + self.size - missing
+        positions = np.where(positions >= short_block_end, positions + missing, positions)
+        return permuted.take(positions // self.size) * self.size + positions % self.size
+
+
+@public("bushel.loader")
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """Several sets of samples, numbered consecutively, in fixed proportions.
+
+    An endless sequence of draws is cut into blocks. Each block has `shares[i]` draws from set i, in random order.
+    The draws from a set follow an `Exact` order, another for each pass through the set. An epoch is `samples` draws,
+    and the next epoch continues where it ends, so no set starts again before all of its samples were drawn.
+
+    Attributes:
+        sizes: Samples in each set.
+        shares: Draws from each set in a block, at least 1.
+        samples: Draws in an epoch.
+        seed: 0 to 2**64 - 1.
+
+    Examples:
+        >>> from bushel.loader import Mixed
+        >>> order = Mixed(sizes=(6, 6), shares=(3, 1), samples=8)
+        >>> sets, earlier = order.draws(np.arange(4))
+        >>> sorted(sets.tolist())  # three of the first set, one of the second
+        [0, 0, 0, 1]
+    """
+
+    sizes: tuple[int, ...]
+    shares: tuple[int, ...]
+    samples: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.seed)
+        if not self.sizes or len(self.sizes) != len(self.shares) or min(self.sizes) < 1 or min(self.shares) < 1:
+            raise ValueError(f"sizes {self.sizes}, shares {self.shares}: expected one of each per set, 1 or more")
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters and version. A loader refuses a saved state of another version."""
+        return (
+            f"mixed({','.join(map(str, self.sizes))};{','.join(map(str, self.shares))};{self.samples})/{ORDER_VERSION}"
+        )
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        _check_positions(self.samples, epoch, positions)
+        if (epoch + 1) * self.samples > LIMIT:
+            raise ValueError(f"epoch {epoch} of a mixture ends beyond 2**48 draws")
+        sets, draws = self.draws(positions + epoch * self.samples)
+        found = np.empty_like(positions)
+        starts = np.cumsum((0, *self.sizes)).tolist()
+        order = np.argsort(sets, kind="stable")
+        present, firsts = np.unique(sets[order], return_index=True)
+        for number, mine in zip(present.tolist(), np.split(order, firsts[1:]), strict=bool(len(present))):
+            size = self.sizes[number]
+            passes, there = np.divmod(draws[mine], size)
+            for one in np.unique(passes).tolist():
+                chosen = passes == one
+                key = derive(ORDER_VERSION, _PART, size, self.seed, one, number)
+                found[mine[chosen]] = starts[number] + Permutation(size, key).take(there[chosen])
+        return found
+
+    def draws(self, positions: I64) -> tuple[I64, I64]:
+        """Return the set of each draw of the endless sequence, and the number of earlier draws from that set."""
+        block, shares = sum(self.shares), np.array(self.shares, np.int64)
+        numbers, inside = np.divmod(positions, block)
+        sets, draws = np.empty_like(positions), np.empty_like(positions)
+        for number in np.unique(numbers).tolist():
+            chosen = numbers == number
+            in_block, before = self._block(number)
+            sets[chosen] = in_block[inside[chosen]]
+            draws[chosen] = number * shares[sets[chosen]] + before[inside[chosen]]
+        return sets, draws
+
+    def _block(self, number: int) -> tuple[I64, I64]:
+        """Return the set of each draw of a block, and the number of earlier draws of the block from that set."""
+        block, ends = sum(self.shares), np.cumsum(self.shares)
+        key = derive(ORDER_VERSION, _MIXED, block, self.seed, number)
+        sets = np.searchsorted(ends, Permutation(block, key).take(np.arange(block, dtype=np.int64)), side="right")
+        before = np.empty(block, np.int64)
+        before[np.argsort(sets, kind="stable")] = np.arange(block) - np.repeat(ends - self.shares, self.shares)
+        return sets, before
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighted:
+    """Random samples, each with a probability in proportion to its weight, with replacement.
+
+    Attributes:
+        sums: float64[samples], the sums of the weights up to each sample, ascending. The last one is above 0.
+        seed: 0 to 2**64 - 1.
+    """
+
+    sums: npt.NDArray[np.float64]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.seed)
+
+    @property
+    def samples(self) -> int:
+        """Draws in an epoch: as many as there are samples."""
+        return len(self.sums)
+
+    @property
+    def version(self) -> str:
+        """Kind, CRC-32 of the sums, and version. A loader refuses a saved state of another version."""
+        return f"weighted({kernels.crc32(np.ascontiguousarray(self.sums)):08x})/{ORDER_VERSION}"
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        _check_positions(self.samples, epoch, positions)
+        key = derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
+        words = np.uint64(key) + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        words ^= words >> np.uint64(31)
+        drawn = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 * self.sums[-1:]
+        found = np.searchsorted(self.sums, drawn, side="right")
+        last = np.searchsorted(self.sums, self.sums[-1:], side="left")  # of those with a weight above 0
+        return np.minimum(found, last).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Balanced:
+    """Samples of every class equally often. A class starts again only after all of its samples were drawn.
+
+    It is a `Mixed` order of the classes, in which all have the same share.
+
+    Attributes:
+        members: int64[n], the samples of the first class, then those of the second one, and so on.
+        sizes: Number of samples in each class, 1 or more.
+        samples: Draws in an epoch.
+        seed: 0 to 2**64 - 1.
+    """
+
+    members: I64
+    sizes: tuple[int, ...]
+    samples: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.seed)
+
+    @property
+    def version(self) -> str:
+        """Kind, CRC-32 of the members and sizes, and version. A loader refuses a saved state of another version."""
+        sum_of_sizes = kernels.crc32(np.array(self.sizes, np.int64))
+        return f"balanced({kernels.crc32(np.ascontiguousarray(self.members), sum_of_sizes):08x})/{ORDER_VERSION}"
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        share = max(1, -(-_BALANCED_BLOCK // len(self.sizes)))
+        order = Mixed(self.sizes, (share,) * len(self.sizes), self.samples, self.seed)
+        return self.members[order.take(epoch, positions)]
+
+
+_BALANCED_BLOCK = 4096
+"""Draws, at least, within which every class has exactly its share."""
+
+Order = Sequential | Exact | Blocks | Mixed | Weighted | Balanced
+
+Shuffle = bool | Literal["exact", "blocks"] | Sequential | Exact | Blocks | None
+"""The values of `shuffle=`, which mean the same in `Loader`, `pack` and `split`:
+
+- False or None: as stored;
+- True or `"exact"`: a permutation of all samples;
+- `"blocks"`: blocks of neighbouring samples in random order, mixed within a window;
+- an order object, such as `Blocks(len(dataset), seed=7, size=1024, window=8)`.
+"""
+
+_WRITE = 'write False, True, "exact", "blocks" or an order such as Blocks(len(dataset), size=1024)'
+
+
+def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
+    """Return the order that a user asks for with `shuffle=` and `seed=`.
+
+    Args:
+        shuffle: See `Shuffle`.
+        samples: Number of samples to order.
+        seed: 0 to 2**64 - 1. An order object has its own seed, so `seed` must then be 0 or equal to it.
+
+    Raises:
+        TypeError: `shuffle` is neither a bool, a str, None nor an order; or it is the order of a mixture.
+        ValueError: The name of the order is unknown, or an order object has another number of samples or another seed
+            than the arguments say.
+    """
+    if shuffle is None or isinstance(shuffle, bool):
+        return Exact(samples, seed) if shuffle else Sequential(samples, seed)
+    if isinstance(shuffle, str):
+        if shuffle not in ("exact", "blocks"):
+            raise ValueError(f"unknown order shuffle={shuffle!r}: {_WRITE}")
+        return Exact(samples, seed) if shuffle == "exact" else Blocks(samples, seed)
+    if isinstance(shuffle, Mixed):
+        raise TypeError("a Mixed order is for mixtures only: write Loader(bushel.mix(...)) without shuffle=")
+    if not isinstance(shuffle, Sequential | Exact | Blocks):
+        hint = f"to give a seed, write shuffle=True, seed={shuffle}" if isinstance(shuffle, int) else _WRITE
+        raise TypeError(f"shuffle={shuffle!r} is not an order: {hint}")
+    if shuffle.samples != samples:
+        raise ValueError(f"shuffle= is an order of {shuffle.samples} samples, but there are {samples}")
+    if seed not in (0, shuffle.seed):
+        raise ValueError(f"shuffle= is an order with seed {shuffle.seed}, but seed={seed}: leave out seed=")
+    return shuffle
+
+
+def check_mixed(order: Mixed, shuffle: Shuffle, seed: int) -> Mixed:
+    """Return the order of a mixture, unless `shuffle` or `seed` asks for another one.
+
+    Raises:
+        ValueError: `shuffle` is not True or None, or `seed` is neither 0 nor the mixture's seed.
+    """
+    if shuffle not in (None, True):
+        raise ValueError(f"a mixture has its own order: leave out shuffle={shuffle!r}")
+    if seed not in (0, order.seed):
+        raise ValueError(f"the mixture has seed {order.seed}, but seed={seed}: leave out seed=")
+    return order

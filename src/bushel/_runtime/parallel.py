@@ -1,0 +1,484 @@
+"""Work in several threads: an ordered, bounded map, and the threads and results that it is made of.
+
+Everything in Bushel that works in parallel does it with this module. Work in other processes goes through it too: the
+work function then passes its item to a worker process and waits for the answer (see `bushel._runtime.processes`).
+
+The waits here are safe from Ctrl-C. `threading.Condition`, and with it `Future.result`, is not: a KeyboardInterrupt
+between the release of its lock and the wait becomes "RuntimeError: cannot release un-acquired lock". The consumer's
+thread therefore waits only for plain locks and for `queue.SimpleQueue`, which are written in C.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from math import inf
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from bushel._runtime.public import public
+
+__all__ = ["Result", "Threads", "cpu_count", "for_each", "map_all", "parallel_map"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_Job = Callable[[], object]
+
+
+@public("bushel.loader")
+def cpu_count() -> int:
+    """Return the number of CPUs that this process may use.
+
+    Examples:
+        >>> bushel.loader.cpu_count() >= 1
+        True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@public("bushel.loader")
+def parallel_map(
+    work: Callable[[T], U],
+    items: Iterable[T],
+    *,
+    workers: int,
+    limit: float | None = None,
+    weight: Callable[[T], int] | None = None,
+    size: Callable[[U], int] | None = None,
+    ordered: bool = True,
+    draw_in_workers: bool = False,
+    stop: threading.Event | None = None,
+    name: str = "bushel-map",
+) -> Generator[U]:
+    """Call a function with every item in threads, and yield the results in the order of the items.
+
+    Closing the generator, an error and Ctrl-C drop the items that are not begun and wait for the ones that are. The
+    garbage collector may close it too, even in one of its own threads.
+
+    The cost of an item is its weight while it is worked on, and then the size of its result until that is taken. An
+    item is drawn while the cost of all is below `limit`, and at any rate when nothing else is left to be taken.
+    Without `weight` and `size`, every item costs 1.
+
+    Args:
+        work: Called with each item.
+        items: Drawn one by one, as the limit allows.
+        workers: Number of threads.
+        limit: Bound on the cost; by default `workers + 1`.
+        weight: Return the weight of an item; by default 0 if `size` is given.
+        size: Return the size of a result; by default 0 if `weight` is given.
+        ordered: Whether results keep the order of the items; else they come as they are finished.
+        draw_in_workers: Draw items in the worker threads, one thread at a time. By default the consumer's thread draws
+            them when it takes a result.
+        stop: Set before running work is waited for, so that long work can check it and end early.
+        name: Prefix of the threads' names.
+
+    Raises:
+        BaseException: What `work` or `items` raised, in its place among the results.
+        RuntimeError: The process was forked since the first result: the threads are in the parent process.
+
+    Examples:
+        >>> from bushel.loader import parallel_map
+        >>> list(parallel_map(str.upper, ["a", "b", "c"], workers=2))
+        ['A', 'B', 'C']
+    """
+    threads = Threads(workers, name)
+    if weight is None and size is None:
+        weight = size = _one
+    tasks = _Tasks(
+        work,
+        iter(items),
+        threads,
+        limit=workers + 1 if limit is None else limit,
+        weight=weight or _zero,
+        size=size or _zero,
+        ordered=ordered,
+        draw_in_workers=draw_in_workers,
+    )
+    try:
+        if draw_in_workers:
+            for _ in range(workers):
+                threads.submit(tasks.serve)
+        yield from tasks.results()
+    finally:
+        tasks.stop()
+        if stop is not None:
+            stop.set()
+        threads.close()
+
+
+def for_each(
+    work: Callable[[T], object],
+    items: Iterable[T],
+    *,
+    workers: int,
+    limit: float = inf,
+    weight: Callable[[T], int] | None = None,
+    stop: threading.Event | None = None,
+    name: str = "bushel-each",
+) -> None:
+    """Call a function with every item, in this thread and in others, until one call fails.
+
+    The other threads end before this returns. After an error or Ctrl-C, items that are not begun are dropped. Ctrl-C is
+    noticed after the call that this thread is in.
+
+    Args:
+        work: Called with each item.
+        items: Drawn one by one, by the thread that works on each.
+        workers: Number of threads, with this one.
+        limit: Bound on the weight of the items that are worked on at a time. An item above it is worked on alone.
+        weight: Return the weight of an item, such as the memory that its work needs.
+        stop: Set before running work is waited for, so that long work can check it and end early.
+        name: Prefix of the threads' names.
+
+    Raises:
+        BaseException: What `work` raised first.
+    """
+    threads = Threads(max(1, workers - 1), name)
+    tasks = _Tasks(
+        work,
+        iter(items),
+        threads,
+        limit=limit,
+        weight=weight or _zero,
+        size=_zero,
+        ordered=False,
+        draw_in_workers=True,
+    )
+    try:
+        for _ in range(workers - 1):
+            threads.submit(tasks.serve)
+        tasks.serve()
+        for _ in tasks.results():
+            pass
+    finally:
+        tasks.stop()
+        if stop is not None:
+            stop.set()
+        threads.close()
+
+
+@public("bushel.loader")
+def map_all(work: Callable[[T], U], items: Sequence[T], *, workers: int, name: str = "bushel-map") -> list[U]:
+    """Call a function with every item, in this thread and in others, and return the results in order.
+
+    The other threads end before this returns.
+
+    Args:
+        work: Called with each item.
+        items: The items.
+        workers: Number of threads, with this one.
+        name: Prefix of the threads' names.
+
+    Raises:
+        BaseException: What `work` raised, for the first such item.
+
+    Examples:
+        >>> bushel.loader.map_all(len, ["a", "bb", "ccc"], workers=2)
+        [1, 2, 3]
+    """
+    others = min(workers, len(items)) - 1
+    if others < 1:
+        return [work(item) for item in items]
+    threads = Threads(others, name)
+    tasks = _Tasks(work, iter(items), threads, limit=inf, weight=_zero, size=_zero, ordered=True, draw_in_workers=True)
+    try:
+        for _ in range(others):
+            threads.submit(tasks.serve)
+        tasks.serve()
+        return list(tasks.results())
+    finally:
+        tasks.stop()
+        threads.close()
+
+
+class Result(Generic[U]):
+    """The result of some work, which another thread sets once.
+
+    Attributes:
+        done: Whether it is set.
+        error: The exception that was set instead of a value.
+    """
+
+    __slots__ = ("_ready", "_value", "done", "error")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: BaseException | None = None
+        self._value: U | None = None
+        self._ready = threading.Lock()
+        self._ready.acquire()
+
+    def set(self, value: U) -> None:
+        """Set the value."""
+        self._value, self.done = value, True
+        self._ready.release()
+
+    def fail(self, error: BaseException) -> None:
+        """Set an exception instead of a value."""
+        self.error, self.done = error, True
+        self._ready.release()
+
+    def get(self) -> U:
+        """Wait for the value, and return it.
+
+        Raises:
+            BaseException: The exception that was set.
+        """
+        if not self.done:
+            self._ready.acquire()
+            self._ready.release()
+        if self.error is None:
+            return self._value  # type: ignore[return-value]  # None only if it was set to None
+        try:
+            raise self.error
+        finally:
+            del self  # its error would refer to itself, through the traceback and this frame
+
+
+@public("bushel.loader")
+class Threads:
+    """Threads that run submitted jobs in the order of submission.
+
+    They are started as work comes, and ended by `close`, by the garbage collector, or at the end of the program, which
+    waits for running work.
+
+    Args:
+        count: Number of threads.
+        name: Prefix of their names.
+
+    Raises:
+        ValueError: `count` is less than 1.
+
+    Examples:
+        >>> from queue import SimpleQueue
+        >>> done, threads = SimpleQueue(), bushel.loader.Threads(2, "example")
+        >>> threads.submit(lambda: done.put("straw"))
+        >>> done.get()
+        'straw'
+        >>> threads.close()
+    """
+
+    def __init__(self, count: int, name: str) -> None:
+        if count < 1:
+            raise ValueError(f"the number of workers must be at least 1, not {count}")
+        self._count, self._name, self._process = count, name, os.getpid()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._end = weakref.finalize(self, _end, self._jobs, self._threads, self._process)
+
+    def submit(self, job: _Job) -> None:
+        """Have one of the threads call a function, which must not raise. After `close`, it is dropped."""
+        if not self._end.alive:
+            return
+        self._jobs.put(job)
+        if len(self._threads) < self._count:
+            with self._lock:
+                number = len(self._threads)
+                if number < self._count:
+                    name = f"{self._name}-{number}"
+                    self._threads.append(threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True))
+                    self._threads[number].start()
+            if not self._end.alive:  # closed meanwhile
+                self._jobs.put(None)
+
+    def check_process(self) -> None:
+        """Check that the threads are in this process.
+
+        Raises:
+            RuntimeError: They are not, because the process was forked.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "this iteration started before a fork, and its threads are in the parent process: start a new "
+                "iteration in this one"
+            )
+
+    def has_current(self) -> bool:
+        """Return whether the current thread is one of them."""
+        return threading.current_thread() in self._threads
+
+    def close(self, *, wait: bool = True) -> None:
+        """Drop the work that is not begun, end the threads, and wait for them.
+
+        In a fork this does nothing.
+
+        Args:
+            wait: Whether to wait. One of the threads itself, in which the garbage collector may call this, never waits.
+        """
+        if self._end.detach() is not None:
+            _end(self._jobs, self._threads, self._process, wait=wait)
+
+
+def _serve(jobs: SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job()
+        del job
+
+
+def _end(jobs: SimpleQueue[_Job | None], threads: list[threading.Thread], process: int, *, wait: bool = True) -> None:
+    if os.getpid() != process:
+        return
+    with suppress(Empty):
+        while True:
+            jobs.get_nowait()
+    for _ in threads:
+        jobs.put(None)
+    if wait and threading.current_thread() not in threads:
+        for thread in threads:
+            if thread.ident is not None:  # Ctrl-C may come before it is started
+                thread.join()
+
+
+def _zero(_: Any) -> int:
+    return 0
+
+
+def _one(_: Any) -> int:
+    return 1
+
+
+class _Task(Generic[T, U]):
+    """An item that was drawn, and its result."""
+
+    __slots__ = ("_tasks", "cost", "item", "result")
+
+    def __init__(self, tasks: _Tasks[T, U], item: T, cost: int) -> None:
+        self._tasks, self.item, self.cost = tasks, item, cost
+        self.result: Result[U] = Result()
+
+    def __call__(self) -> None:
+        """Do the work. This is what consumers submit."""
+        self._tasks.work_on(self)
+
+
+_NOTHING: Any = object()
+
+
+class _Tasks(Generic[T, U]):
+    """The items of a map on their way to the consumer.
+
+    Items are drawn by the consumer, which submits a task for each, or by the threads, each of which draws and works
+    (`serve`) until there is no room. It then returns, and is submitted again when there is.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[T], U],
+        items: Iterator[T],
+        threads: Threads,
+        *,
+        limit: float,
+        weight: Callable[[T], int],
+        size: Callable[[U], int],
+        ordered: bool,
+        draw_in_workers: bool,
+    ) -> None:
+        self._work, self._items, self._threads = work, items, threads
+        self._limit, self._weight, self._size = limit, weight, size
+        self._ordered, self._draw_in_workers = ordered, draw_in_workers
+        self._queue: SimpleQueue[_Task[T, U] | None] = SimpleQueue()  # for the consumer; None: all items are drawn
+        self._drawing, self._counting = threading.Lock(), threading.Lock()
+        self._drawn: T = _NOTHING  # an item that waits for room
+        self._cost = self._untaken = self._returned = 0
+        self._stopped = False
+
+    def results(self) -> Generator[U]:
+        """Yield the results."""
+        all_drawn = False
+        while self._untaken or not all_drawn:
+            self._threads.check_process()
+            if not self._draw_in_workers:
+                while (task := self._draw()) is not None:
+                    self._threads.submit(task)
+            task = self._queue.get()
+            if task is None:
+                all_drawn = True
+                continue
+            result = task.result.get()
+            self._change(-task.cost, taken=1)
+            del task
+            yield result
+            del result
+
+    def stop(self) -> None:
+        """Draw no more items."""
+        self._stopped = True
+
+    def serve(self) -> None:
+        """Draw items and work on them, in one of the threads, while there is room."""
+        while (task := self._draw()) is not None:
+            self.work_on(task)
+            del task
+
+    def work_on(self, task: _Task[T, U]) -> None:
+        """Set the result of a task."""
+        weight = task.cost
+        try:
+            result = self._work(task.item)
+            task.cost = self._size(result)
+        except BaseException as error:
+            self._stopped = True
+            task.result.fail(error)
+        else:
+            self._change(task.cost - weight)
+            task.result.set(result)
+        task.item = _NOTHING
+        if not self._ordered:
+            self._queue.put(task)
+
+    def _draw(self) -> _Task[T, U] | None:
+        """Draw an item, unless there is no room or no further item."""
+        with self._drawing:
+            if self._stopped or not self._has_room():
+                return None
+            try:
+                item = next(self._items) if self._drawn is _NOTHING else self._drawn
+                self._drawn, weight = item, self._weight(item)
+            except StopIteration:
+                self._stopped = True
+                self._queue.put(None)
+                return None
+            except BaseException as error:
+                if not (self._draw_in_workers or isinstance(error, Exception)):
+                    raise  # Ctrl-C does not wait for its place
+                self._stopped = True
+                with self._counting:
+                    self._untaken += 1
+                task: _Task[T, U] = _Task(self, _NOTHING, 0)
+                task.result.fail(error)
+                self._queue.put(task)
+                return None
+            if weight and not self._has_room(weight):
+                return None
+            with self._counting:
+                self._cost += weight
+                self._untaken += 1
+            self._drawn = _NOTHING
+            task = _Task(self, item, weight)
+            if self._ordered:
+                self._queue.put(task)
+            return task
+
+    def _has_room(self, weight: int = 1) -> bool:
+        """Return whether an item may be worked on. A thread for which there is no room returns from `serve`."""
+        with self._counting:
+            if not self._untaken or self._cost + weight <= self._limit:
+                return True
+            self._returned += 1
+            return False
+
+    def _change(self, cost: int, *, taken: int = 0) -> None:
+        """Change the cost, and let threads that returned serve again when that makes room."""
+        with self._counting:
+            self._cost += cost
+            self._untaken -= taken
+            idle = 0
+            if self._draw_in_workers and (not self._untaken or self._cost < self._limit):
+                idle, self._returned = self._returned, 0
+        for _ in range(idle):
+            self._threads.submit(self.serve)

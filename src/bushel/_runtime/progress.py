@@ -1,0 +1,216 @@
+"""Progress of a long run: what `progress=` callbacks are given, and the bar that terminals and notebooks show."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from bushel._runtime.public import public
+
+__all__ = [
+    "OnProgress",
+    "Progress",
+    "ProgressReporter",
+    "ShowProgress",
+    "callback_of",
+    "count",
+    "progress_bar",
+    "shows_progress",
+    "size",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+_INTERVAL_SECONDS = 0.1
+
+
+@public()
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a run. `pack`, `convert`, `split`, `merge`, `index`, `verify` and `repair` all report it.
+
+    Attributes:
+        done: Number of units that are finished.
+        total: Number of units of the whole run; None if it is unknown, as for a stream.
+        unit: What `done` and `total` count.
+        samples: Number of samples processed so far; 0 where they are not counted.
+        bytes: Bytes written, or, by `verify`, bytes read so far, or, by `index`, size of the shards that were read.
+        errors: Number of bad samples, or of problems, found so far.
+        parts: Number of finished parts and of all parts of the run; None if it has no parts.
+        retries: Number of attempts that were tried again.
+        stragglers: Number of parts that were started a second time because they were slow.
+
+    Examples:
+        >>> reports = []
+        >>> done = bushel.pack("photos/", "out/", container="tar", progress=reports.append)
+        >>> reports[-1].done, reports[-1].unit
+        (12, 'samples')
+    """
+
+    done: int
+    total: int | None
+    unit: Literal["samples", "bytes", "shards"]
+    samples: int = 0
+    bytes: int = 0
+    errors: int = 0
+    parts: tuple[int, int] | None = None
+    retries: int = 0
+    stragglers: int = 0
+
+
+OnProgress = Callable[[Progress], None]
+"""A `progress=` callback. It is called in the thread that called the function, some times per second at most."""
+
+
+ShowProgress = OnProgress | bool | None
+"""The `progress=` of a public function: a callback; True for a bar in a terminal or notebook; False or None."""
+
+
+class ProgressReporter:
+    """Passes progress to a callback, at most ten times per second.
+
+    Args:
+        callback: The `progress=` argument.
+    """
+
+    def __init__(self, callback: OnProgress | None) -> None:
+        self._callback = callback
+        self._next = 0.0
+        self._pending: Progress | None = None
+
+    def report(self, progress: Progress) -> None:
+        """Call the callback, unless it was called a moment ago."""
+        if self._callback is None:
+            return
+        now = time.monotonic()
+        if now < self._next:
+            self._pending = progress
+            return
+        self._next, self._pending = now + _INTERVAL_SECONDS, None
+        self._callback(progress)
+
+    def finish(self) -> None:
+        """Call the callback with the last progress, if it has not received it yet."""
+        if self._callback is not None and self._pending is not None:
+            pending, self._pending = self._pending, None
+            self._callback(pending)
+
+
+def callback_of(progress: ShowProgress) -> OnProgress | None:
+    """Return the callback that `progress=` is, or that `shows_progress` has made of True; None if it is none."""
+    return None if isinstance(progress, bool) else progress
+
+
+def shows_progress(task: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let `progress=True` of a function show a bar while it runs.
+
+    Args:
+        task: What the function does, such as "packing".
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            if kwargs.get("progress") is not True:
+                return function(*args, **kwargs)
+            with progress_bar(task) as report:
+                given: Any = {**kwargs, "progress": report}
+                return function(*args, **given)
+
+        return run
+
+    return decorate
+
+
+@contextmanager
+def progress_bar(task: str) -> Iterator[OnProgress | None]:
+    """Show a progress bar while the block runs: below the cell of a notebook, or on standard error in a terminal.
+
+    Args:
+        task: Name of the work, such as "packing".
+
+    Yields:
+        A callback for `progress=`, or None if standard error is neither.
+    """
+    started = time.monotonic()
+    if _in_notebook():
+        yield _in_cell(task, started)
+        return
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn(task), BarColumn(), TextColumn("{task.fields[text]}"), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        number = bar.add_task(task, total=None, text="")
+
+        def show(now: Progress) -> None:
+            bar.update(number, completed=now.done, total=now.total, text=_described(now, started))
+
+        yield show
+
+
+def _in_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _in_cell(task: str, started: float) -> OnProgress:
+    """Show a bar of HTML below the cell, which needs no widgets. The last state stays in the notebook."""
+    from html import escape
+
+    display: Any = sys.modules["IPython"].display
+
+    def drawn(now: Progress | None) -> Any:
+        known = "" if now is None or now.total is None else f" max='{max(now.total, 1)}' value='{now.done}'"
+        text = "" if now is None else _described(now, started)
+        return display.HTML(f"{escape(task)} <progress{known}></progress> {escape(text)}")
+
+    handle = display.display(drawn(None), display_id=True)
+    return lambda now: handle.update(drawn(now))
+
+
+def _described(now: Progress, started: float) -> str:
+    """Return `12/240 samples  31/s  2 errors`."""
+    seconds = max(time.monotonic() - started, 1e-9)
+    if now.unit == "bytes":
+        done, total, rate = size(now.done), size(now.total or 0), size(now.done / seconds)
+    else:
+        done, total, rate = f"{now.done:,}", f"{now.total or 0:,}", f"{now.done / seconds:,.0f}"
+    of_all = "" if now.total is None else f"/{total}"
+    unit = "" if now.unit == "bytes" else f" {now.unit}"
+    errors = f"  {count(now.errors, 'error')}" if now.errors else ""
+    if now.parts is not None:
+        errors = f"  {size(now.bytes / seconds)}/s{errors}"
+        unit += f"  {now.parts[0]:,}/{now.parts[1]:,} parts"
+        again = (
+            f"{count(number, what)}"
+            for number, what in ((now.retries, "retry"), (now.stragglers, "straggler"))
+            if number
+        )
+        errors += "".join(f"  {each}" for each in again).replace("retrys", "retries")
+    return f"{done}{of_all}{unit}  {rate}/s{errors}"
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as text: `12.3 MB`."""
+    unit = 0
+    while number >= 1000 and unit < len(_UNITS) - 1:
+        number /= 1000
+        unit += 1
+    return f"{number:.0f} {_UNITS[unit]}" if unit == 0 else f"{number:.3g} {_UNITS[unit]}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 shard`, `2 shards`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

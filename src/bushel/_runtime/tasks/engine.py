@@ -1,0 +1,172 @@
+"""The protocol of engines, which run numbered tasks in other processes or on other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
+
+from bushel._runtime.public import public
+
+__all__ = ["ENGINES", "Attempt", "Engine", "Finished", "LostWorkerError", "Task", "connect"]
+
+ENGINES = ("local", "ray", "dask")
+"""Names of the engines that Bushel has, each a module of `bushel.engines` with a function `connect`."""
+
+_MODULES = {"distributed": "dask", "ray": "ray"}
+_SCHEMES = {"tcp": "dask", "tls": "dask", "ucx": "dask", "ray": "ray"}
+
+
+@public("bushel.engines")
+class LostWorkerError(RuntimeError):
+    """The process or machine that ran a task has died. The task can be tried again.
+
+    Examples:
+        >>> from bushel.engines import Attempt, connect
+        >>> engine = connect("local")
+        >>> engine.submit(hex, Attempt(1, 0))
+        >>> engine.wait(seconds=60, unwanted=[Attempt(1, 0)])[0].error
+        LostWorkerError('the worker process was killed, as its result was not needed')
+        >>> engine.close()
+    """
+
+
+@public("bushel.engines")
+class Task(Protocol):
+    """Work with a number. It can be pickled, and calling it twice with a number does no harm.
+
+    Examples:
+        >>> from bushel.engines import Attempt, connect
+        >>> engine = connect("local")
+        >>> engine.submit(bin, Attempt(5, 0))  # any function of a number that can be pickled
+        >>> engine.wait(seconds=60)[0].result
+        '0b101'
+        >>> engine.close()
+    """
+
+    def __call__(self, number: int, /) -> Any:
+        """Do the work with this number and return a small result, which can be pickled."""
+        ...
+
+
+@public("bushel.engines")
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of a task.
+
+    Attributes:
+        number: Number of the task.
+        attempt: Number of this start of it, from 0.
+
+    Examples:
+        >>> from bushel.engines import Attempt
+        >>> Attempt(number=3, attempt=1)  # the second start of task 3
+        Attempt(number=3, attempt=1)
+    """
+
+    number: int
+    attempt: int
+
+
+@public("bushel.engines")
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of an attempt.
+
+    Attributes:
+        attempt: Which one.
+        result: What the task returned; None after an error.
+        error: What it raised; `LostWorkerError` if its worker died.
+
+    Examples:
+        >>> from bushel.engines import Attempt, Finished
+        >>> Finished(Attempt(3, 0), result="part-00003").result
+        'part-00003'
+    """
+
+    attempt: Attempt
+    result: Any = None
+    error: BaseException | None = None
+
+
+@public("bushel.engines")
+@runtime_checkable
+class Engine(Protocol):
+    """Runs attempts of one task elsewhere, at most as many as it has slots, and second ones beside those that hang.
+
+    Examples:
+        >>> from bushel.engines import Attempt, connect
+        >>> engine = connect("local")
+        >>> engine.submit(hex, Attempt(255, 0))
+        >>> [finished.result for finished in engine.wait(seconds=60)]
+        ['0xff']
+        >>> engine.close()
+    """
+
+    @property
+    def slots(self) -> int:
+        """Number of attempts that run at a time. It may change."""
+        ...
+
+    def submit(self, task: Task, attempt: Attempt) -> None:
+        """Start an attempt. Until the engine is closed, all of its attempts have the same task.
+
+        Raises:
+            TypeError: The task cannot be pickled.
+        """
+        ...
+
+    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> Sequence[Finished]:
+        """Return the attempts that have finished since the last call.
+
+        Args:
+            seconds: How long to wait if none has finished yet.
+            unwanted: Attempts whose results are not needed. End them if you can, and return them as finished then.
+        """
+        ...
+
+    def close(self) -> None:
+        """End all attempts that run, hung ones too, and free what this engine has started.
+
+        May be called twice. Attempts of another task can be submitted after it.
+        """
+        ...
+
+
+@public("bushel.engines")
+def connect(engine: Any) -> Engine:
+    """Return the engine that a user names.
+
+    Args:
+        engine: `local`, `ray` or `dask`; an address such as `tcp://host:8786` (Dask) or `ray://host:10001`; a
+            `distributed.Client`; or an engine.
+
+    Raises:
+        ValueError: The name is unknown.
+        TypeError: The argument is not an engine.
+        ModuleNotFoundError: The package of the engine is not installed.
+
+    Examples:
+        >>> from bushel.engines import connect
+        >>> engine = connect("local")
+        >>> engine.slots >= 1
+        True
+        >>> engine.close()
+    """
+    if isinstance(engine, str):
+        name = engine if engine in ENGINES else _SCHEMES.get(engine.partition("://")[0] if "://" in engine else "")
+        if engine == "slurm":
+            raise ValueError(
+                "Slurm runs commands: use `bushel pack ... --engine slurm`, or bushel.engines.slurm.script(...)"
+            )
+        if name is None:
+            raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}, an address, or an engine")
+    else:
+        if isinstance(engine, Engine):
+            return engine
+        name = _MODULES.get(type(engine).__module__.partition(".")[0])
+        if name is None:
+            raise TypeError(f"{type(engine).__name__} is not an engine: it needs slots, submit, wait and close")
+    made: Engine = import_module(f"bushel.engines.{name}").connect(engine)
+    return made

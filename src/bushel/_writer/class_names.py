@@ -1,0 +1,87 @@
+"""The names of classes of a dataset that is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bushel._dataset.shards import OpenShard, labels_of, union_of_fields
+from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels
+from bushel._writer.journal import read_head
+from bushel._writer.shard_plan import labels_in, spec_in
+from bushel._writer.target import Target
+from bushel.containers.base import KeepsNames, WritableContainer
+from bushel.errors import FormatError, SpecError, StateError
+from bushel.spec import Spec, format_spec, parse_spec
+from bushel.storage import AnyPath, write_whole
+
+__all__ = ["known_labels", "names_to_write", "write_file_of_names"]
+
+
+def known_labels(target: AnyPath, container: WritableContainer) -> Labels:
+    """Return the names of classes of the dataset at a target, finished or not; empty if there is none.
+
+    Raises:
+        FileExistsError: The target holds a dataset of another container.
+        SpecError: Its shards give different names to the same number.
+    """
+    place = Target.of(target, container)
+    heads = [(folder, head) for folder in place.unfinished_shards() if (head := read_head(folder)) is not None]
+    try:
+        shards = place.existing_shards()
+    except FormatError:
+        if not heads:
+            raise
+        shards = []  # a writer was killed between two renames of the files of a shard, whose journal has the names
+    fields = union_of_fields(shards)
+    found = [(str(shard.path(0)), shard.labels) for shard in shards]
+    for folder, head in heads:
+        fields = {**fields, **parse_spec(spec_in(head))}
+        found.append((str(folder), labels_in(head)))
+    return join_labels(found, fields)
+
+
+def names_to_write(
+    given: Mapping[str, Sequence[str]] | None,
+    fields: Spec,
+    target: AnyPath,
+    shards: Sequence[OpenShard],
+    unfinished: Labels,
+) -> Labels:
+    """Return the names for new shards: those in the dataset, followed by the given ones that are new.
+
+    Args:
+        given: The names that the user gives.
+        fields: The fields of the dataset.
+        target: Path of the dataset, for errors.
+        shards: The shards that exist.
+        unfinished: The names in the shard that a killed writer left.
+
+    Raises:
+        SpecError: The given names are invalid, or a field cannot have names.
+        StateError: The given names number the classes in another way than the dataset.
+    """
+    checked = check_labels(given or {})
+    for name in checked:
+        if not can_be_named(fields, name):
+            kind = "is not in the spec" if name not in fields else f"is {fields[name].type}"
+            raise SpecError(
+                f"labels= names the classes of field {name!r}, which {kind}: it must be a number, or utf8; the fields "
+                f"are {format_spec(fields)}"
+            )
+    there = [labels_of(shards, fields), unfinished]
+    try:
+        return join_labels([*((str(target), each) for each in there), ("the new samples", checked)], fields)
+    except SpecError as error:
+        raise StateError(
+            f"cannot add these samples to {target}: {str(error).partition('. ')[0]}. Number the classes as the dataset "
+            "does, or use bushel.convert(..., mode='append'), which maps the numbers"
+        ) from error
+
+
+def write_file_of_names(target: Target, labels: Labels) -> None:
+    """Write the file of class names that the container's original tool keeps in a folder, if it keeps one."""
+    container: object = target.container
+    if isinstance(container, KeepsNames) and not target.single:
+        file = container.file_of_names(labels)
+        if file is not None:
+            write_whole(target.path / container.names_file, file)

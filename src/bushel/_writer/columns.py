@@ -1,0 +1,199 @@
+"""Columns that `Writer.extend` is given: check them, and encode each one at once where its codec can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bushel._index.table import I64
+from bushel._writer.sample_values import SampleEncoder
+from bushel.codecs import get_codec
+from bushel.codecs.columns import check_stored, is_stored, without_arrow
+from bushel.containers.base import Layout, LayoutField, Stored
+from bushel.containers.stored_column import StoredColumn
+from bushel.errors import CodecError, SpecError
+from bushel.spec import Spec
+
+__all__ = ["StoredBatch", "encode_columns", "length_of", "list_of_keys"]
+
+_BYTES = (bytes, bytearray, memoryview)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """Encoded samples: columns, or values sample by sample where a field is a sequence or missing.
+
+    Attributes:
+        samples: Number of samples.
+        columns: Stored bytes by field; None if `values` has them.
+        values: The values of each sample, or None.
+        ends: int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without columns.
+    """
+
+    samples: int
+    columns: dict[str, StoredColumn] | None
+    values: list[dict[str, Stored]] | None = None
+    ends: I64 | None = None
+
+    @property
+    def size(self) -> int:
+        """Stored bytes of all values."""
+        if self.ends is not None:
+            return int(self.ends[-1] - self.ends[0])
+        return sum(_size_of(value) for values in self.values or () for value in values.values())
+
+    @classmethod
+    def of(cls, samples: int, columns: dict[str, StoredColumn]) -> StoredBatch:
+        """Return samples given as columns."""
+        first, *others = [column.offsets for column in columns.values()]
+        ends: I64 = np.add.reduce([first, *others]) if others else first
+        return cls(samples, columns, ends=ends)
+
+    def sample(self, row: int) -> dict[str, Stored]:
+        """Return the stored bytes of one sample, as a shard's `append` takes them."""
+        if self.values is not None:
+            return self.values[row]
+        return {name: column[row] for name, column in (self.columns or {}).items()}
+
+    def bytes_until(self, row: int, limit: int) -> int:
+        """Return the end of a run of samples from `row` on with about `limit` bytes, one sample at least."""
+        if self.ends is None:
+            return row + 1
+        return max(row + 1, int(np.searchsorted(self.ends, self.ends[row] + limit, side="right")) - 1)
+
+
+def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | None) -> int:
+    """Return the number of samples that columns hold.
+
+    Raises:
+        SpecError: A field is unknown, a column is a single value, or lengths differ. The message names the field.
+    """
+    if not isinstance(columns, Mapping) or not columns:
+        raise SpecError(f"expected a mapping of fields to columns, such as {{'label': labels}}, not {columns!r}")
+    lengths: dict[str, int] = {}
+    for name, column in columns.items():
+        if name not in fields:
+            raise SpecError(f"there is a column {name!r}, which is not in the spec ({', '.join(fields)})")
+        if (
+            isinstance(column, (str, *_BYTES, Mapping))
+            or getattr(column, "ndim", 1) == 0
+            or not hasattr(column, "__len__")
+        ):
+            raise SpecError(
+                f"field {name!r}: expected an array or a list with a value per sample, not {type(column).__name__}"
+            )
+        lengths[name] = len(column[1]) - 1 if is_stored(column) else len(column)
+    if keys is not None:
+        lengths["keys"] = len(keys)
+    if len(set(lengths.values())) > 1:
+        raise SpecError("columns have different lengths: " + ", ".join(f"{name}: {n}" for name, n in lengths.items()))
+    return next(iter(lengths.values()))
+
+
+def encode_columns(columns: Mapping[str, Any], samples: int, fields: Spec, name: str, layout: Layout) -> StoredBatch:
+    """Encode columns whose names and lengths `length_of` has checked.
+
+    Args:
+        columns: Field to column.
+        samples: Number of samples.
+        fields: The writer's fields.
+        name: Name of the container.
+        layout: How it stores the fields.
+
+    Raises:
+        SpecError: A field is missing, or offsets are invalid.
+        CodecError: A value cannot be encoded.
+    """
+    missing = [field for field in fields if field not in columns]
+    if missing and not layout.sparse:
+        raise SpecError(f"there is no column for field {missing[0]!r}, but a {name} needs every field")
+    plain: dict[str, Any] = {field: without_arrow(column) for field, column in columns.items()}
+    if not missing and not any(column.field.sequence for column in layout.columns):
+        whole = {column.field.name: _encode(column, plain[column.field.name]) for column in layout.columns}
+        stored = {field: column for field, column in whole.items() if column is not None}
+        if len(stored) == len(whole):
+            return StoredBatch.of(samples, stored)
+    encode = SampleEncoder(name, layout)
+    rows = {field: _values(column) for field, column in plain.items()}
+    values: list[dict[str, Stored]] = []
+    for row in range(samples):
+        try:
+            sample = encode({field: own[row] for field, own in rows.items()})
+            values.append({field: _kept(value) for field, value in sample.items()})
+        except CodecError as error:
+            raise CodecError(f"sample {row} of the columns: {error}", **error.details) from error
+    return StoredBatch(samples, None, values)
+
+
+def list_of_keys(keys: Iterable[str]) -> list[str]:
+    """Return the keys that a user gives, as a list."""
+    if isinstance(keys, (str, *_BYTES)):
+        raise TypeError(f"expected a list of keys, not {keys!r}")
+    plain = without_arrow(keys)
+    return plain.tolist() if isinstance(plain, np.ndarray) else list(plain)
+
+
+def _encode(column: LayoutField, value: Any) -> StoredColumn | None:
+    """Encode a whole column; None if values are missing."""
+    name = column.field.name
+    if is_stored(value):
+        return StoredColumn(*check_stored(name, *value))
+    codec = get_codec(column.codec)
+    if type(value) is np.ndarray and codec.encode_column is not None:
+        try:
+            encoded = codec.encode_column(value)
+        except CodecError as error:
+            raise CodecError(f"field {name!r}: {error}", **error.details) from error
+        if encoded is not None:
+            stored_column = StoredColumn(*check_stored(name, *encoded))
+            if len(stored_column) != len(value):
+                raise SpecError(
+                    f"field {name!r}: codec {codec.name!r} made {len(stored_column)} of {len(value)} values"
+                )
+            return stored_column
+    values = list(value)
+    if any(each is None for each in values) and column.codec not in ("json", "msgpack"):
+        return None
+    stored = []
+    for row, each in enumerate(values):
+        try:
+            stored.append(each if isinstance(each, _BYTES) else codec.encode(each))
+        except CodecError as error:
+            raise CodecError(f"field {name!r}, sample {row} of the column: {error}", **error.details) from error
+    return _joined(stored)
+
+
+def _joined(values: Sequence[Any]) -> StoredColumn:
+    try:
+        data = b"".join(values)
+    except (BufferError, TypeError):  # a memoryview that is not contiguous
+        values = [bytes(value) for value in values]
+        data = b"".join(values)
+    lengths = np.fromiter((len(v) if type(v) is bytes else memoryview(v).nbytes for v in values), np.int64, len(values))
+    return StoredColumn(np.frombuffer(data, np.uint8), _offsets(lengths))
+
+
+def _offsets(lengths: Any) -> Any:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _values(column: Any) -> Sequence[Any]:
+    """Return a column as a list with the value of each sample."""
+    if is_stored(column):
+        stored = StoredColumn(*check_stored("", *column))
+        return [stored[row] for row in range(len(stored))]
+    return list(column)
+
+
+def _kept(value: Stored) -> Any:
+    """Return stored bytes that later samples cannot change, with all elements of a sequence."""
+    return value if isinstance(value, _BYTES) else list(value) if isinstance(value, Iterable) else value
+
+
+def _size_of(value: Any) -> int:
+    return sum(map(_size_of, value)) if isinstance(value, list) else memoryview(value).nbytes

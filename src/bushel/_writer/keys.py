@@ -1,0 +1,185 @@
+"""Check the keys of samples that a writer appends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from bushel._dataset.shards import OpenShard
+from bushel._index.key_lookup import KeyTable
+from bushel.containers.stored_column import StoredColumn
+from bushel.errors import SpecError
+
+__all__ = ["KeyCheck", "NumberedKeys", "checked_key", "key_column"]
+
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedKeys(Sequence[str]):
+    """Keys of samples that have none of their own, in a container that needs them: their positions in nine digits.
+
+    Attributes:
+        numbers: The positions.
+    """
+
+    numbers: range
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> NumberedKeys: ...
+
+    def __getitem__(self, at: int | slice) -> str | NumberedKeys:
+        if isinstance(at, slice):
+            return NumberedKeys(self.numbers[at])
+        return f"{self.numbers[at]:0{_DIGITS}d}"
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, str) or not (key.isascii() and key.isdigit() and _DIGITS <= len(key) < 20):
+            return False
+        number = int(key)
+        return number in self.numbers and key == f"{number:0{_DIGITS}d}"
+
+    def column(self) -> StoredColumn:
+        """Return the keys as text and offsets."""
+        if self.numbers and self.numbers[-1] >= 10**_DIGITS:
+            return key_column(list(self))
+        numbers = np.arange(self.numbers.start, self.numbers.stop)
+        digits = np.empty((len(numbers), _DIGITS), np.uint8)
+        for place in reversed(range(_DIGITS)):
+            numbers, digits[:, place] = np.divmod(numbers, 10)
+        digits += ord("0")
+        return StoredColumn(digits.reshape(-1), np.arange(len(digits) + 1) * _DIGITS)
+
+
+def key_column(keys: Sequence[str]) -> StoredColumn:
+    """Return keys as text and offsets."""
+    if isinstance(keys, NumberedKeys):
+        return keys.column()
+    encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+    return StoredColumn(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+
+class KeyCheck:
+    """The keys of a dataset. Either all samples have a key, or none.
+
+    Args:
+        shards: The finished shards of the dataset.
+        keys: Keys of the samples that are not in them.
+        needs_keys: Whether the container needs keys; samples without a key then get their position.
+    """
+
+    def __init__(self, shards: list[OpenShard], keys: Iterable[str], *, needs_keys: bool) -> None:
+        self._table = KeyTable.of(shards) if shards else None
+        self._keys = set(keys)
+        self._numbered = NumberedKeys(range(0))
+        self._needs_keys = needs_keys
+
+    def check(self, key: str | None, position: int) -> str:
+        """Return the key of a new sample.
+
+        Raises:
+            TypeError: The key is not a str.
+            ValueError: The key is missing, or another sample has it.
+            SpecError: The key has half of a surrogate pair, which UTF-8 cannot store.
+        """
+        if key is None:
+            if not self._needs_keys:
+                raise ValueError("this sample has no key, but the samples before it have one: pass key=")
+            key = f"{position:09d}"
+        if not isinstance(key, str):
+            raise TypeError(f"a key must be a str, not {type(key).__name__}: use str({key!r})")
+        if not key.isascii():
+            _check_text(key)
+        if self._has(key):
+            raise ValueError(f"key {key!r} is in the dataset already")
+        return key
+
+    def _has(self, key: str) -> bool:
+        in_table = self._table is not None and next(self._table.find(key), None) is not None
+        return in_table or key in self._keys or key in self._numbered
+
+    @property
+    def known(self) -> set[str] | None:
+        """A set of all keys, to which new ones can be added; None if there is none."""
+        return self._keys if self._table is None and not self._numbered else None
+
+    def add(self, key: str) -> None:
+        """Add the key of a sample that was written."""
+        self._keys.add(key)
+
+    def check_all(self, keys: Sequence[str]) -> None:
+        """Check the keys of many new samples.
+
+        Raises:
+            TypeError: A key is not a str.
+            ValueError: Two samples have the same key, or another sample has one of them.
+            SpecError: A key has half of a surrogate pair, which UTF-8 cannot store.
+        """
+        if isinstance(keys, NumberedKeys) and self._table is None and not self._keys:
+            return  # positions, so they are new
+        if not set(map(type, keys)) <= {str}:
+            wrong = next((key for key in keys if not isinstance(key, str)), None)
+            if wrong is not None:
+                raise TypeError(f"a key must be a str, not {type(wrong).__name__}: use str({wrong!r})")
+        if not all(map(str.isascii, keys)):
+            for key in keys:
+                _check_text(key)
+        new = set(keys)
+        if len(new) < len(keys):
+            twice = next(key for key, count in Counter(keys).items() if count > 1)
+            raise ValueError(f"key {twice!r} is given twice")
+        if self._table is None and not self._numbered:
+            known = next(iter(new & self._keys), None) if self._keys else None
+        else:
+            known = next(filter(self._has, keys), None)
+        if known is not None:
+            raise ValueError(f"key {known!r} is in the dataset already")
+
+    def add_all(self, keys: Sequence[str]) -> None:
+        """Add the keys of samples that were written."""
+        if isinstance(keys, NumberedKeys) and (not self._numbered or self._numbered.numbers.stop == keys.numbers.start):
+            start = self._numbered.numbers.start if self._numbered else keys.numbers.start
+            self._numbered = NumberedKeys(range(start, keys.numbers.stop))
+        else:
+            self._keys.update(keys)
+
+
+def checked_key(keys: KeyCheck | None, key: str | None, position: int) -> str | None:
+    """Return the key of a new sample; None if samples have no keys.
+
+    Args:
+        keys: The keys of the dataset, or None if its samples have none.
+        key: The key that the sample is given, or None.
+        position: The sample's position.
+
+    Raises:
+        TypeError: The key is not a str.
+        ValueError: The key is missing, not allowed, or another sample has it.
+        SpecError: The key has half of a surrogate pair, which UTF-8 cannot store.
+    """
+    if keys is not None:
+        return keys.check(key, position)
+    if key is not None and key != str(position):  # the key that a sample without one is found by
+        raise ValueError(f"key {key!r} is not allowed, because the samples before it have no keys")
+    return None
+
+
+def _check_text(key: str) -> None:
+    try:
+        key.encode("utf-8", "surrogateescape")  # which stands for bytes of names that are not UTF-8
+    except UnicodeEncodeError as error:
+        raise SpecError(
+            f"the key {key!r} cannot be stored as UTF-8: character {error.start} is half of a surrogate pair"
+        ) from None

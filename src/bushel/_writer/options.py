@@ -1,0 +1,114 @@
+"""The options of a writer, and when a shard is full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from bushel.storage import parse_bytes
+
+__all__ = ["Mode", "ShardLimits", "WriterOptions"]
+
+Mode = Literal["create", "append", "resume", "overwrite"]
+
+_MODES = ("create", "append", "resume", "overwrite")
+_UNLIMITED = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterOptions:
+    """The arguments that decide how a dataset is written. `bushel.Writer` describes its arguments of these names.
+
+    Attributes:
+        container: Name of the container; None to derive it from the path or from the dataset there.
+        mode: `create`, `append`, `resume` or `overwrite`.
+        shard_samples: Number of samples in a shard, or None.
+        shard_bytes: Number of bytes in a shard, as a number or as text, or None.
+        generation: Generation of a bag, or None.
+        expected: Number of samples that will be appended, which some containers use.
+        total: Number of samples that will be appended, for the manifest; None for `expected`.
+        folders: Paths of empty folders; None if samples are not files of a folder.
+        sync: Whether to wait until a finished shard is on disk.
+        labels: Names of classes by field; None keeps the names of the existing dataset.
+        seek: Whether to make seek tables.
+        columns: Columns to record in the index; None for the usual ones.
+
+    Raises:
+        ValueError: The mode is unknown, or a shard has less than one sample.
+    """
+
+    container: str | None = None
+    mode: Mode = "create"
+    shard_samples: int | None = None
+    shard_bytes: int | str | None = None
+    generation: str | None = None
+    expected: int | None = None
+    total: int | None = None
+    folders: tuple[str, ...] | None = None
+    sync: bool = True
+    labels: Mapping[str, Sequence[str]] | None = None
+    seek: bool = False
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in _MODES:
+            raise ValueError(f"invalid mode={self.mode!r}: write one of {', '.join(map(repr, _MODES))}")
+        if self.shard_samples is not None and self.shard_samples < 1:
+            raise ValueError(f"shard_samples={self.shard_samples} is too small: give 1 or more")
+
+    @property
+    def sharded(self) -> bool:
+        """Whether the dataset is divided into shards of some size."""
+        return bool(self.shard_samples or self.shard_bytes)
+
+    def limits(self) -> ShardLimits:
+        """Return the size at which a shard is full.
+
+        Raises:
+            ValueError: `shard_bytes` is malformed.
+        """
+        return ShardLimits(self.shard_samples, None if self.shard_bytes is None else parse_bytes(self.shard_bytes))
+
+
+class _Shard(Protocol):
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLimits:
+    """The size at which a shard is finished and the next one is started.
+
+    Attributes:
+        samples: Number of samples, or None.
+        bytes: Number of bytes that the sample which fills a shard may exceed, or None.
+    """
+
+    samples: int | None
+    bytes: int | None
+
+    def reached_by(self, shard: _Shard) -> bool:
+        """Return whether the next sample belongs into another shard."""
+        by_samples = self.samples is not None and shard.samples >= self.samples
+        return by_samples or (self.bytes is not None and shard.bytes >= self.bytes)
+
+    def expected(self, total: int | None, written: int) -> int | None:
+        """Return the number of samples that the next shard will probably get, or None if unknown.
+
+        Args:
+            total: Number of samples that will be written, or None.
+            written: Number of samples in the shards before it.
+        """
+        if total is None or self.bytes is not None:
+            return None
+        return min(max(total - written, 0), self.samples or total)
+
+    def room_in(self, shard: _Shard) -> tuple[int, int]:
+        """Return the number of samples and of bytes until a shard is full."""
+        samples = _UNLIMITED if self.samples is None else self.samples - shard.samples
+        size = _UNLIMITED if self.bytes is None else self.bytes - shard.bytes
+        return max(samples, 0), max(size, 0)

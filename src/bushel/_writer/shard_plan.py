@@ -1,0 +1,98 @@
+"""The plan of a shard that is written: its files, and what they and its index get. A journal begins with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bushel._index.builders import FieldBuilder, IndexBuilder
+from bushel._index.class_names import Labels
+from bushel._index.contents import Contents
+from bushel._index.sidecar import FOLDER
+from bushel.containers.base import Layout, LayoutField, Shard, WritableContainer, WriteOptions
+from bushel.spec import parse_spec
+from bushel.storage import AnyPath
+
+__all__ = ["ShardPlan", "labels_in", "spec_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlan:
+    """The parts of a shard.
+
+    Attributes:
+        shard: The final files.
+        container: The container.
+        layout: How samples are stored.
+        labels: Names of classes, which the index gets.
+        contents: What the index gets beside extents.
+    """
+
+    shard: Shard
+    container: WritableContainer
+    layout: Layout
+    labels: Labels = field(default_factory=dict)
+    contents: Contents = field(default_factory=Contents)
+
+    @property
+    def own_folder(self) -> str | None:
+        """The folder that contains all of the shard's files and nothing else, or None."""
+        sidecars = self.shard.sidecars
+        return sidecars.removesuffix(f"/{FOLDER}") if sidecars != FOLDER else None
+
+    @property
+    def staging_name(self) -> str:
+        """Name of the shard's staging folder."""
+        return self.shard.name or "dataset"
+
+    def index_builder(self) -> IndexBuilder:
+        """Return a builder of the shard's index, without samples."""
+        columns = [FieldBuilder(column.field, column.codec, column.file) for column in self.layout.columns]
+        return IndexBuilder(self.container.name, columns, keyed=self.layout.options.keyed)
+
+    def saved(self, folder: str | None) -> dict[str, Any]:
+        """Return the plan as the head of a journal, which msgpack can store.
+
+        Args:
+            folder: The folder that gets its final name as a whole, or None if files are renamed one by one.
+        """
+        shard, options = self.shard, self.layout.options
+        return {
+            "container": self.container.name,
+            "name": shard.name,
+            "files": list(shard.files),
+            "sidecars": shard.sidecars,
+            "folder": folder,
+            "columns": [
+                (column.field.name, column.field.type, column.codec, column.file) for column in self.layout.columns
+            ],
+            "options": [options.keyed, options.generation, options.single, options.expected],
+            "sparse": self.layout.sparse,
+            "limits": list(self.layout.limits),
+            "labels": {name: list(names) for name, names in self.labels.items()},
+            **self.contents.saved(),
+        }
+
+    @classmethod
+    def restored(cls, head: Mapping[str, Any], root: AnyPath, container: WritableContainer) -> ShardPlan:
+        """Return the plan that a journal begins with. Journals of older versions have fewer members."""
+        fields = parse_spec(spec_in(head))
+        columns = tuple(LayoutField(fields[name], codec, file) for name, _, codec, file in head["columns"])
+        return cls(
+            Shard(root, head["name"], tuple(head["files"]), head["sidecars"]),
+            container,
+            Layout(columns, WriteOptions(*head["options"]), head["sparse"], tuple(head["limits"])),
+            labels_in(head),
+            Contents.restored(head),
+        )
+
+
+def spec_in(head: Mapping[str, Any]) -> dict[str, str]:
+    """Return field to type, from the head of a journal."""
+    return {name: kind for name, kind, _, _ in head["columns"]}
+
+
+def labels_in(head: Mapping[str, Any]) -> Labels:
+    """Return the names of classes, from the head of a journal."""
+    return {name: tuple(names) for name, names in head.get("labels", {}).items()}

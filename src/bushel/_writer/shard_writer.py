@@ -1,0 +1,274 @@
+"""Write one shard: its staged files, its journal and its index, until it is complete."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from bushel._dataset.shards import OpenShard
+from bushel._dataset.tables import stamp_of
+from bushel._index.builders import IndexBuilder
+from bushel._index.column_scan import ValueFiles
+from bushel._index.contents import Contents
+from bushel._index.opening import opener
+from bushel._index.sidecar import save_index
+from bushel._index.table import FileStamp, ShardIndex
+from bushel._writer.journal import Journal, damage_of_journal, read_journal
+from bushel._writer.options import ShardLimits
+from bushel._writer.pending import PendingSamples
+from bushel._writer.publishing import FinishedShard, complete_publishing, sidecar_name
+from bushel._writer.recorder import Recorder
+from bushel._writer.shard_plan import ShardPlan
+from bushel.containers.base import ShardWriter, Stored, WritableContainer, WritesColumns
+from bushel.containers.stored_column import StoredColumn
+from bushel.errors import StateError
+from bushel.spec import format_spec
+from bushel.storage import AnyPath, Staging, open_file
+from bushel.storage.names import below, refuse_links_in
+from bushel.storage.workplaces import remove_staged
+
+__all__ = ["ShardInProgress"]
+
+
+class ShardInProgress:
+    """A shard that is being written: a container's shard writer with staged files, a journal and an index builder.
+
+    Args:
+        plan: What the shard is made of.
+        staging: The staged files.
+        builder: The index of the samples in them.
+        journal: The journal beside them.
+        before: The index of the shard before it was reopened, if it was.
+
+    Attributes:
+        shard: The final files.
+        layout: How samples are stored.
+        labels: Names of classes, which the index gets.
+        pending: Samples that are written after those in the builder, or None if samples are written one by one.
+    """
+
+    def __init__(
+        self,
+        plan: ShardPlan,
+        staging: Staging,
+        builder: IndexBuilder,
+        journal: Journal,
+        *,
+        before: ShardIndex | None = None,
+    ) -> None:
+        self.shard, self.layout, self.labels = plan.shard, plan.layout, plan.labels
+        self._contents, self._before = plan.contents, before
+        self._recorder = None if builder.samples else Recorder(plan.layout, plan.contents.columns)
+        self._container, self._staging, self._builder, self._journal = plan.container, staging, builder, journal
+        try:
+            self._writer: ShardWriter = plan.container.writer(plan.layout, plan.shard, staging, builder)
+            self._columns = self._writer if isinstance(self._writer, WritesColumns) else None
+            accepted = None if self._columns is None else self._columns.column_limits
+            self.pending = (
+                None
+                if accepted is None
+                else PendingSamples(accepted, plan.layout, builder, numbered=plan.container.needs_keys)
+            )
+        except BaseException:
+            staging.close()
+            raise
+
+    @classmethod
+    def create(cls, plan: ShardPlan, *, sync: bool, replace: bool = False) -> ShardInProgress:
+        """Start a new shard.
+
+        Args:
+            plan: What the shard is made of.
+            sync: Whether to wait for the disk.
+            replace: Whether an upload may replace existing objects.
+
+        Raises:
+            FileExistsError: A file of the shard exists.
+        """
+        staging = Staging(plan.shard.root, plan.staging_name, folder=plan.own_folder, sync=sync, new=not replace)
+        if (there := next((path for path in _final_paths(plan) if path.exists()), None)) is not None:
+            staging.discard()
+            raise FileExistsError(
+                f"{there} exists already, but this writer was about to create it: the dataset lacks an earlier shard, "
+                "or another program has put it here"
+            )
+        journal = Journal(staging.place, head=plan.saved(plan.own_folder))
+        return cls(plan, staging, plan.index_builder(), journal)
+
+    @classmethod
+    def reopen(cls, last: OpenShard, plan: ShardPlan, *, sync: bool) -> ShardInProgress:
+        """Copy an existing shard to the staging folder, to add samples to it.
+
+        Args:
+            last: The shard. What its index holds beside extents is kept.
+            plan: What the shard is made of when samples are added.
+            sync: Whether to wait for the disk.
+        """
+        staging = Staging(plan.shard.root, plan.staging_name, sync=sync)
+        staging.keep(kept := plan.container.reopen(plan.layout, plan.shard, last.index, staging))
+        staging.sync_files(kept)  # the checksums in the journal begin after them
+        builder = plan.index_builder()
+        builder.load(last.index)
+        contents = Contents.to_keep(last.index) | plan.contents
+        plan = dataclasses.replace(plan, contents=contents)
+        journal = Journal(staging.place, head=plan.saved(folder=None))  # its folder exists: files are replaced in it
+        opened = cls(plan, staging, builder, journal, before=last.index)
+        opened.checkpoint()
+        return opened
+
+    @classmethod
+    def resume(
+        cls, folder: Path, root: AnyPath, container: WritableContainer, *, sync: bool
+    ) -> ShardInProgress | OpenShard | None:
+        """Continue a staged shard.
+
+        Returns:
+            The shard in progress; or the published shard, if the writer died while it published the shard; or None if
+            nothing can be used (the folder is then removed).
+
+        Raises:
+            StateError: The shard has another container.
+        """
+        refuse_links_in(folder)
+        kept = read_journal(folder)
+        if kept is None or (kept.samples == 0 and kept.commit is None):
+            remove_staged(folder)
+            return None
+        if (there := kept.head.get("container")) != container.name:
+            raise StateError(
+                f"{folder} contains an unfinished {there} shard, not {container.name}: use the same container"
+            )
+        with damage_of_journal(folder):
+            plan = ShardPlan.restored(kept.head, root, container)
+            builder = plan.index_builder()
+            kept.restore(builder)
+            own = kept.head["folder"]
+        staging = Staging(root, folder.name, folder=own, positions=kept.positions, sync=sync)
+        if kept.commit is not None:
+            return complete_publishing(staging, kept, plan.shard, container.name)
+        journal = Journal(staging.place, head=None)
+        journal.resume(kept.samples, kept.positions)
+        return cls(plan, staging, builder, journal)
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Field to type."""
+        return format_spec({column.field.name: column.field for column in self.layout.columns})
+
+    @property
+    def samples(self) -> int:
+        """Number of samples, pending ones too."""
+        return self._builder.samples if self.pending is None else self.pending.end
+
+    @property
+    def bytes(self) -> int:
+        """Number of bytes written, without pending samples, and without the tables that are written at the end."""
+        return sum(self._staging.positions.values())
+
+    def keys(self) -> list[str]:
+        """Return the keys of the samples written."""
+        text, ends = self._builder.key_text(0, self._builder.samples)
+        offsets = [0, *ends[:-1]]
+        return [text[first:last].decode("utf-8", "surrogateescape") for first, last in zip(offsets, ends, strict=False)]
+
+    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        """Write one sample. If that fails, nothing of it is written."""
+        self.write_pending()
+        self._append(key, values)
+
+    def collect(self, limits: ShardLimits, seconds: float) -> None:
+        """Let `pending` take samples until the shard may be full, or this time has passed."""
+        if self.pending is not None:
+            self.write_pending()
+            self.pending.restart(*limits.room_in(self), seconds)
+
+    def write_pending(self) -> None:
+        """Write the pending samples. If that fails, they stay pending."""
+        if self.pending is None:
+            return
+        while (rows := self.pending.rows()) is not None:
+            keys, columns = rows
+            if not self._extend(keys, columns, None):
+                key = None if keys is None else keys[0].decode()
+                self._append(key, {name: column[0] for name, column in columns.items()})
+        self.pending.restart(0, 0, 0)
+
+    def _append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        positions, samples = self._staging.positions, self._builder.samples
+        try:
+            self._writer.append(key, values)
+        except BaseException:
+            self._staging.truncate(positions)
+            self._builder.truncate(samples)
+            raise
+        if self._recorder is not None:
+            self._recorder.add(values)
+
+    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        """Write many samples at once, as far as there is room, and return how many: see `WritesColumns`."""
+        self.write_pending()
+        return self._extend(keys, columns, room)
+
+    def _extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        if self._columns is None:
+            return 0
+        positions, samples = self._staging.positions, self._builder.samples
+        try:
+            rows = self._columns.extend(keys, columns, room)
+        except BaseException:
+            self._staging.truncate(positions)
+            self._builder.truncate(samples)
+            raise
+        if rows and self._recorder is not None:
+            self._recorder.add_rows(columns, rows)
+        return rows
+
+    def checkpoint(self) -> None:
+        """Save the samples added so far, so that they survive a kill of this process."""
+        self.write_pending()
+        self._staging.flush()
+        if self._journal.has_news(self._builder, self._staging.positions):
+            self._journal.checkpoint(self._builder, self._staging.positions, self._staging.checksums())
+
+    def suspend(self) -> None:
+        """Stop writing, and leave the staged files for `resume`."""
+        try:
+            self.checkpoint()
+        finally:
+            self._staging.close()
+
+    def discard(self) -> None:
+        """Stop writing, and remove the staged files."""
+        self._staging.discard()
+
+    def finish(self) -> FinishedShard:
+        """Complete the staged files and the index. Only `publish` remains to be called."""
+        with closing(self._staging):
+            self.checkpoint()
+            names = list(self._writer.finish())
+            stats = self._staging.seal(names)
+            staged_files = [self._staging.path_of(name) for name in names]
+            stamps = [
+                FileStamp(name, *stat, stamp_of(open_file(path)))
+                for name, stat, path in zip(names, stats, staged_files, strict=True)
+            ]
+            index = dataclasses.replace(self._builder.build(stamps), labels=self.labels)
+            recorded = {} if self._recorder is None else self._recorder.recorded(index)
+            files = ValueFiles(opener(index, staged_files.__getitem__), recorded)
+            # without PyAV, clips are read whole until `bushel index --frames`
+            index = self._contents.add_to(index, files, self._before, all_frames=True)
+            sidecar = sidecar_name(self.shard)
+            save_index(index, self._staging.path_of(sidecar), sync=self._staging.sync)
+            self._staging.sync_names()
+            self._journal.commit([*names, sidecar], sync=self._staging.sync)
+        shard = dataclasses.replace(self.shard, files=tuple(names))
+        staged = OpenShard.of(self._container.name, shard, index, stored=True)
+        return FinishedShard(staged, self._staging)
+
+
+def _final_paths(plan: ShardPlan) -> list[Path]:
+    """Return the paths of the files of a local shard."""
+    root = plan.shard.root
+    return [below(root, name, any_text=True) for name in plan.shard.files] if isinstance(root, Path) else []

@@ -1,0 +1,212 @@
+"""The target of a writer: one file or a folder, its container, and the dataset that is there already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bushel._dataset.asked import Asked
+from bushel._dataset.discovery import find
+from bushel._dataset.folders import is_part, run_folder
+from bushel._dataset.open import open_shards
+from bushel._dataset.shards import OpenShard
+from bushel._index.sidecar import FOLDER
+from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
+from bushel.containers.base import Container, Layout, ReadOptions, WritableContainer
+from bushel.errors import FormatError, StateError
+from bushel.spec import format_spec
+from bushel.storage import AnyPath, workplace
+
+__all__ = ["Target", "check_same_fields", "choose_container", "holds_dataset", "unfinished_shards"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target of a writer: a folder, or one file.
+
+    Attributes:
+        path: Path of the dataset.
+        container: Its container.
+        single: Whether the dataset is one file.
+    """
+
+    path: AnyPath
+    container: WritableContainer
+    single: bool
+
+    @classmethod
+    def of(cls, path: AnyPath, container: WritableContainer) -> Target:
+        """Return the target at a path. A path with the container's suffix is one file."""
+        return cls(path, container, bool(container.suffix) and path.name.endswith(container.suffix))
+
+    @property
+    def root(self) -> AnyPath:
+        """The folder that is or contains the dataset."""
+        return self.path.parent if self.single else self.path
+
+    @property
+    def file(self) -> str | None:
+        """Name of the one file, or None for a folder."""
+        return self.path.name if self.single else None
+
+    def check_kind(self) -> None:
+        """Check that the path is not a folder where one file is to be written, nor a file where a folder is.
+
+        Raises:
+            FileExistsError: It is.
+        """
+        path = self.path
+        if isinstance(path, Path) and path.exists() and path.is_dir() == self.single:
+            there, wanted = ("folder", "file") if self.single else ("file", "folder")
+            raise FileExistsError(f"{path} is a {there}, but the new dataset is a {wanted}: use another path")
+
+    def check_no_parts(self, mode: str) -> None:
+        """Check that the folder has no parts of a run, which shards in the folder itself would hide from readers.
+
+        Args:
+            mode: `create`, `append` or `resume`; `overwrite` replaces the folder, with its parts.
+
+        Raises:
+            FileExistsError: It has parts, or the plan of a run.
+        """
+        if self.single or not self.path.is_dir():
+            return
+        parts = sorted(entry.name for entry in self.path.iterdir() if is_part(entry.name))
+        if parts:
+            more = f" and {len(parts) - 1:,} more" * (len(parts) > 1)
+            what = f"has a dataset in parts ({parts[0]}{more}) already"
+        elif (run_folder(self.path, single=False) / "plan.json").exists():
+            what = "has the plan of a run in parts already"
+        else:
+            return
+        advice = {
+            "create": "use mode='overwrite' to replace it, or another path",
+            "append": "write the new samples to another path, and join both with bushel.merge",
+            "resume": "continue the run with the parts= it was started with, replace it with mode='overwrite', or use "
+            "another path",
+        }
+        raise FileExistsError(f"{self.path} {what}: {advice[mode]}")
+
+    def existing_shards(self) -> list[OpenShard]:
+        """Return the shards of the dataset at the path, with their indexes; none if there is no dataset.
+
+        Raises:
+            FileExistsError: The path holds a dataset of another container.
+        """
+        if not self.path.exists():
+            return []
+        for other in writable_containers() if not self.single else ():
+            if other is not self.container and holds_dataset(other, self.path):
+                raise FileExistsError(
+                    f"{self.path} is a {other.name} dataset, not {self.container.name}: write to another folder, or "
+                    "replace it with mode='overwrite'"
+                )
+        if not holds_dataset(self.container, self.path):
+            return []
+        found = find([self.path], self.container.name)
+        opened = open_shards(found.container, found.shards, ReadOptions(checksums=True), "auto")
+        return [shard.asking(Asked(pickle=True)) for shard in opened]  # values are only encoded
+
+    def unfinished_shards(self) -> list[Path]:
+        """Return the staging folders that a killed writer of this target left on this machine."""
+        return unfinished_shards(self.root, self.file)
+
+    def check_mode(self, mode: str, *, exists: bool, incomplete: bool) -> None:
+        """Check that a writer may start in this mode.
+
+        Args:
+            mode: `create`, `append` or `resume`; or `overwrite`, which may always start.
+            exists: Whether there is a dataset.
+            incomplete: Whether its writer has not finished it.
+
+        Raises:
+            FileExistsError: There is a dataset, and the mode would not keep it, or not complete it.
+            FileNotFoundError: There is no dataset to append to.
+        """
+        if exists and incomplete and mode in ("create", "append"):
+            raise FileExistsError(
+                f"{self.path} is incomplete: continue the run that wrote it with mode='resume', or start it again "
+                "with mode='overwrite'"
+            )
+        if exists and mode == "create":
+            raise FileExistsError(
+                f"{self.path} is a dataset already: use mode='append' to add to it, mode='overwrite' to replace it, "
+                "or another path"
+            )
+        if not exists and mode == "append":
+            raise FileNotFoundError(f"{self.path} has no {self.container.name} dataset to append to")
+
+
+def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
+    """Return the staging folders that a killed writer left on this machine.
+
+    Args:
+        root: The folder that is or contains the dataset.
+        file: Name of the one file of the dataset, or None for all shards in the folder.
+    """
+    base = workplace(root)
+    if base is None:
+        return []
+    try:
+        return sorted(each for each in (base / FOLDER / "staging").iterdir() if file is None or each.name == file)
+    except FileNotFoundError:  # another process may remove it at any moment
+        return []
+
+
+def choose_container(target: AnyPath, container: str | None) -> WritableContainer:
+    """Return the container to write.
+
+    Args:
+        target: Path of the dataset.
+        container: Name of the container; by default it follows from the target's suffix or from the dataset there.
+
+    Raises:
+        ValueError: The name is unknown, or there is no name and nothing to derive it from.
+    """
+    if container is not None:
+        return get_writable(container)
+    if container_by_suffix(target.name) is None and target.exists():
+        names = [entry.name for entry in target.iterdir()] if target.is_dir() else [target.name]
+        for candidate in candidates(names):
+            if holds_dataset(candidate, target):
+                return get_writable(candidate.name)
+    return container_for(target.name)
+
+
+def holds_dataset(container: Container, target: AnyPath) -> bool:
+    """Return whether the target holds a dataset of this container, complete or damaged."""
+    try:
+        return bool(container.shards(target))
+    except FormatError:
+        return True
+
+
+def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, str], layout: Layout) -> None:
+    """Check that new samples are stored like the existing ones.
+
+    Args:
+        target: Path of the dataset, for messages.
+        shards: The existing shards.
+        spec: The writer's spec.
+        layout: How the writer stores its fields.
+
+    Raises:
+        StateError: The fields differ.
+    """
+    existing = {name: column for shard in shards for name, column in shard.index.fields.items()}
+    wanted = {column.field.name: column for column in layout.columns}
+    differing = [
+        name
+        for name, column in wanted.items()
+        if (known := existing.get(name)) is not None
+        and (
+            known.codec != column.codec
+            or known.field.sequence != column.field.sequence
+            or (known.field.type != column.field.type and not layout.sparse)
+        )
+    ]
+    if differing or spec != format_spec({name: column.field for name, column in wanted.items()}):
+        have = {name: column.field.type for name, column in existing.items()}
+        raise StateError(f"{target} has the fields {have}, but the writer has {spec}: use the same spec")
+    if existing and not layout.sparse and existing.keys() != wanted.keys():
+        raise StateError(f"{target} has the fields {', '.join(existing)}, but the writer has {', '.join(wanted)}")

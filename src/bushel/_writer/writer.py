@@ -1,0 +1,109 @@
+"""The public writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bushel._index.column_names import names_of
+from bushel._runtime.public import public
+from bushel._writer.column_writer import ColumnWriter
+from bushel._writer.options import Mode, WriterOptions
+
+__all__ = ["Writer"]
+
+
+@public()
+class Writer(ColumnWriter):
+    """Writes a dataset: one sample at a time, or many as columns (`extend`).
+
+    A shard gets its final name only when it is complete and on disk. Until then it is staged in `.bushel/staging`
+    beside it, with a journal, so that `mode="resume"` continues after a kill without losing or doubling a sample. If
+    the body of the `with` statement raises, finished shards stay, and the unfinished one is left for `mode="resume"`.
+
+    Shards of a dataset in an object store are staged in a local folder (under `TMPDIR`, with space for two shards) and
+    uploaded when they are complete, each while the next one is written. `mode="resume"` continues there; on another
+    machine it continues after the last uploaded shard.
+
+    Threads may share a writer. Samples are written in the order in which `append` and `extend` are called. A second
+    writer of the same path is refused until the first one is closed, also in other processes and on other machines.
+
+    Args:
+        path: Folder of the dataset, or, for tar, ffrecord and recordio, the name of the one file to write. A local
+            path, or a URL: `s3://`, `gs://`, `az://`.
+        spec: Field to type, such as `{"image": "jpg", "words": "utf8[]"}`. Can be left out if there is a dataset
+            already, except with `overwrite`.
+        container: `bag`, `tar`, `ffrecord`, `gulp` or `recordio`. Can be left out if the suffix of `path` or the
+            existing dataset has it.
+        mode: `create` refuses to write where a dataset is. `append` adds to a dataset, as new shards or in its one
+            file. `resume` continues an interrupted write; `len(writer)` is then the number of samples that are kept.
+            `overwrite` replaces a dataset of any container: the old one stays readable until `close` has completed the
+            new one and swaps them. If the write fails or is killed, the old dataset stays. In an object store, only a
+            dataset of one file can be overwritten.
+        shard_samples: Number of samples after which a new shard is started.
+        shard_bytes: Size of a shard after which a new one is started: a number of bytes, or text such as `"1GB"`.
+        generation: Generation of a bag: `B` (the default; Granular 0.20 to 0.21) or `C` (from 0.22 on).
+        expected: Number of samples that will be appended, if known. It saves some containers a copy of the data.
+        folders: Paths of empty folders, if samples are the files of a folder with their paths as keys. Only `ffrecord`
+            keeps them, in the first shard that is written.
+        sync: Whether to wait until a finished shard is on disk. If not, a power cut may lose finished shards.
+        labels: Names of classes in the order of their numbers, by field: `{"label": ["cat", "dog"]}`. They are kept
+            with the dataset, as `bushel.open(path).labels`. A dataset that is continued keeps its names; new ones
+            follow.
+        seek: Make seek tables of plain JPEGs, with which crops and whole images decode faster: see
+            docs/seek-tables.md. Each finished shard is read, and its images are decoded once. Samples that are added to
+            a dataset with seek tables get theirs in any case.
+        columns: Columns to record in the index, such as `["label", "image.width"]`, in which `auto` stands for the
+            usual ones; `()` for none. By default the usual ones: numbers, texts of at most 32 bytes on average, and
+            sizes of images (docs/columns.md); samples that are added to a dataset get the columns that it has.
+
+    Raises:
+        FileExistsError: There is a dataset or an unfinished write at `path`, or, in any mode but `overwrite`, a dataset
+            in parts; with `overwrite`, the folder contains files that are not part of a dataset.
+        InUseError: Another writer is open for `path`, in this process or elsewhere (docs/packing.md).
+        FileNotFoundError: There is no dataset to append to.
+        SpecError: The container cannot hold samples of this spec; the message says why, and which containers can. Or
+            `labels` are invalid, or a field cannot have a column.
+        KeyError: A column is of no field.
+        StateError: The existing dataset has another spec or container, or numbers the classes in another way.
+
+    Examples:
+        >>> with bushel.Writer("out/", {"image": "jpg", "label": "int"}, container="tar") as writer:
+        ...     writer.append({"image": Path("photo.jpg").read_bytes(), "label": 3}, key="first")
+        ...     writer.append({"image": np.zeros((48, 64, 3), np.uint8), "label": 4}, key="second")
+        0
+        1
+        >>> bushel.open("out/")["second"]["label"]
+        4
+    """
+
+    def __init__(
+        self,
+        path: object,
+        spec: Mapping[str, str] | None = None,
+        *,
+        container: str | None = None,
+        mode: Mode = "create",
+        shard_samples: int | None = None,
+        shard_bytes: int | str | None = None,
+        generation: str | None = None,
+        expected: int | None = None,
+        folders: Iterable[str] | None = None,
+        sync: bool = True,
+        labels: Mapping[str, Sequence[str]] | None = None,
+        seek: bool = False,
+        columns: str | Iterable[str] | None = None,
+    ) -> None:
+        options = WriterOptions(
+            container=container,
+            mode=mode,
+            shard_samples=shard_samples,
+            shard_bytes=shard_bytes,
+            generation=generation,
+            expected=expected,
+            folders=None if folders is None else tuple(folders),
+            sync=sync,
+            labels=labels,
+            seek=seek,
+            columns=None if columns is None else names_of(columns),
+        )
+        super().__init__(path, spec, options)

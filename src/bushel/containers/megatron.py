@@ -1,0 +1,156 @@
+"""Tokens of Megatron-LM: a `.bin` of numbers, and an `.idx` that says where each sequence and each document begins.
+
+docs/format-megatron.md has what is read. A sample is a document; with `spec={"tokens": "array(uint16,-1)[]"}` it is the
+list of the document's sequences.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import Shard, ShardIndex
+from bushel.containers.base import ReadOptions
+from bushel.containers.plain_table import PlainField, table_of
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Field
+from bushel.storage import AnyPath, File, below, open_file
+
+__all__ = ["CONTAINER"]
+
+_MAGIC = b"MMIDIDX\0\0"
+_HEADER = struct.Struct("<9sQBQQ")
+_DTYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float64", 7: "float32", 8: "uint16"}
+_FIELD = "tokens"
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Megatron:
+    name: str = "megatron"
+    suffixes: tuple[str, ...] = (".bin",)
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of a `.bin` with its `.idx`, or those of all such pairs in a folder."""
+        if path.is_dir():
+            names = {entry.name for entry in path.iterdir()}
+            stems = sorted(name[:-4] for name in names if name.endswith(".bin") and f"{name[:-4]}.idx" in names)
+            return [_shard(path, stem) for stem in stems] or None
+        stem = path.name[:-4]
+        if not path.name.endswith((".bin", ".idx")) or not below(path.parent, f"{stem}.bin").is_file():
+            return None
+        return [_shard(path.parent, stem)] if below(path.parent, f"{stem}.idx").is_file() else None
+
+    def has_own_index(self, shard: Shard) -> bool:
+        """Return True: that is the `.idx`."""
+        return True
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return where the tokens of each document lie."""
+        data, file = open_file(shard.path(0)), open_file(shard.path(1))
+        table = _read(file, data)
+        if options.report is not None:
+            options.report(file.size)
+        field = _field(options, f"array({table.dtype},-1)", file)
+        samples = len(table.first) - 1
+        if field.sequence:
+            place = PlainField(field.type, table.offset, table.length, starts=table.first)
+        else:
+            place = PlainField(field.type, *_documents(table, file))
+        return table_of(self.name, shard, samples, {field.name: place})
+
+
+CONTAINER = _Megatron()
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The checked contents of an `.idx`.
+
+    Attributes:
+        dtype: Name of the tokens' dtype.
+        offset: int64[sequences], bytes from the start of the `.bin`.
+        length: int64[sequences], bytes.
+        first: int64[documents + 1], number of sequences before each document.
+    """
+
+    dtype: str
+    offset: I64
+    length: I64
+    first: I64
+
+
+def _shard(root: AnyPath, stem: str) -> Shard:
+    return Shard(root, f"{stem}.bin", (f"{stem}.bin", f"{stem}.idx"))
+
+
+def _field(options: ReadOptions, kind: str, file: File) -> Field:
+    if options.spec is None:
+        return Field(_FIELD, kind)
+    if len(options.spec) != 1:
+        raise SpecError(f"{file.path} has one field: spec= names {len(options.spec)}")
+    [field] = options.spec.values()
+    return field
+
+
+def _read(file: File, data: File) -> _Table:
+    """Read an `.idx`. Its counts are compared with its size before anything is allocated.
+
+    Raises:
+        FormatError: It is damaged, or does not fit its `.bin`.
+    """
+
+    def refuse(message: str, offset: int) -> FormatError:
+        hint = "preprocess the corpus again, or restore the file"
+        return FormatError(message, file=file.path, offset=offset, hint=hint)
+
+    if file.size < _HEADER.size:
+        raise refuse(f"an .idx has at least {_HEADER.size} bytes, but this one has {file.size}", 0)
+    magic, version, code, sequences, borders = _HEADER.unpack(file.read(0, _HEADER.size))
+    if magic != _MAGIC:
+        raise refuse(f"an .idx of Megatron begins with {_MAGIC!r}, found {magic!r}", 0)
+    if version != 1 or code not in _DTYPES:
+        raise refuse(f"version {version} with dtype {code} is unknown: expected version 1 and a dtype from 1 to 8", 9)
+    needed = _HEADER.size + 12 * sequences + 8 * borders
+    if file.size not in (needed, needed + sequences):  # a byte per sequence is the mode of multimodal data
+        message = f"{sequences} sequences and {borders} borders of documents need {needed} bytes, not {file.size}"
+        raise refuse(message, 18)
+    at = _HEADER.size
+    counts = np.frombuffer(file.read(at, 4 * sequences), "<i4").astype(np.int64)
+    offset = np.frombuffer(file.read(at + 4 * sequences, 8 * sequences), "<i8").astype(np.int64)
+    first = np.frombuffer(file.read(at + 12 * sequences, 8 * borders), "<i8").astype(np.int64)
+    item = np.dtype(_DTYPES[code]).itemsize
+    length = counts * item
+    bad = (counts < 0) | (offset < 0) | (offset > data.size - length)
+    if bad.any():
+        row = int(bad.argmax())
+        message = (
+            f"sequence {row} of {counts[row]} tokens at {offset[row]} is not in the {data.size} bytes of {data.path}"
+        )
+        raise refuse(message, at + 4 * row)
+    if borders < 2:  # without documents, each sequence is one
+        first = np.arange(sequences + 1, dtype=np.int64)
+    elif first[0] != 0 or first[-1] != sequences or (first[1:] < first[:-1]).any():
+        raise refuse(f"the borders of documents do not ascend from 0 to {sequences}", at + 12 * sequences)
+    return _Table(_DTYPES[code], offset, length, first)
+
+
+def _documents(table: _Table, file: File) -> tuple[I64, I64]:
+    """Return offset and length of each document, whose sequences follow each other in the `.bin`."""
+    apart = table.offset[1:] != table.offset[:-1] + table.length[:-1]
+    apart[table.first[1:-1][(table.first[1:-1] > 0) & (table.first[1:-1] <= len(apart))] - 1] = False
+    if apart.any():
+        row = int(apart.argmax()) + 1
+        raise FormatError(
+            f"sequence {row} does not follow the one before it, and is of the same document",
+            file=file.path,
+            offset=_HEADER.size + 4 * len(table.length) + 8 * row,
+            hint="spec={'tokens': 'array(" + table.dtype + ",-1)[]'} reads the sequences of a document as a list",
+        )
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(table.length)])[table.first]
+    length = np.diff(ends)
+    start = np.append(table.offset, 0)[np.minimum(table.first[:-1], len(table.offset))]
+    return np.where(length > 0, start, 0), length

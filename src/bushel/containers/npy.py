@@ -1,0 +1,167 @@
+"""Arrays of NumPy: the rows of a `.npy` file are samples of one field, those of a `.npz` file of one field per array.
+
+docs/format-npy.md has what is read. Nothing is unpickled: arrays of objects are refused.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bushel._index.table import Shard, ShardIndex
+from bushel.codecs.arrays import NPY_HEADER_LIMIT, parse_npy
+from bushel.containers.base import ReadOptions, Report
+from bushel.containers.plain_table import PlainField, table_of
+from bushel.errors import CodecError, FormatError, SpecError
+from bushel.storage import AnyPath, File, Seekable, open_file
+
+__all__ = ["CONTAINER"]
+
+_HEAD = NPY_HEADER_LIMIT + 12
+_LOCAL_HEADER = 30
+_CHUNK = 1 << 20
+_FIELD = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class _Npy:
+    name: str = "npy"
+    suffixes: tuple[str, ...] = (".npy", ".npz")
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of one file, or those of a folder that holds arrays and nothing else."""
+        if not path.is_dir():
+            return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
+        names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
+        if not names or not all(name.endswith(self.suffixes) for name in names):
+            return None
+        return [Shard(path, name, (name,)) for name in names]
+
+    def has_own_index(self, shard: Shard) -> bool:
+        """Return True: the header says where the rows are."""
+        return True
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the rows of the arrays in one file."""
+        file = open_file(shard.path(0))
+        arrays = _members(file) if shard.files[0].endswith(".npz") else {_FIELD: (0, file.size)}
+        fields, rows = {}, {}
+        for name, (start, size) in arrays.items():
+            fields[name], rows[name] = _rows_of(file, name, start, size)
+        if len(set(rows.values())) > 1:
+            counts = ", ".join(f"{name}: {count}" for name, count in rows.items())
+            raise FormatError(
+                f"its arrays have different numbers of rows ({counts}), so rows are not samples",
+                file=file.path,
+                hint="bushel.pack takes it as a source, with a dict of the arrays that belong together",
+            )
+        if options.report is not None:
+            options.report(file.size)
+        return table_of(self.name, shard, next(iter(rows.values()), 0), _declared(fields, options, file))
+
+    def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
+        """Compare the members of a `.npz` with their CRC-32."""
+        if not shard.files[0].endswith(".npz"):
+            return
+        file = open_file(shard.path(0))
+        with zipfile.ZipFile(Seekable(file)) as archive:
+            for member in archive.infolist():
+                try:
+                    with archive.open(member) as data:
+                        while chunk := data.read(_CHUNK):
+                            report(len(chunk))
+                except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as error:
+                    yield FormatError(
+                        f"array {member.filename!r}: {error}", file=file.path, offset=member.header_offset
+                    )
+
+
+CONTAINER = _Npy()
+
+
+def _declared(fields: dict[str, PlainField], options: ReadOptions, file: File) -> dict[str, PlainField]:
+    """Return the fields with the names and types that the user gives; a type must have the bytes of the array's."""
+    if options.spec is None:
+        return fields
+    if len(fields) == 1 and len(options.spec) == 1:
+        [(name, field)] = options.spec.items()
+        [place] = fields.values()
+        return {name: place._replace(type=field.type)}
+    if not fields.keys() <= options.spec.keys():
+        have = ", ".join(fields) or "none"
+        raise SpecError(f"{file.path} has the arrays {have}: spec= must name all of them")
+    return {name: place._replace(type=options.spec[name].type) for name, place in fields.items()}
+
+
+def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, int]:
+    """Return where the rows of one array lie, and how many there are.
+
+    Args:
+        file: The file.
+        name: Name of the array, for messages.
+        start: Where its header begins.
+        size: Bytes of header and rows together.
+    """
+
+    def refuse(message: str, hint: str | None = None) -> FormatError:
+        return FormatError(f"array {name!r}: {message}", file=file.path, offset=start, hint=hint)
+
+    head = file.read(start, min(size, _HEAD))
+    try:
+        dtype, shape, rest, fortran = parse_npy(head, "npy")
+    except CodecError as error:
+        raise refuse(str(error)) from error
+    if not shape or not all(type(each) is int and each >= 0 for each in shape):
+        raise refuse(f"its shape is {shape}, which has no rows")
+    if dtype.kind not in "biufc" or (dtype.itemsize > 1 and dtype.str.startswith(">")):
+        raise refuse(f"its dtype is {dtype.str}", "only little-endian numbers are read where they lie: see bushel.pack")
+    if fortran and len(shape) > 1:
+        raise refuse("it is in Fortran order, so a row does not lie in one piece", "save numpy.ascontiguousarray of it")
+    count, row = shape[0], dtype.itemsize * math.prod(shape[1:])
+    first, end = start + len(head) - len(rest), start + size
+    if count and not row:
+        raise refuse(f"its shape is {shape}, whose rows have no elements")
+    if first + count * row > end:
+        raise refuse(f"its shape is {shape}, which needs {count * row} bytes, but {end - first} follow the header")
+    kind = f"array({','.join([dtype.name, *map(str, shape[1:])])})"
+    offset = first + row * np.arange(count, dtype=np.int64)
+    return PlainField(kind, offset, np.full(count, row, np.int64)), count
+
+
+def _members(file: File) -> dict[str, tuple[int, int]]:
+    """Return where each array of a `.npz` lies: start and size in bytes.
+
+    Raises:
+        FormatError: The file is no zip archive, or damaged, or an array is compressed.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for member in _directory(file):
+        name = member.filename.removesuffix(".npy")
+        if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
+            raise FormatError(
+                f"array {name!r} is compressed, so no row of it can be read alone",
+                file=file.path,
+                offset=member.header_offset,
+                hint="write it with numpy.savez, or pack it with bushel.pack",
+            )
+        at, size = member.header_offset, member.file_size
+        header = file.read(at, _LOCAL_HEADER) if 0 <= at <= file.size - _LOCAL_HEADER else b""
+        start = at + _LOCAL_HEADER + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        if header[:4] != b"PK\x03\x04" or start + size > file.size:
+            raise FormatError(f"array {name!r} does not lie in the file", file=file.path, offset=at)
+        if name in found:
+            raise FormatError(f"two arrays are called {name!r}", file=file.path, offset=at)
+        found[name] = start, size
+    return found
+
+
+def _directory(file: File) -> list[zipfile.ZipInfo]:
+    try:
+        with zipfile.ZipFile(Seekable(file)) as archive:
+            return archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError) as error:
+        raise FormatError(f"not a zip archive of arrays: {error}", file=file.path) from error

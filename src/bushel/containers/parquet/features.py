@@ -1,0 +1,90 @@
+"""What a Parquet file says of its columns beyond the schema: Hugging Face's features, and the first bytes of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from bushel.containers.parquet.footer import Footer
+from bushel.errors import FormatError
+from bushel.storage import File
+
+if TYPE_CHECKING:
+    from bushel.containers.parquet.leaves import Bytes
+
+__all__ = ["Feature", "codec_of_bytes", "features_of"]
+
+_CODECS = {"Image": "image"}
+_MAGIC = (
+    (b"\xff\xd8\xff", "image"),
+    (b"\x89PNG\r\n\x1a\n", "image"),
+    (b"GIF8", "image"),
+    (b"fLaC", "flac"),
+    (b"OggS", "ogg"),
+    (b"ID3", "mp3"),
+)
+_HEAD = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What Hugging Face's metadata says of a column.
+
+    Attributes:
+        codec: Codec of its values, or of the elements of a list; None if it follows from the values.
+        names: Names of its classes in the order of their numbers; empty if it has none.
+    """
+
+    codec: str | None = None
+    names: tuple[str, ...] = ()
+
+
+def features_of(footer: Footer, path: str) -> dict[str, Feature]:
+    """Return the features of the columns that have some.
+
+    Raises:
+        FormatError: The metadata is not as Hugging Face writes it.
+    """
+    text = footer.metadata.get("huggingface")
+    if text is None:
+        return {}
+    try:
+        described = msgspec.json.decode(text)["info"]["features"]
+        return {str(name): _feature(each) for name, each in described.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"the metadata 'huggingface' in the footer is malformed: {error!r}", file=path) from error
+
+
+def _feature(described: Any) -> Feature:
+    if isinstance(described, list):  # an older form of a list
+        return _feature(described[0]) if described else Feature()
+    if not isinstance(described, Mapping):
+        return Feature()
+    kind = described.get("_type")
+    if kind == "ClassLabel" and isinstance(described.get("names"), list):
+        return Feature(names=tuple(map(str, described["names"])))
+    if kind in ("List", "Sequence", "LargeList"):
+        return Feature(_feature(described.get("feature")).codec)
+    return Feature(_CODECS.get(str(kind)))
+
+
+def codec_of_bytes(file: File, places: Bytes) -> str:
+    """Return the codec of byte arrays by the first bytes of the first ones that are in the file as they are."""
+    rows = np.flatnonzero(places.length >= _HEAD)[:3]
+    if places.blocks is not None or not len(rows):
+        return "bytes"
+    heads = [bytes(file.read(int(places.offset[row]), _HEAD)) for row in rows]
+    found = {_kind(head) for head in heads}
+    return found.pop() if len(found) == 1 else "bytes"
+
+
+def _kind(head: bytes) -> str:
+    if head[:4] == b"RIFF":
+        return {b"WEBP": "image", b"WAVE": "wav"}.get(head[8:12], "bytes")
+    if head[4:8] == b"ftyp":
+        return "mp4"
+    return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")

@@ -1,0 +1,350 @@
+"""The leaves of a Parquet file: where byte arrays and lists of numbers lie, and the values of scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.containers.parquet.footer import Chunk, Footer, Node
+from bushel.filters.parquet import side_of
+from bushel.filters.parquet_pages import (
+    DICTIONARY,
+    PLAIN,
+    Leaf,
+    Page,
+    Payload,
+    indices,
+    pages_of,
+    payload_of,
+    read_hybrid,
+    values_at,
+)
+from bushel.kernels import scan_snappy
+from bushel.storage import Blocks, File, Side
+
+__all__ = ["Bytes", "Lists", "OtherEncoding", "lists_of", "places_of", "scalars_of"]
+
+I64 = npt.NDArray[np.int64]
+
+DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
+"""NumPy's types of the physical types INT32, INT64, FLOAT and DOUBLE."""
+
+_BOOLEAN, _FIXED = 0, 7
+_RLE = 3
+_SNAPPY_PART = 1 << 16
+
+
+class OtherEncoding(Exception):
+    """The values of a leaf have no extents: pyarrow has to decode them."""
+
+
+@dataclass(slots=True)
+class BlockList:
+    """The blocks of a block file that is being made."""
+
+    starts: list[int] = field(default_factory=lambda: [0])
+    offsets: list[int] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    filters: list[str] = field(default_factory=list)
+    sides: list[bytes] = field(default_factory=list)
+
+    def add(self, offset: int, length: int, size: int, name: str, side: bytes = b"") -> int:
+        """Add a block, and return its position in the block file."""
+        start = self.starts[-1]
+        self.starts.append(start + size)
+        self.offsets.append(offset)
+        self.lengths.append(length)
+        self.filters.append(name)
+        self.sides.append(side)
+        return start
+
+    def blocks(self) -> Blocks:
+        """Return the block file."""
+        names = tuple(dict.fromkeys(self.filters))
+        side = None
+        if any(self.sides):
+            ends = np.cumsum([0, *map(len, self.sides)])
+            side = Side(ends.astype(np.int64), np.frombuffer(b"".join(self.sides), np.uint8))
+        return Blocks(
+            np.array(self.starts, np.int64),
+            np.zeros(len(self.offsets), np.int32),
+            np.array(self.offsets, np.int64),
+            np.array(self.lengths, np.int64),
+            np.array([names.index(name) for name in self.filters], np.uint8),
+            names,
+            side,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """The byte arrays of a leaf.
+
+    Attributes:
+        offset: int64[rows or elements], where each lies: in the file, or in `blocks`.
+        length: int64[rows or elements], bytes; -1 for a null.
+        starts: int64[rows + 1], the elements of each row of a list; None if the leaf does not repeat.
+        absent: bool[rows], the rows without a list; None if the leaf does not repeat.
+        blocks: The block file; None if the bytes lie in the file as they are.
+    """
+
+    offset: I64
+    length: I64
+    starts: I64 | None
+    absent: npt.NDArray[np.bool_] | None
+    blocks: Blocks | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The lists of numbers of a leaf: for each row where its numbers lie in `blocks`; -1 is the length of a null."""
+
+    offset: I64
+    length: I64
+    blocks: Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a chunk of a leaf that repeats once.
+
+    Attributes:
+        counts: int64[rows], elements of each.
+        absent: bool[rows], the nulls.
+        present: bool[elements], the elements that are no null.
+    """
+
+    counts: I64
+    absent: npt.NDArray[np.bool_]
+    present: npt.NDArray[np.bool_]
+
+
+def _chunks(footer: Footer, node: Node) -> Iterator[tuple[int, Chunk]]:
+    for group in footer.groups:
+        yield group.rows, group.chunks[node.leaf]
+
+
+def _pages(file: File, chunk: Chunk, leaf: Leaf) -> Iterator[tuple[Page, Payload]]:
+    for page in pages_of(file.read, chunk.offset, chunk.length):
+        yield page, payload_of(page, file.read(page.offset, page.length), leaf)
+
+
+def _leaf(node: Node, chunk: Chunk) -> Leaf:
+    return Leaf(chunk.codec, node.definition, node.repeats)
+
+
+def _present(page: Page, payload: Payload, node: Node) -> int:
+    """Return the number of values of a page that are there."""
+    return page.values if payload.definition is None else int((payload.definition == node.definition).sum())
+
+
+def places_of(file: File, footer: Footer, node: Node, group: Node | None = None) -> Bytes:
+    """Return where the byte arrays of a leaf lie.
+
+    Args:
+        file: The file.
+        footer: Its footer.
+        node: The leaf.
+        group: The list that the leaf is the element of, or None.
+
+    Raises:
+        OtherEncoding: The values have no extents.
+        FilterError, ThriftError, ValueError: A page is damaged.
+    """
+    made = None if all(chunk.codec == "stored" for _, chunk in _chunks(footer, node)) else BlockList()
+    offsets, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    rows_of_chunks = []
+    for rows, chunk in _chunks(footer, node):
+        entries = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        levels: list[Payload] = []
+        count = 0
+        for page, payload in _pages(file, chunk, _leaf(node, chunk)):
+            start = _start(file, page, chunk, made) + payload.start
+            if page.dictionary:
+                own, sizes = _plain(node, payload.values, page.values)
+                entries = (own + start, sizes)
+                continue
+            there = _present(page, payload, node)
+            if page.encoding == DICTIONARY:
+                numbers = indices(payload.values, there, len(entries[0]))
+                own, sizes = entries[0][numbers], entries[1][numbers]
+            elif page.encoding == PLAIN:
+                own, sizes = _plain(node, payload.values, there)
+                own = own + start
+            else:
+                raise OtherEncoding
+            own, sizes = _with_nulls(payload, node, group, own, sizes)
+            offsets.append(own)
+            lengths.append(sizes)
+            levels.append(payload)
+            count += page.values
+        if group is None and count != rows:
+            raise ValueError(f"column {'.'.join(node.path)!r} has {count} values in a row group of {rows} rows")
+        if group is not None:
+            rows_of_chunks.append(_rows(levels, node, group, rows))
+    starts = absent = None
+    if group is not None:
+        counts = np.concatenate([np.zeros(1, np.int64), *(each.counts for each in rows_of_chunks)])
+        starts = np.cumsum(counts)
+        absent = np.concatenate([np.zeros(0, np.bool_), *(each.absent for each in rows_of_chunks)])
+    blocks = None if made is None else made.blocks()
+    return Bytes(np.concatenate(offsets), np.concatenate(lengths), starts, absent, blocks)
+
+
+def _start(file: File, page: Page, chunk: Chunk, made: BlockList | None) -> int:
+    """Return where the expanded payload of a page begins: in the file, or in the block file that gets it as a block."""
+    before = sum(page.before or (0,))
+    if made is None:
+        return page.offset + before
+    codec = chunk.codec if page.compressed or page.before is None else "stored"
+    offset, length, size = page.offset + before, page.length - before, page.size - before
+    if codec != "snappy":
+        return made.add(offset, length, size, codec)
+    first = made.starts[-1]  # a Snappy stream has parts of 64 KiB; of photos, 9 of 10 are plain bytes
+    starts, offsets, lengths, literal = scan_snappy(file.read(offset, length), _SNAPPY_PART)
+    if int(starts[-1]) != size:
+        raise ValueError(f"a page expands to {int(starts[-1])} bytes, where its header says {size}")
+    sizes = np.diff(starts).tolist()
+    for own, stored, part, plain in zip(offsets.tolist(), lengths.tolist(), sizes, literal.tolist(), strict=True):
+        made.add(offset + own, stored, part, "stored" if plain else "snappy-tags")
+    return first
+
+
+def _plain(node: Node, values: memoryview, count: int) -> tuple[I64, I64]:
+    if node.physical != _FIXED:
+        return values_at(values, count)
+    if count * node.width > len(values):
+        raise ValueError(f"{count} values of {node.width} bytes are announced in {len(values)} bytes")
+    return np.arange(count, dtype=np.int64) * node.width, np.full(count, node.width, np.int64)
+
+
+def _with_nulls(payload: Payload, node: Node, group: Node | None, own: I64, sizes: I64) -> tuple[I64, I64]:
+    """Return the extents of a page, with nulls of length -1 between the values that are there."""
+    levels = payload.definition
+    if levels is None:
+        return own, sizes
+    kept = levels if group is None else levels[levels >= _element_level(group)]
+    there = kept == node.definition
+    offset, length = np.zeros(len(kept), np.int64), np.full(len(kept), -1, np.int64)
+    offset[there], length[there] = own, sizes
+    return offset, length
+
+
+def _element_level(group: Node) -> int:
+    """Return the lowest definition level at which a list has an element, perhaps a null."""
+    return group.definition + 1
+
+
+def _rows(levels: list[Payload], node: Node, group: Node, rows: int) -> _Rows:
+    """Return the rows of a chunk, given the levels of its pages."""
+    repetition = np.concatenate([np.zeros(0, np.uint8), *(_or_zeros(each.repetition) for each in levels)])
+    definition = np.concatenate([np.zeros(0, np.uint8), *(_or_zeros(each.definition) for each in levels)])
+    first = repetition == 0
+    if int(first.sum()) != rows or (len(first) and not first[0]):
+        raise ValueError(f"column {'.'.join(node.path)!r} has {int(first.sum())} rows in a row group of {rows}")
+    elements = definition >= _element_level(group)
+    number = np.cumsum(first) - 1
+    counts = np.bincount(number[elements], minlength=rows).astype(np.int64)
+    return _Rows(counts, definition[first] < group.definition, (definition == node.definition)[elements])
+
+
+def _or_zeros(levels: npt.NDArray[np.uint8] | None) -> npt.NDArray[np.uint8]:
+    if levels is None:
+        raise ValueError("a list has no levels")
+    return levels
+
+
+def lists_of(file: File, footer: Footer, node: Node, group: Node) -> Lists:
+    """Return where the lists of numbers of a leaf lie. Their numbers are adjacent in the block file.
+
+    Raises:
+        OtherEncoding: The numbers have another encoding, or some of them are null.
+        FilterError, ThriftError, ValueError: A page is damaged.
+    """
+    width = np.dtype(DTYPES[node.physical or 0]).itemsize
+    made = BlockList()
+    counts, absent = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
+    for rows, chunk in _chunks(footer, node):
+        leaf = _leaf(node, chunk)
+        levels: list[Payload] = []
+        sections: list[tuple[int, int]] = []
+        plain = chunk.codec == "stored"
+        for page, payload in _pages(file, chunk, leaf):
+            if page.dictionary:
+                continue
+            if page.encoding not in (PLAIN, DICTIONARY):
+                raise OtherEncoding
+            plain = plain and page.encoding == PLAIN
+            size = _present(page, payload, node) * width
+            if page.encoding == PLAIN and size > len(payload.values):
+                raise ValueError(f"{size} bytes of numbers are announced in a page of {len(payload.values)}")
+            sections.append((page.offset + sum(page.before or (0,)) + payload.start, size))
+            levels.append(Payload(payload.repetition, payload.definition, memoryview(b""), 0))
+        own = _rows(levels, node, group, rows)
+        if not own.present.all():
+            raise OtherEncoding
+        if plain:
+            for at, size in sections:
+                made.add(at, size, size, "stored")
+        else:
+            made.add(chunk.offset, chunk.length, len(own.present) * width, "parquet", side_of(leaf, width))
+        counts.append(own.counts)
+        absent.append(own.absent)
+    length: I64 = np.concatenate(counts) * np.int64(width)
+    offset: I64 = np.cumsum(length) - length
+    length[np.concatenate(absent)] = -1
+    return Lists(offset, length, made.blocks())
+
+
+def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
+    """Return the numbers of a leaf that does not repeat, and bool[rows], which of them are null and 0 here.
+
+    Raises:
+        OtherEncoding: The numbers have another encoding.
+        FilterError, ThriftError, ValueError: A page is damaged.
+    """
+    dtype = np.dtype(np.bool_ if node.physical == _BOOLEAN else DTYPES.get(node.physical or 0, "V"))
+    if dtype.kind == "V":
+        raise OtherEncoding
+    values, nulls = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)]
+    for rows, chunk in _chunks(footer, node):
+        dictionary = np.zeros(0, dtype)
+        count = 0
+        for page, payload in _pages(file, chunk, _leaf(node, chunk)):
+            if page.dictionary:
+                dictionary = _numbers(payload.values, page.values, dtype)
+                continue
+            there = _present(page, payload, node)
+            if page.encoding == DICTIONARY:
+                own = dictionary[indices(payload.values, there, len(dictionary))]
+            elif page.encoding == PLAIN:
+                own = _numbers(payload.values, there, dtype)
+            elif page.encoding == _RLE and dtype.kind == "b":
+                own = read_hybrid(payload.values[4:], 1, there).astype(np.bool_)
+            else:
+                raise OtherEncoding
+            null = np.zeros(page.values, np.bool_)
+            if payload.definition is not None:
+                null = payload.definition != node.definition
+            filled = np.zeros(page.values, dtype)
+            filled[~null] = own
+            values.append(filled)
+            nulls.append(null)
+            count += page.values
+        if count != rows:
+            raise ValueError(f"column {'.'.join(node.path)!r} has {count} values in a row group of {rows} rows")
+    return np.concatenate(values), np.concatenate(nulls)
+
+
+def _numbers(values: memoryview, count: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
+    if dtype.kind == "b":
+        bits = np.unpackbits(np.frombuffer(values, np.uint8), bitorder="little")[:count]
+        if len(bits) < count:
+            raise ValueError(f"{count} truth values are announced in {len(values)} bytes")
+        return bits.astype(np.bool_)
+    if count * dtype.itemsize > len(values):
+        raise ValueError(f"{count} numbers of {dtype.itemsize} bytes are announced in {len(values)} bytes")
+    return np.frombuffer(values[: count * dtype.itemsize], dtype)

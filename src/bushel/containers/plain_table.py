@@ -1,0 +1,80 @@
+"""The table of a shard, made of plain arrays: what most containers that are only read need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
+from bushel.spec import Field
+from bushel.storage import open_file
+
+__all__ = ["PlainField", "table_of"]
+
+
+class PlainField(NamedTuple):
+    """Where the values of a field lie.
+
+    Attributes:
+        type: Type of the field: its codec, followed by `[]` for a sequence.
+        offset: int64[rows], bytes from the start of the file: of each sample's value, or of each element.
+        length: int64[rows], bytes; -1 for a sample without the field.
+        starts: int64[samples + 1], for a sequence: number of elements before each sample.
+        crc32: uint32[rows], CRC-32 of each value as the file has them, or None.
+        file: Number of the file in `Shard.files`.
+        codec: Codec of the stored bytes, if it is not that of the type.
+    """
+
+    type: str
+    offset: npt.ArrayLike
+    length: npt.ArrayLike
+    starts: npt.ArrayLike | None = None
+    crc32: npt.ArrayLike | None = None
+    file: int = 0
+    codec: str | None = None
+
+
+def table_of(
+    container: str, shard: Shard, samples: int, fields: Mapping[str, PlainField], keys: Iterable[str] | None = None
+) -> ShardIndex:
+    """Return the checked table of a shard. Its files are looked at for their sizes and times.
+
+    Args:
+        container: Name of the container.
+        shard: The shard.
+        samples: Number of samples.
+        fields: Where the values of each field lie.
+        keys: The key of each sample; None if samples have none of their own.
+
+    Raises:
+        FormatError: A value does not lie in its file, or an array has the wrong length.
+        FileNotFoundError: A file is missing.
+
+    Examples:
+        >>> from bushel.containers import PlainField, Shard, table_of
+        >>> Path("two.txt").write_text("first other")
+        11
+        >>> lines = PlainField("utf8", [0, 6], [5, 5])
+        >>> table = table_of("text", Shard(Path(), "two.txt", ("two.txt",)), 2, {"line": lines})
+        >>> table.samples, list(table.fields)
+        (2, ['line'])
+    """
+    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    stamps = tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
+    columns = {}
+    for name, own in fields.items():
+        field = Field(name, own.type.removesuffix("[]"), own.type.endswith("[]"))
+        columns[name] = FieldExtents(
+            field,
+            own.codec or field.codec,
+            own.file,
+            np.ascontiguousarray(own.offset, np.int64),
+            np.ascontiguousarray(own.length, np.int64),
+            None if own.crc32 is None else np.ascontiguousarray(own.crc32, np.uint32),
+            None if own.starts is None else np.ascontiguousarray(own.starts, np.int64),
+        )
+    table = ShardIndex(samples, stamps, columns, container, None if keys is None else Keys.of(keys))
+    return table.check(str(shard.path(0)))

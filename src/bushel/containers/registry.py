@@ -1,0 +1,305 @@
+"""The containers by name: built-in ones, registered ones, and ones that installed packages add.
+
+A registration carries what is needed to recognise files, so a container is imported when it owns some. Entry points of
+other packages are looked for when nothing else owns a path, or has a name.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
+
+from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
+from bushel._runtime.public import public
+from bushel.containers.base import Container, HasFileNames, WritableContainer
+from bushel.errors import UnsupportedError
+
+__all__ = [
+    "candidates",
+    "container_by_suffix",
+    "container_for",
+    "container_names",
+    "get_container",
+    "get_writable",
+    "installed_candidates",
+    "is_data_file",
+    "is_forward_only",
+    "last_candidates",
+    "needs_index",
+    "register_container",
+    "registered_here",
+    "writable_containers",
+]
+
+_GROUP = "bushel.containers"
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_DIGITS = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """The description of a container before it is imported.
+
+    Attributes:
+        load: Returns the container.
+        suffixes: Its `suffixes`.
+        file_names: Its `file_names`.
+        suffix: Its `suffix`; None if it is only read.
+        forward: Ends of the names of its files that are read from front to back, in a stream.
+        slow: Ends of the names of its files that are read so, too, unless they have an index.
+    """
+
+    load: Callable[[], Container]
+    suffixes: tuple[str, ...] = ()
+    file_names: tuple[str, ...] = ()
+    suffix: str | None = None
+    forward: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+
+    def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
+        """Return whether some of the names (`_shapes`) may be names of its files."""
+        return not whole.isdisjoint(self.file_names) or any(_ending(each) in endings for each in self.suffixes)
+
+
+def _own(name: str) -> Callable[[], Container]:
+    return lambda: cast("Container", import_module(f"bushel.containers.{name}").CONTAINER)
+
+
+_INDEXED_TAR = (".tar.gz", ".tgz", ".tar.zst")
+_STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
+
+_registered: dict[str, _Registration] = {
+    "bag": _Registration(_own("bag"), (".bag",), ("spec.json", "#"), suffix=""),
+    "tar": _Registration(_own("tar"), (".tar", *_INDEXED_TAR), suffix=".tar", forward=_STREAMED_TAR, slow=_INDEXED_TAR),
+    "ffrecord": _Registration(_own("ffrecord"), (".ffr",), suffix=".ffr"),
+    "gulp": _Registration(_own("gulp"), (".gulp", ".gmeta"), suffix=".gulp"),
+    "recordio": _Registration(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),
+    "parquet": _Registration(_own("parquet"), (".parquet",), ("data",)),
+    "zip": _Registration(_own("zip"), (".zip",)),
+    "npy": _Registration(_own("npy"), (".npy", ".npz")),
+    "megatron": _Registration(_own("megatron"), (".bin",)),
+    "folder": _Registration(_own("folder")),
+}
+"""The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""
+
+_BUILT_IN = frozenset(_registered)
+
+
+@public()
+def register_container(container: Container, *, replace: bool = False) -> None:
+    r"""Add a container, for this process: `bushel.open` and everything else then reads its datasets.
+
+    A package adds its container for every process by an entry point of the group `bushel.containers` instead, whose
+    value is the container and whose name is its name (docs/extending.md). A dataset carries a registered
+    container to worker processes, so its class must be importable there and its object must pickle.
+
+    Args:
+        container: An object with the members of `bushel.containers.Container`, and of the abilities that it has.
+        replace: Whether it may take the name of one that was registered before. Names of Bushel's own cannot be taken.
+
+    Raises:
+        TypeError: `container` lacks members.
+        ValueError: Its name is malformed or taken.
+
+    Examples:
+        >>> class Lines:
+        ...     name, suffixes = "lines", (".lines",)
+        ...     def shards(self, path):
+        ...         own = path.name.endswith(self.suffixes)
+        ...         return [bushel.containers.Shard(path.parent, path.name, (path.name,))] if own else None
+        ...     def index(self, shard, options):
+        ...         ends = [at for at, byte in enumerate(shard.path(0).read_bytes()) if byte == 10]
+        ...         starts = [0, *(end + 1 for end in ends[:-1])]
+        ...         place = bushel.containers.PlainField("utf8", starts, np.subtract(ends, starts))
+        ...         return bushel.containers.table_of(self.name, shard, len(ends), {"text": place})
+        >>> bushel.register_container(Lines())
+        >>> Path("two.lines").write_text("first\nother\n")
+        12
+        >>> bushel.open("two.lines")[1]["text"]
+        'other'
+    """
+    problem = _lacking(container)
+    if problem is not None:
+        raise TypeError(problem)
+    name = container.name
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} cannot be the name of a container: use lower-case letters, digits, '_' and '-'")
+    if name in _BUILT_IN or (name in _registered and not replace):
+        advice = "choose another name" if name in _BUILT_IN else "choose another name, or pass replace=True"
+        raise ValueError(f"there is a container {name!r} already: {advice}")
+    _registered[name] = _registration_of(container)
+
+
+def get_container(name: str) -> Container:
+    """Return the container of this name.
+
+    Raises:
+        ValueError: The name is unknown.
+        UnsupportedError: An installed package adds it, and importing it fails.
+
+    Examples:
+        >>> from bushel.containers import get_container
+        >>> get_container("ffrecord").suffixes
+        ('.ffr',)
+    """
+    if name not in _registered:
+        if not has_plugin(_GROUP, name):
+            raise ValueError(f"unknown container {name!r}: use one of {', '.join(container_names())}")
+        _registered[name] = _registration_of(_loaded(name))
+    return _registered[name].load()
+
+
+def get_writable(name: str) -> WritableContainer:
+    """Return the container of this name, to write a dataset.
+
+    Raises:
+        ValueError: The name is unknown, or Bushel only reads this container.
+    """
+    container = get_container(name)
+    if isinstance(container, WritableContainer):
+        return container
+    written = ", ".join(container_names(written=True))
+    raise ValueError(f"{name} datasets are read where they lie, and not written: choose one of {written}")
+
+
+def container_names(*, written: bool = False) -> tuple[str, ...]:
+    """Return the names of all containers; with `written`, of those that Bushel writes.
+
+    Examples:
+        >>> from bushel.containers import container_names
+        >>> container_names(written=True)
+        ('bag', 'tar', 'ffrecord', 'gulp', 'recordio')
+    """
+    if written:
+        return tuple(name for name, each in _registered.items() if each.suffix is not None)
+    return tuple(dict.fromkeys((*_registered, *plugin_names(_GROUP))))
+
+
+def writable_containers() -> list[WritableContainer]:
+    """Return the containers that Bushel writes."""
+    return [get_writable(name) for name in container_names(written=True)]
+
+
+def container_by_suffix(name: str) -> WritableContainer | None:
+    """Return the container that writes files whose names end like this, or None."""
+    found = (each for each, known in _registered.items() if known.suffix and name.endswith(known.suffix))
+    return next(map(get_writable, found), None)
+
+
+def container_for(name: str) -> WritableContainer:
+    """Return the container that the suffix of an output's name implies.
+
+    Raises:
+        ValueError: The name implies none.
+    """
+    found = container_by_suffix(name)
+    if found is None:
+        names = ", ".join(container_names(written=True))
+        raise ValueError(f"the name {name!r} does not imply a container: pass container=: {names}")
+    return found
+
+
+def registered_here(name: str) -> Container | None:
+    """Return the container of this name if only this process knows it, by `register_container`; else None."""
+    return None if name in _BUILT_IN or name not in _registered or has_plugin(_GROUP, name) else get_container(name)
+
+
+# Recognising files by their names
+
+
+def candidates(names: Iterable[str]) -> list[Container]:
+    """Return the containers that may own files or folders of these names.
+
+    Containers of packages that have not been needed so far are not among them: see `installed_candidates`.
+    """
+    shapes = _shapes(names)
+    return [get_container(name) for name, known in list(_registered.items()) if known.owns(*shapes)]
+
+
+def installed_candidates(names: Iterable[str]) -> list[Container]:
+    """Return the containers that may own these files, of installed packages that have not been needed so far.
+
+    A container that cannot be used is passed over with a warning that names its package.
+    """
+    shapes = _shapes(names)
+    found = []
+    for name in plugin_names(_GROUP):
+        if name not in _registered:
+            try:
+                container = get_container(name)
+            except UnsupportedError as error:
+                warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+                continue
+            if _registered[name].owns(*shapes):
+                found.append(container)
+    return found
+
+
+def last_candidates() -> list[Container]:
+    """Return the containers that may own a path that no other container owns."""
+    return [get_container(name) for name, known in list(_registered.items()) if not known.suffixes + known.file_names]
+
+
+def is_data_file(name: str) -> bool:
+    """Return whether a name has a suffix of a container that is read at random."""
+    plain = _DIGITS.sub("#", name)
+    return any(plain.endswith(known.suffixes) for known in _registered.values() if known.suffixes)
+
+
+def is_forward_only(name: str) -> bool:
+    """Return whether a name is that of a file which is read from front to back."""
+    return any(name.endswith(known.forward) for known in _registered.values() if known.forward)
+
+
+def needs_index(name: str) -> bool:
+    """Return whether a name is that of a file which is read at random only with an index, and otherwise in a stream."""
+    return any(name.endswith(known.slow) for known in _registered.values() if known.slow)
+
+
+def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the whole names and their endings, with `#` for each run of digits."""
+    whole = set(names)
+    endings = {_DIGITS.sub("#", each) for each in {name[max(name.rfind("."), 0) :] for name in whole}}
+    return frozenset(whole | endings), frozenset(endings)
+
+
+def _ending(suffix: str) -> str:
+    return suffix[max(suffix.rfind("."), 0) :]
+
+
+# What others add
+
+
+def _registration_of(container: Container) -> _Registration:
+    return _Registration(
+        lambda: container,
+        tuple(container.suffixes),
+        tuple(container.file_names) if isinstance(container, HasFileNames) else (),
+        container.suffix if isinstance(container, WritableContainer) else None,
+    )
+
+
+def _loaded(name: str) -> Container:
+    container = load_plugin(_GROUP, name)
+    problem = _lacking(container)
+    if problem is None and container.name != name:
+        problem = f"its name is {container.name!r}"
+    if problem is not None:
+        raise broken_plugin(_GROUP, name, problem)
+    return cast("Container", container)
+
+
+def _lacking(container: object) -> str | None:
+    """Return the reason why an object is not a container, or None."""
+    missing = [name for name in _members() if not hasattr(container, name)]
+    if missing:
+        return f"{type(container).__name__} is not a container: it lacks {', '.join(missing)}"
+    return None
+
+
+def _members() -> Iterator[str]:
+    yield from ("name", "suffixes", "shards", "index")

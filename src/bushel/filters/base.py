@@ -1,0 +1,80 @@
+"""What a filter is, and the error of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import BushelError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["MAX_BLOCK", "Expander", "Filter", "FilterError"]
+
+MAX_BLOCK = 1 << 30
+"""Limit in bytes to which one block may expand. A larger one is taken for a decompression bomb."""
+
+Expander: TypeAlias = "Callable[[Buffer, memoryview, Buffer | None], int]"
+"""Expands stored bytes into a writable memoryview of bytes, whose length is the size of the block, and returns the
+number of bytes that it wrote. The third argument is the side input of the block, None if it has none. It raises any
+exception for bytes that it cannot expand, and never writes beyond the memoryview."""
+
+
+class FilterError(BushelError):
+    """A filter cannot expand the stored bytes of a block to the size that the block has.
+
+    Examples:
+        >>> from bushel.filters import expand
+        >>> expand("zstd", b"no zstd data", 100)
+        Traceback (most recent call last):
+            ...
+        bushel.filters.base.FilterError: filter 'zstd' cannot expand 12 bytes to 100: ...
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A way in which blocks are stored.
+
+    Attributes:
+        name: The name under which tables refer to it.
+        expand: Expands the stored bytes of one block.
+        ratio: Bytes to which one stored byte expands at most; None if there is no such bound. A table in which a block
+            is larger is refused before memory is taken.
+
+    Examples:
+        >>> from bushel.filters import get_filter
+        >>> get_filter("snappy").ratio
+        64
+    """
+
+    name: str
+    expand: Expander
+    ratio: int | None = None
+
+    def expanded(self, stored: Buffer, size: int, side: Buffer | None = None) -> npt.NDArray[np.uint8]:
+        """Expand the stored bytes of one block: see `bushel.filters.expand`.
+
+        Raises:
+            FilterError: The stored bytes do not expand to `size` bytes.
+        """
+        length = memoryview(stored).nbytes
+        if not 0 <= size <= MAX_BLOCK or (self.ratio is not None and size > self.ratio * length):
+            raise FilterError(
+                f"filter {self.name!r} cannot expand {length} bytes to {size}, which is more than it can make of them"
+            )
+        out = np.empty(size, np.uint8)
+        try:
+            written = self.expand(stored, out.data, side)
+        except MemoryError:
+            raise
+        except Exception as error:  # of a library, or of the user's function
+            raise FilterError(f"filter {self.name!r} cannot expand {length} bytes to {size}: {error}") from error
+        if written != size:
+            raise FilterError(f"filter {self.name!r} cannot expand {length} bytes to {size}: {written} bytes came out")
+        return out

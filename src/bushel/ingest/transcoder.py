@@ -1,0 +1,137 @@
+"""Read samples of a dataset as another dataset stores them. Bytes that both store alike are copied.
+
+A `Transcoder` is a plain value that works in threads and, pickled, in worker processes. It does not raise: a sample
+that cannot be written becomes a `BadItem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bushel._dataset.dataset import Dataset
+from bushel.codecs import get_codec
+from bushel.errors import CodecError, SpecError
+from bushel.ingest.class_numbers import ClassNumbers, renumber
+from bushel.ingest.field_plan import FieldPlan, encode_value
+from bushel.ingest.images import tile_values
+from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
+from bushel.sources.base import Sample
+from bushel.spec import KEY
+
+__all__ = ["Transcoder"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transcoder:
+    """Turns samples of a dataset, or of a stream of archives, into stored values.
+
+    Attributes:
+        dataset: The dataset; None for a stream, whose items contain the stored samples.
+        plans: Name of each field of the source that is written, to how it is converted.
+        known: Names of all fields of the source.
+        numbers: The new numbers of classes.
+        encoder: Applies transforms, and rotates, checks and tiles images.
+        changed: Names of the fields of the target whose values go through the encoder.
+        keyed: Whether samples have keys.
+    """
+
+    dataset: Dataset | None
+    plans: Mapping[str, FieldPlan]
+    known: frozenset[str]
+    numbers: ClassNumbers
+    encoder: SampleEncoder
+    changed: frozenset[str]
+    keyed: bool
+
+    def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
+        """Read and convert a batch."""
+        if self.dataset is None:
+            return [self._result(*item) for item in batch if not isinstance(item, int)]
+        positions = [item if isinstance(item, int) else item[0] for item in batch]
+        names = list(self.plans)
+        try:
+            self.dataset.prefetch(positions, names)
+            stored = self.dataset.read(positions, names, decode=False)
+        except Exception:  # it may concern one of these samples only: each is read alone
+            return [self._alone(position, names) for position in positions]
+        return [self._result(position, sample) for position, sample in zip(positions, stored, strict=True)]
+
+    def origin(self, position: int) -> str | None:
+        """Return the file with a sample, and the offset of its first field; None for a stream."""
+        if self.dataset is None or not self.plans:
+            return None
+        path, offset = self.dataset.location(position, next(iter(self.plans)))
+        return f"{path}@{offset}"
+
+    def _alone(self, position: int, names: Sequence[str]) -> EncodedSample | BadItem:
+        try:
+            assert self.dataset is not None
+            [stored] = self.dataset.read([position], list(names), decode=False)
+        except Exception as error:
+            return BadItem(position, None, self.origin(position), error)
+        return self._result(position, stored)
+
+    def _result(self, position: int, stored: Sample) -> EncodedSample | BadItem:
+        key = stored[KEY]
+        try:
+            values = self._values(position, key, stored)
+        except Exception as error:
+            return BadItem(position, key, self.origin(position), error)
+        size = sum(sum(map(len, value)) if isinstance(value, list) else len(value) for value in values.values())
+        return EncodedSample(position, key if self.keyed else None, values, size)
+
+    def _values(self, position: int, key: str, stored: Sample) -> dict[str, Any]:
+        """Return the values that the target stores for a sample."""
+        if self.dataset is None and (unknown := stored.keys() - self.known - {KEY}):
+            raise SpecError(
+                f"sample {key!r} has the field {min(unknown)!r}, which the first samples lack: name all fields when "
+                "the stream is opened, with bushel.open_stream(source, spec={...})"
+            )
+        values = {}
+        changes = self._changes_of(position)
+        for name, plan in self.plans.items():
+            if name not in stored:
+                continue
+            value, numbers = stored[name], changes.get(name)
+            if plan.copied and numbers is None and not plan.source.sequence and not self.changed:
+                values[plan.target.name] = [value] if plan.target.sequence else value
+                continue
+            own = plan if numbers is None else replace(plan, copied=False)
+            decoded = None if own.copied else self._decode(own, position, key, value)
+            if numbers is not None:
+                decoded = renumber(decoded, numbers, f"sample {key!r}, field {name!r}")
+            if plan.target.name in self.changed:
+                values[plan.target.name] = self._changed(own, position, key, value, decoded)
+            else:
+                values[plan.target.name] = encode_value(own, key, value, decoded)
+        return self._tiled(key, values) if self.encoder.tiled else values
+
+    def _changes_of(self, position: int) -> Mapping[str, Any]:
+        if self.dataset is None or not any(self.numbers.changes):
+            return {}
+        return self.numbers.changes[self.dataset.shard_of(position)]
+
+    def _changed(self, plan: FieldPlan, position: int, key: str, stored: Any, decoded: Any) -> Any:
+        """Return a value after the transforms, rotation or check of its field."""
+        elements = encode_value(replace(plan, copied=True), key, stored if plan.copied else decoded, None)
+        if not plan.target.sequence:
+            return self.encoder.element(position, plan.target, elements)
+        return [self.encoder.element(position, plan.target, element) for element in elements]
+
+    def _tiled(self, key: str, values: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return tile_values(values, self.encoder.tiled)
+        except CodecError as error:
+            raise CodecError(f"sample {key!r}, {error}. max_errors=... skips such samples", **error.details) from error
+
+    def _decode(self, plan: FieldPlan, position: int, key: str, stored: Any) -> Any:
+        name = plan.source.name
+        if plan.known_as is None and self.dataset is not None:
+            return self.dataset.decode_sample({KEY: key, name: stored}, position)[name]
+        decode = get_codec(plan.known_as or plan.source.codec).decode
+        try:
+            return [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
+        except CodecError as error:
+            raise CodecError(f"sample {key!r}, field {name!r}: {error}", **{**error.details, "field": name}) from error

@@ -1,0 +1,227 @@
+"""Kernels for files: mapped files, and reading of many extents. `_kernels` documents their rules."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+_Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python 3.12 and newer
+
+class ExtentError(ValueError):
+    """An extent cannot be read.
+
+    Attributes:
+        row: Index of the extent in the arguments.
+        reason: ``"beyond"``: the extent is not inside its file, or is negative. ``"checksum"``: the CRC-32 of the bytes
+            differs. ``"shrunk"``: the file is smaller than when it was opened. ``"filter"``: the extent is in a block
+            that cannot be expanded; `bushel.storage` raises that.
+        expected: beyond: the end of the extent (offset + length). checksum: the given CRC-32. shrunk: the file size
+            when it was opened, in bytes. filter: the size of the block.
+        found: beyond: the file size in bytes. checksum: the CRC-32 of the bytes. shrunk: the current file size.
+            filter: -1.
+        what: filter: what is wrong with the block, as text. Other errors do not have it.
+    """
+
+    row: int
+    reason: Literal["beyond", "checksum", "shrunk", "filter"]
+    expected: int
+    found: int
+    what: str
+
+class MappedFile:
+    """A read-only local file that is mapped into memory.
+
+    A MappedFile records (one bit per 4 KiB) which pages it has read. Rows of a batch on such pages are copied from the
+    map, without a system call. For other rows it first tries to read without waiting; the pages that are not in memory
+    are requested for the whole batch at once (``posix_fadvise``) and then read. If pages have left memory meanwhile,
+    which the thread's count of major page faults shows, the record is cleared.
+
+    A file that grows is read up to its size at opening. A file that shrinks raises `ExtentError` at the next batch:
+    each batch checks the sizes of its files first. Only truncation between that check and the copy kills the process.
+
+    Args:
+        path: The file. It may be empty.
+
+    Raises:
+        OSError: The file cannot be opened (`FileNotFoundError`, `IsADirectoryError`, …) or is not a regular file.
+    """
+
+    def __init__(self, path: str | bytes | PathLike[str]) -> None: ...
+    @property
+    def path(self) -> str:
+        """The path that was opened."""
+    @property
+    def size(self) -> int:
+        """Size in bytes at opening."""
+    @property
+    def mtime_ns(self) -> int:
+        """Modification time in nanoseconds at opening."""
+    def read(self, offset: int, length: int) -> bytes:
+        """Read one extent.
+
+        Raises:
+            ExtentError: The extent is not inside the file, or the file has shrunk.
+            ValueError: ``length`` is negative.
+        """
+    def check(self) -> None:
+        """Raise `ExtentError` ("shrunk") if the file is smaller than at opening."""
+
+def read_many(
+    files: Sequence[MappedFile],
+    file: NDArray[np.int32] | int,
+    offset: NDArray[np.int64],
+    length: NDArray[np.int64],
+    crc32: NDArray[np.uint32] | None = None,
+) -> list[bytes | None]:
+    """Read many extents; None stands for a missing one.
+
+    Args:
+        files: The files that ``file`` refers to.
+        file: int32[rows], indices into ``files``; or one int for all rows.
+        offset: int64[rows], bytes.
+        length: int64[rows], bytes, or -1.
+        crc32: uint32[rows], the expected CRC-32 of each row. None (the default): checksums are not compared.
+
+    Raises:
+        ExtentError: The first row that cannot be read. All rows are checked against the sizes of their files before any
+            memory is allocated.
+        OSError: The system could not read a file.
+        ValueError: A file index is out of range, or arrays have different lengths.
+        TypeError: An array has another dtype or shape.
+    """
+
+def read_samples(
+    files: Sequence[MappedFile],
+    fields: Sequence[
+        tuple[str, NDArray[np.int32] | int, NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32] | None]
+    ],
+    rows: NDArray[np.int64] | None,
+    key_name: str,
+    keys: list[str] | tuple[NDArray[np.uint8], NDArray[np.int64]],
+) -> list[dict[str, str | bytes]]:
+    """Read a batch of samples: a dict for each, with its key and the bytes of the fields that it has.
+
+    Args:
+        files: The files that the fields refer to.
+        fields: For each field: its name, and file, offset, length and crc32 of its values, as in `read_many`. The
+            crc32 is None for all fields, or for none.
+        rows: int64[samples], the rows of these arrays to read; None if they are the samples.
+        key_name: The name of the key in each dict.
+        keys: The key of each sample; or the keys of all rows, as text (uint8[total]) and offsets (int64[rows + 1]).
+
+    Raises:
+        ExtentError: As `read_many`; ``row`` counts the samples of the first field, then of the second, and so on.
+        IndexError: A row is out of range.
+        OSError: The system could not read a file.
+        ValueError: A file index is out of range, arrays have different lengths, or keys overlap or are invalid.
+        TypeError: An array has another dtype or shape.
+    """
+
+def gather(
+    files: Sequence[MappedFile],
+    file: NDArray[np.int32] | int,
+    offset: NDArray[np.int64],
+    length: NDArray[np.int64],
+    crc32: NDArray[np.uint32] | None = None,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Read many extents into one buffer. Arguments and errors are those of `read_many`.
+
+    Returns:
+        ``data`` (uint8, the sum of the lengths) and ``offsets`` (int64, rows + 1). Row i is
+        ``data[offsets[i]:offsets[i + 1]]``, which is empty for a missing one.
+    """
+
+def gather_into(
+    files: Sequence[MappedFile],
+    file: NDArray[np.int32] | int,
+    offset: NDArray[np.int64],
+    length: NDArray[np.int64],
+    crc32: NDArray[np.uint32] | None,
+    out: NDArray[np.uint8],
+) -> NDArray[np.int64]:
+    """Read many extents into an array of the caller. Arguments and errors are those of `read_many`.
+
+    After an `ExtentError` of reason "checksum" or "shrunk", or an `OSError`, the contents of ``out`` are undefined.
+
+    Returns:
+        ``offsets`` (int64, rows + 1), as `gather` returns them.
+
+    Raises:
+        ValueError: ``out`` is too small.
+    """
+
+def read_pieces(
+    files: Sequence[object],
+    buffers: Sequence[_Bytes],
+    length: NDArray[np.int64],
+    crc32: NDArray[np.uint32] | None,
+    source: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    size: NDArray[np.int64],
+    row: NDArray[np.int64],
+    at: NDArray[np.int64],
+) -> list[bytes | None]:
+    """Read values that consist of pieces of mapped files and of buffers; None stands for a missing one.
+
+    The pieces of a value cover it, and may come in any order.
+
+    Args:
+        files: The files that ``source`` refers to. Those that no piece is in need not be a `MappedFile`.
+        buffers: Bytes in memory, which ``source`` numbers on from the number of files.
+        length: int64[values], bytes, or -1 for a missing value, which has no pieces.
+        crc32: uint32[values], the expected CRC-32 of each value. None: checksums are not compared.
+        source: int32[pieces], file or buffer of each piece.
+        offset: int64[pieces], bytes from its start.
+        size: int64[pieces], bytes.
+        row: int64[pieces], number of the value.
+        at: int64[pieces], where the piece begins in the value, in bytes.
+
+    Raises:
+        ExtentError: The first piece that cannot be read, or value with another CRC-32; ``row`` is the number of the
+            value. All pieces are checked against the sizes of their files before any memory is allocated.
+        OSError: The system could not read a file.
+        ValueError: A piece is not inside its buffer or its value, or pieces do not cover a value.
+        TypeError: An array has another dtype or shape, or a file is not mapped.
+    """
+
+def gather_pieces(
+    files: Sequence[object],
+    buffers: Sequence[_Bytes],
+    length: NDArray[np.int64],
+    crc32: NDArray[np.uint32] | None,
+    source: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    size: NDArray[np.int64],
+    row: NDArray[np.int64],
+    at: NDArray[np.int64],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Read the same into one buffer. Arguments and errors are those of `read_pieces`.
+
+    Returns:
+        ``data`` (uint8, the sum of the lengths) and ``offsets`` (int64, values + 1), as `gather` returns them.
+    """
+
+def map_array(path: str | PathLike[str]) -> NDArray[np.uint8]:
+    """Map a whole local file as a read-only array, without keeping it open.
+
+    All of its pages are requested at once, in the background. Use it for files that are replaced as a whole and never
+    truncated, such as sidecars: access to a page that no longer exists kills the process.
+
+    Returns:
+        uint8[size of the file].
+
+    Raises:
+        OSError: The file cannot be opened or mapped.
+    """
+
+def prefetch(
+    files: Sequence[MappedFile], file: NDArray[np.int32] | int, offset: NDArray[np.int64], length: NDArray[np.int64]
+) -> None:
+    """Start to read the extents of a future batch in the background, and return at once.
+
+    Raises:
+        ExtentError: As in `read_many`.
+    """

@@ -1,0 +1,150 @@
+"""Kernels for framing: records and headers to write. `_kernels` documents their rules."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+_Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python 3.12 and newer
+
+def recordio_crc32(pieces: Sequence[_Bytes]) -> list[int] | None:
+    """Return the CRC-32 of each piece of a payload, all of which go into one part as they are; None if they do not.
+
+    They do if no piece has the magic word, aligned, and all but the last have a multiple of 4 bytes. If only that is
+    missing, `split_recordio` may still make one part.
+    """
+
+def split_recordio(payload: _Bytes) -> bytes:
+    """Return the framed bytes of one record: its parts with their headers, padded to a multiple of 4.
+
+    Raises:
+        ValueError: The payload is longer than 2**29 - 1 bytes, the limit of the format.
+    """
+
+def frame_recordio(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+    """Make a RecordIO record of each value, with its padding.
+
+    Returns:
+        The records (uint8[total]), the end of each one (int64[n]), and whether each value contains the magic word, so
+        that its record consists of several parts (uint8[n], 0 or 1).
+
+    Raises:
+        ValueError: A value has 512 MiB or more.
+    """
+
+def frame_idx(
+    keys: tuple[NDArray[np.uint8], NDArray[np.int64]] | None, first: int, offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Make the lines of an ``.idx``, ``key TAB offset LF``, of records at ``offsets`` (int64[n]).
+
+    Args:
+        keys: Text and offsets of the keys; None for the numbers from ``first`` on.
+        first: The first of these numbers.
+        offsets: int64[n].
+
+    Returns:
+        The lines (uint8[total]), and the end of each one (int64[n]).
+    """
+
+def frame_tar(
+    header: Buffer,
+    keys: NDArray[np.uint8],
+    key_offsets: NDArray[np.int64],
+    suffixes: Sequence[bytes],
+    columns: Sequence[tuple[NDArray[np.uint8], NDArray[np.int64]]],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Make the members of samples: for each, in the order of ``columns``, a header, the value, and padding.
+
+    Args:
+        header: 512 bytes, the header of a member. Name, size and checksum in it are replaced.
+        keys: Text of the keys.
+        key_offsets: int64[n + 1].
+        suffixes: What follows the key in the names of each column.
+        columns: Data and offsets of each column.
+
+    Returns:
+        The members (uint8[total]), the end of each sample (int64[n]), and where each value starts (int64[n × columns]).
+
+    Raises:
+        ValueError: A name has more than 100 bytes, or a value 8 GiB or more.
+    """
+
+class SampleBuffer:
+    """Collects small samples, so that they can be written together.
+
+    Args:
+        fields: Name of each field, and the function that encodes its values to bytes. Bytes-like values are stored as
+            they are.
+        key_name: The entry of a sample with its key, which is used if `add` is given none.
+        keyed: Whether samples have keys.
+        numbered: Whether samples without a key get their position as one, in nine digits.
+        longest_key: Bytes of the longest key.
+        refused_start: Values that start with these bytes are refused; empty for none.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[tuple[str, Callable[[Any], Buffer]]],
+        key_name: str,
+        keyed: bool,
+        numbered: bool,
+        longest_key: int,
+        refused_start: bytes,
+    ) -> None: ...
+    @property
+    def count(self) -> int:
+        """Number of samples collected."""
+
+    def restart(self, samples: int, bytes: int, seconds: float) -> None:
+        """Drop all samples, and take new ones.
+
+        Args:
+            samples: Number of samples to take at most.
+            bytes: Number of bytes that the samples may have in any container before the buffer is full. The last one
+                may exceed it.
+            seconds: Time after which the next sample fills the buffer.
+        """
+
+    def add(self, sample: object, key: object, position: int, known: set[str] | None) -> int:
+        """Encode and add one sample. If that fails, nothing of it is added.
+
+        Args:
+            sample: Field to value.
+            key: Its key, or None.
+            position: The number that it gets as its key if it has none.
+            known: Keys of other samples, to which its key is added. Must be given if samples have keys.
+
+        Returns:
+            1 if the sample was added; 2 if it was added and fills the buffer; 0 if it was not added: the buffer is
+            full, or the sample is not a dict with exactly these fields, or a value is None, or its stored values have
+            more than 32 KiB or start with `refused_start`, or its key is missing, known, too long, or does not consist
+            of ASCII letters, digits, ``-`` and, not first, ``_``.
+
+        Raises:
+            Exception: That of the function that encodes a value.
+        """
+
+    def drop_last(self) -> str | None:
+        """Remove the last sample, and return its key. It stays in `known`.
+
+        Raises:
+            ValueError: There is none.
+        """
+
+    def rows(
+        self, first: int
+    ) -> tuple[
+        tuple[NDArray[np.uint8], NDArray[np.int64]] | None, dict[str, tuple[NDArray[np.uint8], NDArray[np.int64]]]
+    ]:
+        """Return the samples from number `first` on, as arrays that later calls do not change.
+
+        Returns:
+            Text and offsets of their keys, or None; and by field, bytes and offsets of their values.
+
+        Raises:
+            IndexError: There are fewer samples.
+        """

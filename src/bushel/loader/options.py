@@ -1,0 +1,126 @@
+"""The options of loaders, written once: the frozen dataclasses whose `__init__` is that of `Loader` and its like.
+
+`Loader`, `StreamLoader` and `MapView` inherit from them and check them in `__post_init__`. So the signature that
+`inspect`, `help`, editors and type checkers show is the one that `dataclasses` made of these lines.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from bushel._dataset.stream import StreamDataset
+from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.order import Shuffle
+from bushel.loader.bad_samples import BadSample, OnError
+from bushel.loader.bucketed import BatchSizes
+from bushel.loader.collate import Collate, Sample
+from bushel.loader.loadable import Loadable
+from bushel.loader.mixture import Mixture
+from bushel.loader.outputs import To
+from bushel.loader.plan import Pad
+from bushel.transforms.by_field import Transforms
+
+__all__ = ["BatchOptions", "LoaderOptions", "MapOptions", "Options", "StreamOptions"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Options:
+    """What every loader takes."""
+
+    seed: int = 0
+    transforms: Transforms | None = None
+    sample_transform: Callable[..., Sample] | None = None
+    reducing_gap: float | None = 2.0
+
+    def __new__(cls, *given: Any, **options: Any) -> Self:
+        """Refuse what `__init__` does not take, in the name of the class and with the option that may be meant."""
+        signature = inspect.signature(cls)
+        for name in options:
+            if name not in signature.parameters:
+                question = did_you_mean(name, [known for known in signature.parameters if known not in options])
+                hint = f": {question}" if question else ""
+                raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}{hint}")
+        try:
+            if given or options:  # pickle makes the object first, and gives it its attributes
+                signature.bind(*given, **options)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}() {error}") from None
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        """Check the options. `dataclasses` calls it if it is there when the class is made, so it stands here, too."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ReadOptions(Options):
+    """What a loader takes that reads samples by position."""
+
+    fields: Any = None
+    orient: bool = False
+    tolerant: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BatchOptions(Options):
+    """What a loader takes that makes batches."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    workers: int | None = None
+    processes: int = 0
+    on_error: OnError = "raise"
+    max_errors: float | None = 100
+    collate: Collate | None = None
+    batch_transform: Callable[..., Any] | None = None
+    prefetch: int | None = None
+    prefetch_bytes: int = 1 << 30
+    to: To = "numpy"
+    pin_memory: bool = False
+    device: Any = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderOptions:
+    """The dataset of a `Loader`, and the order and the batches of its samples."""
+
+    dataset: Loadable | Mixture
+    batch_size: BatchSizes = None
+    _: KW_ONLY
+    shuffle: Shuffle = None
+    weights: str | npt.ArrayLike | None = None
+    balance: str | None = None
+    bucket_by: str | npt.ArrayLike | None = None
+    batch_tokens: float | None = None
+    drop_last: bool = False
+    pad: Pad = None
+    decode: bool = True
+    keys: bool = True
+    exclude: str | os.PathLike[str] | Iterable[str | BadSample] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoaderOptions(BatchOptions, ReadOptions, OrderOptions):
+    """The options of `Loader`, which documents them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamOptions(BatchOptions):
+    """The options of `StreamLoader`, which documents them."""
+
+    stream: StreamDataset
+    batch_size: int
+    _: KW_ONLY
+    buffer: int = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MapOptions(ReadOptions):
+    """The options of `MapView`, which documents them."""
+
+    dataset: Loadable

@@ -1,0 +1,67 @@
+"""The plan that the options of a `Loader` ask for: the order of its samples, and their division into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from bushel._runtime.order import Order, check_mixed, make_order
+from bushel.loader.bucket_plan import BucketPlan
+from bushel.loader.checks import check_count
+from bushel.loader.loadable import Loadable
+from bushel.loader.mixture import Mixture
+from bushel.loader.plan import Plan
+from bushel.loader.sampling import order_of_buckets, sampled_order
+
+if TYPE_CHECKING:
+    from bushel.loader.options import LoaderOptions
+
+__all__ = ["plan_of"]
+
+_SAMPLES_PER_READ = 64  # without a batch size
+
+
+def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
+    """Return the plan that the options ask for.
+
+    Args:
+        options: The options, with the rank that was found out.
+        source: The dataset; of a mixture, all of its datasets together.
+
+    Raises:
+        TypeError: An option has a wrong type.
+        ValueError: An option is out of its range, or two of them contradict each other.
+        KeyError: There is no such column.
+    """
+    rank, world_size = options.rank or 0, options.world_size or 1
+    if options.bucket_by is not None:
+        if isinstance(options.dataset, Mixture) or options.weights is not None or options.balance is not None:
+            raise ValueError("bucket_by= has an order of its own: leave out weights= and balance=, and do not mix")
+        buckets = order_of_buckets(
+            source,
+            options.bucket_by,
+            options.batch_size,
+            options.batch_tokens,
+            options.shuffle,
+            drop_last=options.drop_last,
+            seed=options.seed,
+        )
+        return BucketPlan(buckets, rank, world_size, options.drop_last, options.pad)
+    if options.batch_tokens is not None or isinstance(options.batch_size, Mapping):
+        raise ValueError("batch_tokens= and a batch size per bucket need bucket_by=, such as 'tokens.length'")
+    size, steps_per_read = 1, _SAMPLES_PER_READ
+    if options.batch_size is not None:
+        size, steps_per_read = check_count("batch_size", options.batch_size, least=1), 1
+    order = _order(options, source)
+    return Plan(order, size, rank, world_size, options.drop_last, options.pad, steps_per_read)
+
+
+def _order(options: LoaderOptions, source: Loadable) -> Order:
+    own = options.dataset.order if isinstance(options.dataset, Mixture) else None
+    if options.weights is None and options.balance is None:
+        if own is None:
+            return make_order(options.shuffle, len(source), options.seed)
+        return check_mixed(own, options.shuffle, options.seed)
+    if own is not None:
+        raise ValueError("a mixture has its own order: leave out weights= and balance=")
+    return sampled_order(source, options.weights, options.balance, options.shuffle, options.seed)

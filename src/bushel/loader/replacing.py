@@ -1,0 +1,97 @@
+"""What happens when a batch has bad samples: they are found one by one, and others take their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.order import Balanced, Mixed, Order, Weighted
+from bushel.errors import TooManyErrors
+from bushel.loader.bad_samples import ErrorReport, Failure
+from bushel.loader.collate import Sample
+from bushel.loader.loadable import Source, failure_of
+from bushel.loader.plan import BatchPlan
+from bushel.spec import KEY
+
+if TYPE_CHECKING:
+    from bushel.loader.bucketed import Bucketed
+
+__all__ = ["decoded_one_by_one", "following", "nothing_left", "one_by_one"]
+
+I64 = npt.NDArray[np.int64]
+
+
+def one_by_one(
+    numbers: Sequence[int | None],
+    read: Callable[[int], Sample],
+    fail: Callable[[Exception, int], Failure],
+    *,
+    stop: bool,
+) -> list[Sample | Failure]:
+    """Read samples one by one, and find the bad ones.
+
+    Args:
+        numbers: Their positions in the dataset; None for one that is known to be bad.
+        read: Reads one of them.
+        fail: Makes the failure of a bad one.
+        stop: Whether to leave out what comes after the first bad one, whose error will be raised: each other sample
+            may wait for the network in vain.
+    """
+    found: list[Sample | Failure] = []
+    for number in numbers:
+        if number is None:
+            found.append(Failure(None))
+            continue
+        try:
+            found.append(read(number))
+        except Exception as error:
+            found.append(fail(error, number))
+            if stop:
+                break
+    return found + [Failure(None)] * (len(numbers) - len(found))
+
+
+def decoded_one_by_one(
+    dataset: Source,
+    stored: Sequence[Sample | Failure],
+    numbers: I64,
+    decode: Callable[[list[Sample], I64], list[Sample]],
+) -> list[Sample | Failure]:
+    """Decode samples one by one, and find the bad ones."""
+    found: list[Sample | Failure] = []
+    for sample, number in zip(stored, numbers.tolist(), strict=True):
+        if isinstance(sample, Failure):
+            found.append(sample)
+            continue
+        try:
+            found += decode([sample], np.array([number], np.int64))
+        except Exception as error:
+            found.append(failure_of(dataset, error, number, sample[KEY]))
+    return found
+
+
+def following(order: Order | Bucketed, epoch: int, position: int) -> Iterator[BatchPlan]:
+    """Yield the samples that may replace the one at a position of an epoch, each as a batch."""
+    from bushel.loader.bucketed import Bucketed
+
+    if isinstance(order, Bucketed):
+        for sample in order.similar(epoch, position):
+            yield BatchPlan(epoch, np.array([position], np.int64), np.array([sample], np.int64), 0)
+        return
+    for number in range(position + 1, position + order.samples):
+        positions = np.array([number % order.samples], np.int64)
+        yield BatchPlan(epoch, positions, order.take(epoch, positions), 0)
+
+
+def nothing_left(order: Order | Bucketed, epoch: int, report: ErrorReport) -> TooManyErrors:
+    """Return the error that no sample is left to replace another."""
+    from bushel.loader.bucketed import Bucketed
+
+    which = "samples that are not longer" if isinstance(order, Bucketed) else f"samples of epoch {epoch}"
+    if isinstance(order, Weighted | Balanced | Mixed):
+        which = f"samples that epoch {epoch} draws"
+    first = f", such as {bad[0]}" if (bad := report.bad_samples()) else ""
+    return TooManyErrors(f"all {which} are bad{first}, so none can replace another: see the loader's `errors`")

@@ -1,0 +1,62 @@
+"""The choice of how batches are made: gathered in groups, in threads with or without reading ahead, or one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+from bushel.loader.bad_samples import ErrorReport
+from bushel.loader.batch_arrays import BufferPool
+from bushel.loader.grouped import run_groups
+from bushel.loader.outputs import Output
+from bushel.loader.pipeline import Clock, Finished, Pipeline
+from bushel.loader.plan import BatchPlan
+from bushel.loader.run import PrefetchWindow, run_inline, run_threads
+
+if TYPE_CHECKING:
+    from bushel.loader.read_ahead import ReadAhead
+
+__all__ = ["run_batches"]
+
+
+def run_batches(
+    pipeline: Pipeline,
+    plans: Iterator[BatchPlan],
+    report: ErrorReport,
+    clock: Clock,
+    output: Output,
+    *,
+    workers: int,
+    window: PrefetchWindow,
+    pool: BufferPool,
+) -> Generator[Finished]:
+    """Return the batches of an iteration, in the order of their plans.
+
+    Args:
+        pipeline: The work that makes batches.
+        plans: The batches; each is drawn as late as possible.
+        report: Records bad samples.
+        clock: Adds up times.
+        output: What batches are converted to.
+        workers: Number of threads; 0 to do all work in the consumer's thread.
+        window: How many batches are worked on at a time.
+        pool: Memory of the batches' arrays, which later iterations use again.
+    """
+    factory = pipeline.factory(pool)
+    shared = pipeline, plans, report, clock, output, factory
+    if factory.numbers is not None and {field.name for field in factory.numbers.fields} == set(factory.names):
+        return run_groups(*shared, workers=workers, window=window)
+    if not workers:
+        return run_inline(*shared)
+    ahead = _read_ahead(pipeline, plans, window) if pipeline.dataset.remote else None
+    return run_threads(*shared, workers=workers, window=window, ahead=ahead)
+
+
+def _read_ahead(pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow) -> ReadAhead | None:
+    """Return what reads ahead of the batches of a remote dataset; None if they have no neighbours in common."""
+    from bushel.loader.ahead_plan import Grouping
+    from bushel.loader.read_ahead import ReadAhead
+
+    limit = window.most_bytes // 2
+    grouping = Grouping.of(pipeline.order, pipeline.dataset.size, limit)
+    return None if grouping is None else ReadAhead(plans, pipeline.extents, grouping, limit)

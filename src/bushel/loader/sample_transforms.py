@@ -1,0 +1,190 @@
+"""The plan of a loader's transforms: which are fused into decoding, and which are applied afterwards. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bushel._runtime.near_names import did_you_mean
+from bushel.codecs import holds_image
+from bushel.codecs.image import ImageReading, image_reading
+from bushel.errors import SpecError
+from bushel.transforms import EachFrame
+from bushel.transforms.by_field import Together, Transforms, split_together, transforms_by_field
+from bushel.transforms.fused import DecodePlan, plan_decode, plan_frames
+from bushel.transforms.spatial import Spatial
+from bushel.transforms.together import Follower, names_of
+from bushel.transforms.values import Call, ToCHW, Transform
+
+__all__ = ["FieldTransforms", "SampleTransforms"]
+
+_AS_STORED = ImageReading()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTransforms:
+    """The transforms of one field.
+
+    Attributes:
+        field: The field.
+        calls: All transforms, for a value that is decoded.
+        plan: The transforms that are fused into decoding; None if there are none. With a plan, the dataset leaves the
+            images as stored bytes.
+        rest: The transforms that are applied after the plan.
+        frames: The transform of each frame that the plan is made from; None if the field is not a sequence.
+        reading: How images that the dataset leaves as stored bytes are decoded; None if there are none.
+        images: The image fields that move together, `field` first; empty if none do. `calls` and `rest` then lack the
+            transforms that `plan` draws the geometry from.
+        followers: The fields that follow the geometry of these images.
+    """
+
+    field: str
+    calls: tuple[Call, ...]
+    plan: DecodePlan | None = None
+    rest: tuple[Call, ...] = ()
+    frames: EachFrame | None = None
+    reading: ImageReading | None = None
+    images: tuple[str, ...] = ()
+    followers: tuple[Follower, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All fields that change."""
+        return (self.field, *names_of((*self.images[1:], *self.followers)))
+
+    @property
+    def random(self) -> bool:
+        """Whether random numbers are drawn."""
+        drawn = self.plan is not None and self.plan.random
+        return drawn or any(call.random for call in self.calls)
+
+    @classmethod
+    def together(cls, key: Together, functions: Sequence[Transform], reading: ImageReading | None) -> FieldTransforms:
+        """Plan the transforms of fields that move together.
+
+        Raises:
+            ValueError: A crop, resizing or flip comes after a transform that cannot be combined with it.
+        """
+        plan = plan_decode(functions)
+        if late := [one for one in plan.rest if isinstance(one, Spatial)]:
+            raise ValueError(
+                f"fields that move together have one geometry, which is drawn first: put {late[0]} before the "
+                f"transforms of pixels, and resize once"
+            )
+        images = tuple(one for one in key if isinstance(one, str))
+        followers = tuple(one for one in key if not isinstance(one, str))
+        pixels: list[Transform] = [] if plan.normalise is None else [plan.normalise]
+        pixels += [ToCHW()] if plan.layout == "CHW" else []
+        calls = tuple(map(Call.of, [*pixels, *plan.rest]))
+        rest = tuple(map(Call.of, plan.rest))
+        return cls(images[0], calls, plan, rest, None, reading, images, followers)
+
+    @classmethod
+    def of(cls, field: str, functions: Sequence[Transform], reading: ImageReading | None) -> FieldTransforms:
+        """Plan the transforms of a field. With `reading`, those that come first are fused into decoding if possible."""
+        calls = tuple(map(Call.of, functions))
+        if reading is None or not functions:
+            return cls(field, calls)
+        first = functions[0]
+        if isinstance(first, EachFrame):
+            plan = plan_frames(first)
+            if plan is not None and plan.size is not None:
+                return cls(field, calls, plan, calls[1:], first, reading)
+            return cls(field, calls)
+        plan = plan_decode(functions)
+        if plan.size is None:  # results differ in size, so each needs its own array: nothing is gained
+            return cls(field, calls)
+        return cls(field, calls, plan, tuple(map(Call.of, plan.rest)), reading=reading)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTransforms:
+    """The transforms of a loader, in the order in which they are applied.
+
+    Attributes:
+        fields: The transforms of each field.
+        random: Whether any of them is random.
+        fused: The fields with transforms that are fused into decoding.
+        sample: The transform of whole samples, which comes last; None for none.
+        encoded: The fields whose images the dataset leaves as stored bytes: those of `fused`, and all image fields if
+            images are read in another way than by their codecs.
+        reducing_gap: See `bushel.transforms.fused.decode_into`.
+    """
+
+    fields: tuple[FieldTransforms, ...] = ()
+    random: bool = False
+    fused: frozenset[str] = frozenset()
+    encoded: frozenset[str] = frozenset()
+    reducing_gap: float | None = None
+    sample: Call | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The fields that have transforms."""
+        changed = [one for one in self.fields if one.calls or one.plan is not None]
+        return frozenset(name for one in changed for name in one.fields)
+
+    @classmethod
+    def of(
+        cls,
+        transforms: Transforms | None,
+        spec: Mapping[str, str],
+        *,
+        complete: bool = True,
+        decode: bool = True,
+        reducing_gap: float | None = None,
+        reading: ImageReading = _AS_STORED,
+        sample: Transform | None = None,
+    ) -> SampleTransforms:
+        """Check and plan the transforms that a loader is given.
+
+        Args:
+            transforms: The argument of the loader.
+            spec: The spec of the dataset.
+            complete: Whether the spec lists all fields. That of a stream does not.
+            decode: Whether values are decoded. If not, the transforms take stored bytes.
+            reducing_gap: The argument of the loader.
+            reading: How images are read, in addition to what their codecs say.
+            sample: The transform of whole samples.
+
+        Raises:
+            SpecError: The dataset has no such field, or no single image field where no field is named.
+            TypeError: A transform cannot be called.
+            ValueError: Transforms of fields that move together cannot be combined, or values are not decoded.
+        """
+        if sample is not None and not callable(sample):
+            raise TypeError(f"sample_transform={sample!r} is not callable")
+        together, others = split_together(transforms)
+        by_field = transforms_by_field(others, spec, complete=complete)
+        fields = []
+        kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
+        images = {name: image_reading(codec) | reading for name, codec in kinds.items() if holds_image(codec)}
+        for field, functions in by_field.items():
+            how = images.get(field, reading) if decode else None
+            fields.append(FieldTransforms.of(field, functions, how))
+        for key, functions in together.items():
+            if not decode:
+                raise ValueError("fields can only move together if they are decoded: leave out decode=False")
+            for name in names_of(key) if complete else ():
+                if name not in spec:
+                    meant = did_you_mean(name, list(spec)) or f"the fields are {', '.join(map(repr, spec))}"
+                    raise SpecError(f"transforms= names {name!r}, which the dataset does not have: {meant}")
+            fields.append(FieldTransforms.together(key, functions, images.get(str(key[0]), reading)))
+        last = None if sample is None else Call.of(sample)
+        random = any(one.random for one in fields) or (last is not None and last.random)
+        plain = {name for name, kind in spec.items() if not kind.endswith("[]") and name in images}
+        fused = frozenset(
+            name
+            for one in fields
+            if one.plan is not None
+            for name in one.images or (one.field,)
+            if not one.images or (one.plan.size is not None and name in plain)
+        )
+        if not decode or reading == _AS_STORED:
+            return cls(tuple(fields), random, fused, fused, reducing_gap, last)
+        planned = {one.field: one for one in fields} | {
+            name: FieldTransforms(name, ()) for name in images if name not in by_field
+        }
+        moving = {name for one in fields if one.images for name in one.fields[1:]}  # decoded when they are moved
+        read = [replace(one, reading=images.get(name)) for name, one in planned.items() if name not in moving]
+        return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap, last)

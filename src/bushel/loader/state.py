@@ -1,0 +1,116 @@
+"""Where a training run is: the state that is saved, and the progress of one iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from bushel.errors import StateError
+
+__all__ = ["LoaderState", "Progress"]
+
+
+@dataclass(slots=True)
+class Progress:
+    """The progress of one iteration. Each `for` has its own, so an old iterator cannot change a newer one.
+
+    Attributes:
+        epoch: Number of the epoch.
+        start: Positions of the epoch that were consumed before the iteration.
+        samples: Positions of the epoch that are consumed.
+        given: Number of batches that the iteration gave to the trainer.
+    """
+
+    epoch: int
+    start: int = 0
+    samples: int = 0
+    given: int = 0
+
+    @classmethod
+    def at(cls, epoch: int, samples: int = 0) -> Progress:
+        """Return the progress of an iteration that starts in an epoch after this many samples."""
+        return cls(epoch, samples, samples)
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderState:
+    """A place in a training run.
+
+    Attributes:
+        version: Kind, parameters and version of the order, such as `exact/1`.
+        fingerprint: Fingerprint of the dataset.
+        seed: Seed of the order and the transforms.
+        epoch: Number of the epoch, from 0.
+        samples: Positions of that epoch that all ranks together have given to the trainer.
+
+    Examples:
+        >>> from bushel.loader import LoaderState
+        >>> state = LoaderState.from_dict(bushel.Loader(ds, 4, shuffle=True).state_dict())
+        >>> state.version, state.epoch
+        ('exact/1', 0)
+    """
+
+    version: str
+    fingerprint: str
+    seed: int
+    epoch: int
+    samples: int
+
+    def to_dict(self) -> dict[str, str | int]:
+        """Return the state as plain values, for any checkpoint format."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, object]) -> LoaderState:
+        """Return the state that `to_dict` gave as a dict.
+
+        Raises:
+            StateError: A value is missing, of another type, or negative.
+        """
+        if not isinstance(state, Mapping):
+            raise StateError(f"the state is a {type(state).__name__}: expected the dict that state_dict() returned")
+        return cls(
+            _text(state, "version"),
+            _text(state, "fingerprint"),
+            _count(state, "seed"),
+            _count(state, "epoch"),
+            _count(state, "samples"),
+        )
+
+    def check(self, *, version: str, fingerprint: str, samples: int) -> None:
+        """Check that the state fits the loader that will continue from it.
+
+        Args:
+            version: The version of the loader's order.
+            fingerprint: The fingerprint of its dataset.
+            samples: The number of samples in an epoch.
+
+        Raises:
+            StateError: The state belongs to another dataset or another order.
+        """
+        if self.fingerprint != fingerprint:
+            raise StateError(
+                f"the state belongs to another dataset (fingerprint {self.fingerprint} instead of {fingerprint}). "
+                f"Open the same dataset, or start without the state"
+            )
+        if self.version != version:
+            raise StateError(
+                f"the state belongs to the order {self.version!r}, but this loader has {version!r}. Give the same "
+                f"shuffle= as then, or finish the epoch with the release of bushel that saved the state"
+            )
+        if self.samples > samples:
+            raise StateError(f"the state says {self.samples} samples consumed, but an epoch has only {samples}")
+
+
+def _text(state: Mapping[str, object], name: str) -> str:
+    text = state.get(name)
+    if not isinstance(text, str):
+        raise StateError(f"{name!r} of the state is {text!r}: expected a str, as state_dict() returned it")
+    return text
+
+
+def _count(state: Mapping[str, object], name: str) -> int:
+    count = state.get(name)
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 1 << 64:
+        raise StateError(f"{name!r} of the state is {count!r}: expected a count, as state_dict() returned it")
+    return count

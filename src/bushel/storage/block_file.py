@@ -1,0 +1,157 @@
+"""Open block files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.filters import FilterError, expand
+from bushel.storage.base import ExtentError, File, extent_error, filter_error
+from bushel.storage.blocks import EXPANDED, IN_TABLE, Blocks, plan_blocks
+from bushel.storage.expansion_cache import Claim, expansion_cache
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["BlockFile"]
+
+U8 = npt.NDArray[np.uint8]
+
+_TOKENS = count()
+
+
+class BlockFile:
+    """An open block file. Its bytes are in blocks, which lie in other files of the shard.
+
+    Args:
+        path: Its name in messages.
+        blocks: Its blocks, which were checked.
+        file: Returns the open real file of a number in `blocks.file`.
+        mtime_ns: Modification time, 0 if unknown.
+
+    Attributes:
+        path, blocks, file, mtime_ns: As given.
+        size: Size in bytes.
+    """
+
+    __slots__ = ("_token", "blocks", "file", "mtime_ns", "path", "size")
+
+    def __init__(self, path: str, blocks: Blocks, file: Callable[[int], File], mtime_ns: int = 0) -> None:
+        self.path, self.blocks, self.file, self.mtime_ns = path, blocks, file, mtime_ns
+        self.size = blocks.size
+        self._token = f"open {next(_TOKENS)}"
+
+    def read(self, offset: int, length: int, /) -> bytes:
+        """Return the bytes of one extent.
+
+        Raises:
+            ExtentError: The extent does not lie within the file, or a block of it cannot be expanded.
+        """
+        if offset < 0 or length < 0 or offset > self.size - length:
+            raise extent_error(0, "beyond", offset + length, self.size, self.path)
+        blocks = self.blocks
+        block = int(blocks.start.searchsorted(offset, "right")) - 1
+        whole = length > 0 and offset + length <= blocks.start[block + 1]
+        if whole and blocks.file[block] != IN_TABLE and blocks.filters[blocks.filter[block]] == "stored":
+            inside = offset - int(blocks.start[block])  # the usual case: a piece of a file, as it is
+            return self.file(int(blocks.file[block])).read(int(blocks.offset[block]) + inside, length)
+        plan = plan_blocks(blocks, np.array([offset], np.int64), np.array([length], np.int64))
+        parts: list[Buffer] = []
+        for file, start, size, place in zip(
+            plan.file.tolist(), plan.offset.tolist(), plan.size.tolist(), plan.block.tolist(), strict=True
+        ):
+            if file == EXPANDED:
+                parts.append(self.expanded(int(plan.expand[place]))[start : start + size].data)
+            elif file == IN_TABLE:
+                parts.append(self.held[start : start + size].data)
+            else:
+                parts.append(self.file(file).read(start, size))
+        return parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(parts)
+
+    @property
+    def held(self) -> U8:
+        """uint8[n], the stored bytes in the table."""
+        return np.empty(0, np.uint8) if self.blocks.held is None else self.blocks.held
+
+    def name_of(self, block: int) -> Hashable:
+        """Return the name of an expanded block in the cache. A file that is replaced has other names."""
+        blocks = self.blocks
+        number = int(blocks.file[block])
+        home = self if number == IN_TABLE else self.file(number)
+        stamp = home.mtime_ns or self._token  # without a time, the file is known to be the same while it is open only
+        return (
+            home.path,
+            home.size,
+            stamp,
+            int(blocks.start[block]),
+            int(blocks.offset[block]),
+            int(blocks.length[block]),
+        )
+
+    def expand(self, block: int, stored: Buffer) -> U8:
+        """Expand a block, given its stored bytes.
+
+        Returns:
+            uint8[size of the block], read-only.
+
+        Raises:
+            FilterError: That is not possible.
+        """
+        blocks = self.blocks
+        side = None if blocks.side is None else blocks.side.of(block)
+        size = int(blocks.start[block + 1] - blocks.start[block])
+        expanded = expand(blocks.filters[blocks.filter[block]], stored, size, side)
+        expanded.flags.writeable = False
+        return expanded
+
+    def failure(self, row: int, block: int, error: FilterError) -> ExtentError:
+        """Return the error for an extent in a block that cannot be expanded."""
+        blocks = self.blocks
+        number, offset = int(blocks.file[block]), int(blocks.offset[block])
+        where = self.path if number == IN_TABLE else f"{self.file(number).path}@{offset}"
+        size = int(blocks.start[block + 1] - blocks.start[block])
+        return filter_error(row, f"block {block} ({where}): {error}", size, self.path)
+
+    def expanded(self, block: int, row: int = 0) -> U8:
+        """Return a block, from the cache if it is there.
+
+        Args:
+            block: Its number.
+            row: Number of the extent that needs it, for the error.
+
+        Raises:
+            ExtentError: It cannot be expanded, or its stored bytes are not in their file.
+        """
+        cache, name = expansion_cache(), self.name_of(block)
+        while True:
+            claim = Claim()
+            try:
+                cache.claim([name], claim)
+                if claim.found:
+                    return claim.found[name]
+                if claim.own:
+                    return self._expand_own(block, name)
+                awaited = claim.awaited[name].get()
+            except FilterError as error:
+                raise self.failure(row, block, error) from error
+            finally:
+                for own in claim.own:
+                    cache.give_up(own, None)  # nothing, if it was given
+            if awaited is not None:
+                return awaited
+
+    def _expand_own(self, block: int, name: Hashable) -> U8:
+        cache, blocks = expansion_cache(), self.blocks
+        number, start, size = int(blocks.file[block]), int(blocks.offset[block]), int(blocks.length[block])
+        try:
+            stored = self.held[start : start + size].data if number == IN_TABLE else self.file(number).read(start, size)
+            expanded = self.expand(block, stored)
+            cache.give(name, expanded)
+        except FilterError as error:
+            cache.give_up(name, error)
+            raise
+        return expanded

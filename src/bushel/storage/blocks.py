@@ -1,0 +1,242 @@
+"""Block files: files that consist of blocks. Pure: no I/O.
+
+A block is a piece of a real file, kept as it is or compressed by a filter. `plan_blocks` says which pieces, and which
+blocks that have to be expanded, make up a batch of extents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import FormatError, SpecError
+from bushel.filters import MAX_BLOCK, get_filter
+
+__all__ = ["EXPANDED", "IN_TABLE", "BlockPlan", "Blocks", "Side", "plan_blocks"]
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+
+IN_TABLE = -1
+"""Number of the file of blocks that lie in the table itself (`Blocks.held`)."""
+
+EXPANDED = -2
+"""Number of the file of pieces of blocks that have to be expanded."""
+
+STORED = "stored"
+_HINT = "run `bushel index --force` on the dataset"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What filters need besides the stored bytes of each block.
+
+    Attributes:
+        offsets: int64[blocks + 1] or uint64[blocks + 1]; the side input of block `i` is `data[offsets[i]:offsets[i +
+            1]]`, none if that is empty.
+        data: uint8[total].
+    """
+
+    offsets: npt.NDArray[np.int64] | npt.NDArray[np.uint64]
+    data: U8
+
+    def of(self, block: int) -> memoryview | None:
+        """Return the side input of one block."""
+        start, stop = int(self.offsets[block]), int(self.offsets[block + 1])
+        return self.data[start:stop].data if stop > start else None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of one block file: where the stored bytes of each lie, and how they become its bytes.
+
+    Attributes:
+        start: int64[blocks + 1], position in the block file where each block begins, ascending from 0; the last is
+            the size of the block file.
+        file: int32[blocks], number of the file of the shard that holds the stored bytes; `IN_TABLE`: they lie in
+            `held`.
+        offset: int64[blocks], bytes from the start of that file, or of `held`.
+        length: int64[blocks], number of stored bytes.
+        filter: uint8[blocks], number in `filters`.
+        filters: Names of filters; the blocks of `stored` are kept as they are.
+        side: Side inputs of the filters, if any block has one.
+        held: uint8[total], stored bytes that are in no file.
+    """
+
+    start: I64
+    file: I32
+    offset: I64
+    length: I64
+    filter: U8
+    filters: tuple[str, ...]
+    side: Side | None = None
+    held: U8 | None = None
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    @property
+    def size(self) -> int:
+        """Size of the block file in bytes."""
+        return int(self.start[-1])
+
+    @property
+    def sizes(self) -> I64:
+        """int64[blocks], bytes of each block."""
+        sizes: I64 = np.diff(self.start)
+        return sizes
+
+    def is_stored(self, block: I64) -> npt.NDArray[np.bool_]:
+        """Return bool[n], which of these blocks are kept as they are; `block` is int64[n], their numbers."""
+        kept: npt.NDArray[np.bool_] = np.array([name == STORED for name in self.filters], np.bool_)[self.filter[block]]
+        return kept
+
+    def place(self, position: int) -> tuple[int, int] | None:
+        """Return the file and the offset where the byte at a position is stored; None if it lies in no file.
+
+        The offset is that of the byte itself in a block that is kept as it is, otherwise that of the block. A
+        position at the end is one behind the last byte.
+        """
+        if not len(self):
+            return None
+        block = min(max(int(self.start.searchsorted(position, "right")) - 1, 0), len(self) - 1)
+        if (file := int(self.file[block])) == IN_TABLE:
+            return None
+        inside = position - int(self.start[block]) if self.filters[self.filter[block]] == STORED else 0
+        return file, int(self.offset[block]) + inside
+
+    def check(self, path: str, file_sizes: Sequence[int]) -> Blocks:
+        """Check a table that was read from a file.
+
+        Args:
+            path: The file, for the message of the error.
+            file_sizes: Size of each file of the shard in bytes.
+
+        Returns:
+            The same blocks.
+
+        Raises:
+            FormatError: The blocks are not in order, not inside their files, larger than their stored bytes can be,
+                or of an unknown filter.
+        """
+        if (problem := _problem(self, file_sizes)) is not None:
+            raise FormatError(f"the table of blocks is damaged: {problem}", file=path, hint=_HINT)
+        return self
+
+
+def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
+    """Return a description of the first error in blocks, or None."""
+    count = len(blocks.file)
+    if blocks.start.shape != (count + 1,) or any(
+        array.shape != (count,) for array in (blocks.file, blocks.offset, blocks.length, blocks.filter)
+    ):
+        return "its arrays have different lengths"
+    if blocks.start[0] != 0 or (blocks.start[1:] < blocks.start[:-1]).any():
+        return "the positions of blocks do not ascend from 0"
+    sizes, held = blocks.sizes, 0 if blocks.held is None else len(blocks.held)
+    limits = np.array([*file_sizes, held], np.int64)  # IN_TABLE is the last
+    if not ((blocks.file >= IN_TABLE) & (blocks.file < len(file_sizes))).all():
+        return f"a block is in a file that the shard, which has {len(file_sizes)}, does not have"
+    inside = (blocks.offset >= 0) & (blocks.length >= 0) & (blocks.offset <= limits[blocks.file] - blocks.length)
+    if not inside.all():
+        return f"block {int(inside.argmin())} is not inside its file"
+    if not (blocks.filter < len(blocks.filters)).all():
+        return "a block has a filter that is not listed"
+    for number, name in enumerate(blocks.filters):
+        own = np.flatnonzero(blocks.filter == number)
+        if name == STORED:
+            wrong = sizes[own] != blocks.length[own]
+        else:
+            try:
+                ratio = get_filter(name).ratio
+            except SpecError as error:
+                return str(error)
+            most = MAX_BLOCK if ratio is None else np.minimum(blocks.length[own], MAX_BLOCK // ratio + 1) * ratio
+            wrong = sizes[own] > np.minimum(most, MAX_BLOCK)
+        if wrong.any():
+            block = int(own[wrong.argmax()])
+            return f"block {block} ({name}) has {blocks.length[block]} stored bytes for {sizes[block]}"
+    return None if blocks.side is None else _problem_of_side(blocks.side, count)
+
+
+def _problem_of_side(side: Side, count: int) -> str | None:
+    offsets = side.offsets
+    if (
+        offsets.shape != (count + 1,)
+        or offsets[0] != 0
+        or offsets[-1] != len(side.data)
+        or (offsets[1:] < offsets[:-1]).any()
+    ):
+        return "the side inputs of blocks are not in order"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """The pieces that make up a batch of extents of one block file. The pieces of an extent follow each other.
+
+    Attributes:
+        row: int64[pieces], number of the extent of each, ascending.
+        at: int64[pieces], where the piece begins in the value, in bytes.
+        size: int64[pieces], more than 0.
+        file: int32[pieces], number of the real file; `IN_TABLE`, or `EXPANDED`.
+        offset: int64[pieces], bytes from the start of that file, of `held`, or of the expanded block.
+        block: int64[pieces], for `EXPANDED` the place of its block in `expand`, otherwise -1.
+        expand: int64[blocks], numbers of the blocks to expand, ascending, each once.
+    """
+
+    row: I64
+    at: I64
+    size: I64
+    file: I32
+    offset: I64
+    block: I64
+    expand: I64
+
+
+def plan_blocks(blocks: Blocks, offset: I64, length: I64) -> BlockPlan:
+    """Plan how to read extents of a block file. Pure: no I/O.
+
+    Args:
+        blocks: The blocks.
+        offset: int64[n], positions in the block file.
+        length: int64[n]; extents of length 0 or less need nothing. The others lie within the block file.
+    """
+    row = np.flatnonzero(length > 0)
+    begin, end = offset[row], offset[row] + length[row]
+    first = blocks.start.searchsorted(begin, "right") - 1
+    count = blocks.start.searchsorted(end, "left") - first  # up to the block that has the last byte
+    if len(row) and int(count.max()) > 1:
+        ramp = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        row, begin, end = np.repeat(row, count), np.repeat(begin, count), np.repeat(end, count)
+        block = np.repeat(first, count) + ramp
+        start = blocks.start[block]
+        from_, to = np.maximum(begin, start), np.minimum(end, blocks.start[block + 1])
+        full = np.flatnonzero(to > from_)  # some blocks are empty
+        row, begin, block, start, from_ = row[full], begin[full], block[full], start[full], from_[full]
+        at, size = from_ - begin, to[full] - from_
+    else:
+        block, start, from_ = first, blocks.start[first], begin
+        at, size = np.zeros(len(row), np.int64), end - begin
+    stored = blocks.is_stored(block)
+    inside = from_ - start
+    own = np.full(len(block), -1, np.int64)
+    if stored.all():
+        return BlockPlan(row, at, size, blocks.file[block], blocks.offset[block] + inside, own, own[:0])
+    packed = block[~stored]
+    ordered = np.sort(packed)  # np.unique would import numpy.ma
+    expand = ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
+    own[~stored] = expand.searchsorted(packed)
+    return BlockPlan(
+        row,
+        at,
+        size,
+        np.where(stored, blocks.file[block], np.int32(EXPANDED)),
+        np.where(stored, blocks.offset[block] + inside, inside),
+        own,
+        expand,
+    )

@@ -1,0 +1,202 @@
+"""The holder of a claim: who it is, in words, and whether it is still there."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import secrets
+import shlex
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+__all__ = ["LEASE_SECONDS", "Holder", "describe", "is_gone", "is_running", "parse", "this_process"]
+
+LEASE_SECONDS = 60.0
+"""Seconds without a sign of life after which another machine may take over a claim."""
+_LONGEST_COMMAND = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that has a claim.
+
+    Attributes:
+        token: A random name of the claim, by which a holder recognises its own.
+        purpose: `write`, or `join` while a process joins a run in parts, which takes a moment.
+        run: The fingerprint of the run in parts that it writes, or empty.
+        host: Name of the machine.
+        machine: The machine's identity, which a restart does not change; empty if unknown.
+        boot: Identity of the machine's last start; empty if unknown.
+        namespace: The namespace of process numbers, which containers have of their own; empty if unknown.
+        pid: Number of the process.
+        started: Start of the process in clock ticks since the machine started; 0 if unknown.
+        user: Name of the user; empty if unknown.
+        command: Command line of the process, shortened.
+        line: The place in the user's code that opened the writer, such as `train.py:31`; empty if unknown.
+        since: Time of the claim, in seconds since 1970 by the holder's clock.
+    """
+
+    token: str
+    purpose: str
+    run: str
+    host: str
+    machine: str
+    boot: str
+    namespace: str
+    pid: int
+    started: int
+    user: str
+    command: str
+    line: str
+    since: float
+
+    def encode(self) -> bytes:
+        """Return the holder as JSON, which `parse` reads."""
+        return json.dumps(asdict(self), indent=1).encode()
+
+
+def parse(data: bytes) -> Holder | None:
+    """Return the holder in a claim; None if the claim is damaged, as after a power cut."""
+    kinds = {"str": str, "int": int, "float": int | float}
+    try:
+        found = json.loads(data)
+        values = {field.name: found[field.name] for field in fields(Holder)}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    whole = all(isinstance(values[field.name], kinds[str(field.type)]) for field in fields(Holder))
+    return Holder(**values) if whole else None
+
+
+def this_process(purpose: str = "write", run: str = "") -> Holder:
+    """Return this process as the holder of a new claim."""
+    user = ""
+    with suppress(OSError, KeyError):  # a container without an entry for its user
+        user = getpass.getuser()
+    machine, boot, namespace = _machine()
+    command = shlex.join([os.path.basename(sys.executable or "python"), *sys.argv])
+    if sys.argv and os.path.basename(sys.argv[0]) == "bushel":
+        command = shlex.join(["bushel", *sys.argv[1:]])
+    return Holder(
+        token=secrets.token_hex(8),
+        purpose=purpose,
+        run=run,
+        host=socket.gethostname(),
+        machine=machine,
+        boot=boot,
+        namespace=namespace,
+        pid=os.getpid(),
+        started=_start_of(os.getpid()) or 0,
+        user=user,
+        command=command if len(command) <= _LONGEST_COMMAND else command[: _LONGEST_COMMAND - 1] + "…",
+        line=_line_of_user(sys._getframe(1)),
+        since=time.time(),
+    )
+
+
+def is_gone(holder: Holder, *, locked: bool | None, silent: float) -> bool:
+    """Return whether the holder of a claim has ended, so that the claim can be taken over.
+
+    Args:
+        holder: The holder of a claim that was not released.
+        locked: Whether this process got the lock of the claim's file, which the holder has on this machine as long as
+            it lives; None if the storage has no locks.
+        silent: Seconds since the holder's last sign of life, by the clock of the storage.
+    """
+    machine, boot, namespace = _machine()
+    same_host = holder.host == socket.gethostname() and holder.machine == machine
+    if holder.boot == boot if boot else same_host:
+        if locked:
+            return True
+        if holder.namespace == namespace:
+            return not is_running(holder.pid, holder.started)
+        return silent > LEASE_SECONDS
+    restarted = bool(boot and machine) and same_host
+    return restarted or silent > LEASE_SECONDS
+
+
+def is_running(pid: int, started: int) -> bool:
+    """Return whether the process with this number and this start is running on this machine."""
+    now = _start_of(pid)
+    if now is not None:
+        return not started or now == started
+    if os.path.exists("/proc/self/stat"):
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True
+
+
+def describe(holder: Holder | None, target: object) -> str:
+    """Return the message of the error for a second writer: who has the claim since when, and what to do.
+
+    Args:
+        holder: The holder; None if its claim cannot be read.
+        target: Path of the dataset.
+    """
+    if holder is None:
+        return f"{target} is in use by another writer: wait until that has ended, or write to another path"
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(holder.since))
+    machine, boot, namespace = _machine()
+    here = holder.boot == boot and holder.host == socket.gethostname() and holder.machine == machine
+    if here and holder.namespace == namespace and holder.pid == os.getpid():
+        where = f" at {holder.line}" if holder.line else ""
+        return (
+            f"{target} is in use by this process: a writer of it was opened{where}, {since}, and is not closed. Call "
+            "its close(), or open it in a `with` statement. If no variable refers to it any more, gc.collect() ends it"
+        )
+    who = f"process {holder.pid} on {holder.host}" + (f" of user {holder.user}" if holder.user else "")
+    lost = (
+        ""
+        if here
+        else f". If that machine is gone, try again {LEASE_SECONDS:.0f} seconds after it has stopped, not earlier"
+    )
+    return (
+        f"{target} is in use: {who} writes to it since {since} (`{holder.command}`). Wait until that has ended, or "
+        f"write to another path{lost}"
+    )
+
+
+@cache
+def _machine() -> tuple[str, str, str]:
+    """Return the identity of this machine, of its last start, and of the namespace of process numbers."""
+    identity, boot, namespace = "", "", ""
+    with suppress(OSError):
+        identity = Path("/etc/machine-id").read_text("ascii", "replace").strip()
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii", "replace").strip()
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")
+    return identity, boot, namespace
+
+
+def _start_of(pid: int) -> int | None:
+    """Return the start of a process in clock ticks since this machine started; None if there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    state, *rest = stat[stat.rindex(b")") + 1 :].split()
+    return None if state in (b"Z", b"X") else int(rest[18])
+
+
+def _line_of_user(frame: FrameType | None) -> str:
+    """Return the nearest line of code outside Bushel that led here."""
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "bushel":
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    name, line = frame.f_code.co_filename, frame.f_lineno
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cell = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(name)
+    return f"{' '.join(cell)}, line {line}" if cell else f"{name}:{line}"

@@ -1,0 +1,191 @@
+"""Claims in an object store.
+
+A claim is an object that was created on the condition that there was none. Its holder writes it again from time to
+time, on the condition that it is still its own; other machines take it over, on the condition that it has not changed,
+when that has not happened for a while by the clock of the store.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from bushel.storage.claims.holder import LEASE_SECONDS, Holder, is_gone, parse
+from bushel.storage.objects.client import library, store_of
+from bushel.storage.objects.location import ObjectPath
+from bushel.storage.objects.retries import persistently, translated
+from bushel.storage.objects.upload import delete
+
+__all__ = ["ObjectClaim", "object_held_by", "take_object"]
+
+
+@dataclass(slots=True)
+class ObjectClaim:
+    """A claim that this process has.
+
+    Attributes:
+        path: Its object.
+        holder: This process.
+        tag: The version of the object (its ETag), or None if the store has none.
+        ours: False in a fork, and after another machine has taken the claim over.
+    """
+
+    path: ObjectPath
+    holder: Holder
+    tag: str | None
+    ours: bool = True
+
+    def is_ours(self) -> bool:
+        """Return whether the object is still the one of this claim.
+
+        Raises:
+            OSError: The store cannot be reached.
+        """
+        if self.ours:
+            found = _load(self.path)
+            self.ours = found is not None and found.holder is not None and found.holder.token == self.holder.token
+            self.tag = found.tag if found is not None and self.ours else None
+        return self.ours
+
+    @property
+    def now(self) -> float:
+        """The time of the last sign of life, by the clock of the store."""
+        found = _load(self.path)
+        return self.holder.since if found is None else found.renewed
+
+    def renew(self) -> None:
+        """Give a sign of life."""
+        if self.ours and not _replace(self.path, self.holder, self.tag, self) and self.is_ours():
+            _replace(self.path, self.holder, self.tag, self)  # the answer to an earlier request was lost
+
+    def release(self) -> None:
+        """Remove the object."""
+        with suppress(OSError):  # others may take it over after a while
+            if self.is_ours():
+                delete(self.path)
+        self.ours = False
+
+    def forget(self) -> None:
+        """Leave the claim to the holder, in a fork of it."""
+        self.ours = False
+
+
+def take_object(path: ObjectPath, holder: Holder) -> ObjectClaim | Holder | None:
+    """Claim a name in a store.
+
+    Returns:
+        The claim; or, if it is taken, its holder, or None if that cannot be read.
+
+    Raises:
+        OSError: The store refuses, or cannot be reached.
+    """
+    claim = ObjectClaim(path, holder, None)
+    while not _create(path, holder, claim):
+        found = _load(path)
+        if found is None:  # released meanwhile
+            continue
+        if found.holder is not None and found.holder.token == holder.token:  # the answer to this request was lost
+            claim.tag = found.tag
+            break
+        if not _gone(found, _now_beside(path, holder)):
+            return found.holder
+        if _replace(path, holder, found.tag, claim):
+            break
+    return claim
+
+
+def object_held_by(path: ObjectPath, now: float) -> Holder | None:
+    """Return the living holder of a claim; None if there is none, or if it has ended.
+
+    Args:
+        path: The object of the claim.
+        now: The time by the clock of the store.
+    """
+    found = _load(path)
+    return None if found is None or _gone(found, now) else found.holder
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    holder: Holder | None
+    tag: str | None
+    renewed: float
+
+
+def _gone(found: _Found, now: float) -> bool:
+    silent = now - found.renewed
+    return silent > LEASE_SECONDS if found.holder is None else is_gone(found.holder, locked=None, silent=silent)
+
+
+def _load(path: ObjectPath) -> _Found | None:
+    """Return the claim in an object, or None if there is none."""
+
+    def get() -> _Found:
+        answer = library().get(store_of(path.root, retries=False), path.key)
+        meta = answer.meta
+        return _Found(parse(bytes(answer.bytes())), meta.get("e_tag"), meta["last_modified"].timestamp())
+
+    try:
+        return persistently(str(path), get)
+    except FileNotFoundError:
+        return None
+
+
+def _now_beside(path: ObjectPath, holder: Holder) -> float:
+    """Return the time by the clock of the store, from an object that is written for it."""
+    probe = path.parent / f"{path.name}.{holder.token}.partial"
+    store = store_of(path.root, retries=False)
+    try:
+        persistently(str(probe), lambda: library().put(store, probe.key, b"", use_multipart=False))
+        found = _load(probe)
+        return holder.since if found is None else found.renewed
+    finally:
+        delete(probe)
+
+
+def _create(path: ObjectPath, holder: Holder, claim: ObjectClaim) -> bool:
+    """Create the object of a claim, and return False if there is one."""
+    obstore = library()
+    from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+
+    store = store_of(path.root, retries=False)
+
+    def put() -> bool:
+        try:
+            claim.tag = obstore.put(store, path.key, holder.encode(), mode="create").get("e_tag")
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        except NotSupportedError:  # a store without conditional puts
+            if path.exists():
+                return False
+            obstore.put(store, path.key, holder.encode(), use_multipart=False)
+            found = _load(path)
+            return found is not None and found.holder == holder
+        return True
+
+    with translated(str(path)):
+        return persistently(str(path), put)
+
+
+def _replace(path: ObjectPath, holder: Holder, tag: str | None, claim: ObjectClaim) -> bool:
+    """Write the object of a claim again if it still has this version, and return whether it had."""
+    obstore = library()
+    from obstore.exceptions import NotSupportedError, PreconditionError
+
+    store = store_of(path.root, retries=False)
+
+    def put() -> bool:
+        try:
+            mode = {"e_tag": tag, "version": None}
+            claim.tag = obstore.put(store, path.key, holder.encode(), mode=mode).get("e_tag")
+        except (PreconditionError, FileNotFoundError):
+            return False
+        except NotSupportedError:
+            found = _load(path)
+            if found is None or found.tag != tag:
+                return False
+            claim.tag = obstore.put(store, path.key, holder.encode(), use_multipart=False).get("e_tag")
+        return True
+
+    with translated(str(path)):
+        return persistently(str(path), put)

@@ -1,0 +1,141 @@
+"""The expanded blocks that this process keeps, and those that one of its threads is expanding.
+
+A block that is being expanded is awaited, not expanded twice. A forked process begins with an empty cache, so that it
+waits for no thread of its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.parallel import Result
+from bushel.storage.notation import parse_bytes
+
+__all__ = ["Claim", "ExpansionCache", "expansion_cache"]
+
+U8 = npt.NDArray[np.uint8]
+
+_DEFAULT = "256MB"
+_VARIABLE = "BUSHEL_BLOCK_CACHE"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a reader gets of the blocks that it needs.
+
+    Attributes:
+        found: Blocks that are kept.
+        own: Blocks that this reader has to expand, and then to `give` or to `give_up`.
+        awaited: Blocks that other threads are expanding. A result of None stands for a block that was given up.
+    """
+
+    found: dict[Hashable, U8] = field(default_factory=dict)
+    own: list[Hashable] = field(default_factory=list)
+    awaited: dict[Hashable, Result[U8 | None]] = field(default_factory=dict)
+
+
+class ExpansionCache:
+    """Expanded blocks by name, those that were used last, within a number of bytes.
+
+    Args:
+        limit: Bytes to keep; None for those that `BUSHEL_BLOCK_CACHE` says, 256 MB by default.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self.clear()
+
+    def __reduce__(self) -> tuple[type[ExpansionCache], tuple[int | None]]:
+        """A copy is empty."""
+        return ExpansionCache, (self._limit,)
+
+    @property
+    def limit(self) -> int:
+        """Bytes to keep.
+
+        Raises:
+            ValueError: `BUSHEL_BLOCK_CACHE` is not a size.
+        """
+        if self._limit is None:
+            try:
+                self._limit = parse_bytes(os.environ.get(_VARIABLE) or _DEFAULT)
+            except ValueError as error:
+                raise ValueError(f"the environment variable {_VARIABLE}: {error}") from error
+        return self._limit
+
+    def share(self, processes: int) -> None:
+        """Keep the part of the bytes that one of several processes has."""
+        self._limit = self.limit // max(1, processes)
+
+    def clear(self) -> None:
+        """Forget everything, also blocks that are being expanded."""
+        self._lock = threading.Lock()
+        self._kept: dict[Hashable, U8] = {}  # the one that was used last comes last
+        self._pending: dict[Hashable, Result[U8 | None]] = {}
+        self._size = 0
+
+    def claim(self, names: Iterable[Hashable], claim: Claim) -> None:
+        """Look blocks up. Those that nobody has are the caller's to expand.
+
+        Args:
+            names: The blocks.
+            claim: Gets them. It is the caller's, so that an interrupt leaves no block that nobody expands.
+        """
+        with self._lock:
+            for name in names:
+                if (block := self._kept.pop(name, None)) is not None:
+                    self._kept[name] = claim.found[name] = block
+                elif (result := self._pending.get(name)) is not None:
+                    claim.awaited[name] = result
+                else:
+                    claim.own.append(name)
+                    self._pending[name] = Result()
+
+    def kept(self, names: Iterable[Hashable]) -> list[bool]:
+        """Return whether each block is kept, or is being expanded."""
+        with self._lock:
+            return [name in self._kept or name in self._pending for name in names]
+
+    def give(self, name: Hashable, block: U8) -> None:
+        """Hand over a block of one's own. Nobody writes to it afterwards."""
+        limit = self.limit
+        with self._lock:
+            result = self._pending.pop(name, None)
+            if block.nbytes <= limit:
+                self._kept[name] = block
+                self._size += block.nbytes
+            while self._size > limit:
+                self._size -= self._kept.pop(next(iter(self._kept))).nbytes
+        if result is not None:
+            result.set(block)
+
+    def give_up(self, name: Hashable, error: Exception | None) -> None:
+        """Say that a block of one's own was not expanded.
+
+        Args:
+            name: The block.
+            error: Why nobody can expand it; None if others may try.
+        """
+        with self._lock:
+            result = self._pending.pop(name, None)
+        if result is None:
+            return
+        if error is None:
+            result.set(None)
+        else:
+            result.fail(error)
+
+
+_CACHE = ExpansionCache()
+os.register_at_fork(after_in_child=_CACHE.clear)
+
+
+def expansion_cache() -> ExpansionCache:
+    """Return the cache of this process."""
+    return _CACHE

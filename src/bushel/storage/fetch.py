@@ -1,0 +1,306 @@
+"""The bytes of the pieces of a batch that are not in mapped files: requested, or expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._runtime.parallel import cpu_count, map_all
+from bushel._runtime.system import keep_freed_memory
+from bushel.filters import FilterError
+from bushel.kernels import MappedFile
+from bushel.storage.base import ExtentError, Extents, File, StoredObject
+from bushel.storage.blocks import IN_TABLE
+from bushel.storage.coalesce import coalesce
+from bushel.storage.expansion_cache import Claim, expansion_cache
+from bushel.storage.pieces import PackedBlock, Pieces, pieces_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["Asked", "Held", "asked_ahead", "asked_of", "fetch", "mapped_extents"]
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+
+_WORTH_THREADS = 1 << 20
+"""From this number of bytes on, several threads expand: starting them takes as long as expanding some 100 KB."""
+
+
+class Held(Protocol):
+    """Bytes of remote files that were read before they were asked for, or that are on their way."""
+
+    def covers(self, files: Sequence[File], extents: Extents) -> npt.NDArray[np.bool_] | None:
+        """Return bool[n], which of these extents it has, or None if it has none."""
+
+    def take(self, files: Sequence[File], extents: Extents) -> list[bytes | None]:
+        """Wait for the extents that it has, and hand them over: bytes or None for each of the n extents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a batch needs of real files besides the pieces that are copied from mapped files.
+
+    Attributes:
+        extents: The extents: of pieces in other files, and then of the stored bytes of blocks.
+        row: int64[n], number of the extent of the batch that each is for.
+        pieces: int64[k], the numbers of these pieces.
+        blocks: The numbers in `Pieces.packed` of these blocks.
+    """
+
+    extents: Extents
+    row: I64
+    pieces: I64
+    blocks: list[int]
+
+
+_NONE = np.empty(0, np.int64)
+_NOTHING = Asked(Extents(_NONE.astype(np.int32), _NONE, _NONE), _NONE, _NONE, [])
+
+
+def asked_of(pieces: Pieces) -> Asked:
+    """Return the extents of real files for these pieces. Pure: no I/O."""
+    far_files = np.array([not isinstance(file, MappedFile) for file in pieces.files] + [False], np.bool_)
+    far = np.flatnonzero(far_files[np.minimum(pieces.source, len(pieces.files))])
+    if not (pieces.packed or len(far)):
+        return _NOTHING
+    blocks = [number for number, one in enumerate(pieces.packed) if one.home != IN_TABLE]
+    stored = [(one.home, one.offset, one.length, one.row) for one in pieces.packed if one.home != IN_TABLE]
+    file, offset, length, row = np.array(stored, np.int64).reshape(-1, 4).T
+    extents = Extents(
+        np.concatenate([pieces.source[far], file]).astype(np.int32),
+        np.concatenate([pieces.offset[far], offset]),
+        np.concatenate([pieces.size[far], length]),
+    )
+    return Asked(extents, np.concatenate([pieces.row[far], row]), far, blocks)
+
+
+def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File], Extents]:
+    """Return the extents of mapped files that a batch will read: pieces, and stored bytes of blocks not in the cache.
+
+    Raises:
+        ExtentError: An extent does not lie in its file.
+    """
+    pieces = pieces_of(files, extents)
+    asked = asked_of(pieces)
+    kept = expansion_cache().kept([one.file.name_of(one.block) for one in pieces.packed])
+    near = np.array([isinstance(file, MappedFile) for file in pieces.files], np.bool_)
+    own = np.flatnonzero(pieces.source < len(pieces.files))
+    own = own[near[pieces.source[own]]]
+    stored = len(asked.pieces) + np.flatnonzero([not kept[number] for number in asked.blocks])
+    stored = stored[near[cast("I32", asked.extents.file)[stored]]]
+    return pieces.files, Extents(
+        np.concatenate([pieces.source[own], cast("I32", asked.extents.file)[stored]]),
+        np.concatenate([pieces.offset[own], asked.extents.offset[stored]]),
+        np.concatenate([pieces.size[own], asked.extents.length[stored]]),
+    )
+
+
+def asked_ahead(
+    files: Sequence[File], extents: Extents, seen: set[Hashable]
+) -> tuple[list[File], Extents, npt.NDArray[np.bool_]] | None:
+    """Return the real files and extents that reading a batch will ask a `Held` for.
+
+    Args:
+        files: The files.
+        extents: The batch.
+        seen: Names of the blocks that batches before it need; those of this one are added.
+
+    Returns:
+        The files, the extents, and bool[n], which of these have to be read: not those of blocks that are kept, or
+        that a batch before expands. None if the batch cannot be read: reading it finds out why.
+    """
+    try:
+        pieces = pieces_of(files, extents)
+    except (ExtentError, OSError, ValueError):
+        return None
+    asked = asked_of(pieces)
+    names = [pieces.packed[number].file.name_of(pieces.packed[number].block) for number in asked.blocks]
+    needed = np.ones(len(asked.extents), np.bool_)
+    kept = expansion_cache().kept(names)
+    needed[len(asked.pieces) :] = [not (there or name in seen) for there, name in zip(kept, names, strict=True)]
+    seen.update(names)
+    return pieces.files, asked.extents, needed
+
+
+def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], list[U8]]:
+    """Return the bytes of the pieces that are not in mapped files.
+
+    Args:
+        pieces: The pieces of a batch.
+        held: What need not be requested.
+
+    Returns:
+        The bytes of the pieces in files that are not mapped, by their number; and the expanded blocks of
+        `pieces.packed`.
+
+    Raises:
+        ExtentError: A file has shrunk, or a block cannot be expanded; `row` is the number of the first such extent of
+            the batch.
+    """
+    asked = asked_of(pieces)
+    if not (pieces.packed or len(asked.pieces)):
+        return {}, []
+    cache = expansion_cache()
+    names = [one.file.name_of(one.block) for one in pieces.packed]
+    claim = Claim()
+    try:
+        cache.claim(names, claim)
+        own = set(claim.own)
+        needed = np.ones(len(asked.extents), np.bool_)
+        needed[len(asked.pieces) :] = [names[number] in own for number in asked.blocks]
+        stored = _read(pieces.files, asked, needed, held)
+        expanded = _expand(
+            pieces.packed, names, claim, dict(zip(asked.blocks, stored[len(asked.pieces) :], strict=True))
+        )
+    finally:
+        for name in claim.own:
+            cache.give_up(name, None)  # nothing, if it was given
+    return dict(zip(asked.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
+
+
+def _read(files: Sequence[File], asked: Asked, needed: npt.NDArray[np.bool_], held: Held | None) -> list[bytes | None]:
+    """Read the needed extents: of mapped files by a kernel, of objects by many requests, of others one by one."""
+    keep_freed_memory()
+    extents = asked.extents
+    out: list[bytes | None] = [None] * len(extents)
+    covered = None if held is None else held.covers(files, extents)
+    try:
+        if held is None or covered is None:
+            _read_rows(files, extents, np.flatnonzero(needed), out)
+            return out
+        _read_rows(files, extents, np.flatnonzero(needed & ~covered), out)
+        taken, late = held.take(files, extents), []
+        for row in np.flatnonzero(needed & covered).tolist():
+            out[row] = taken[row]
+            if out[row] is None:
+                late.append(row)
+        _read_rows(files, extents, np.array(late, np.int64), out)
+    except ExtentError as error:
+        error.row = int(asked.row[error.row])
+        raise
+    return out
+
+
+def _read_rows(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+    """Read some extents."""
+    if not len(rows):
+        return
+    kinds = np.array(
+        [0 if isinstance(file, MappedFile) else 1 if isinstance(file, StoredObject) else 2 for file in files]
+    )
+    kind = kinds[cast("I32", extents.file)[rows]]
+    _read_mapped(files, extents, rows[kind == 0], out)
+    _read_objects(files, extents, rows[kind == 1], out)
+    _read_others(files, extents, rows[kind == 2], out)
+
+
+def _read_mapped(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+    if not len(rows):
+        return
+    numbers = cast("I32", extents.file)[rows]
+    try:
+        values = kernels.read_many(cast("list[MappedFile]", files), numbers, extents.offset[rows], extents.length[rows])
+    except ExtentError as error:
+        error.row = int(rows[error.row])
+        raise
+    for row, value in zip(rows.tolist(), values, strict=True):
+        out[row] = value
+
+
+def _read_objects(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+    if not len(rows):
+        return
+    from bushel.storage.objects.ranges import RangeFile, read_rows
+
+    numbers = cast("I32", extents.file)[rows]
+    present = sorted(set(numbers.tolist()))
+    place = np.zeros(len(files), np.int32)
+    place[present] = np.arange(len(present))
+    length = extents.length[rows]
+    long: dict[int, bytearray] = {}
+
+    def put(number: int, at: int, data: memoryview) -> None:
+        row, size = int(rows[number]), int(length[number])
+        if len(data) == size:
+            out[row] = bytes(data)
+        else:
+            whole = long[row] if row in long else long.setdefault(row, bytearray(size))
+            whole[at : at + len(data)] = data
+
+    objects = [cast("RangeFile", files[number]) for number in present]
+    read_rows(objects, place[numbers], extents.offset[rows], length, put)
+    for row, data in long.items():
+        out[row] = bytes(data)
+    for row in rows[length == 0].tolist():
+        out[row] = b""
+
+
+def _read_others(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+    numbers = cast("I32", extents.file)[rows]
+    for number in sorted(set(numbers.tolist())):
+        own = rows[numbers == number]
+        for span in coalesce(extents.offset[own], extents.length[own]):
+            try:
+                view = memoryview(files[number].read(span.start, span.stop - span.start))
+            except ExtentError as error:
+                error.row = int(own[span.rows[0]])
+                raise
+            for at in span.rows:
+                row = int(own[at])
+                first = int(extents.offset[row]) - span.start
+                out[row] = bytes(view[first : first + int(extents.length[row])])
+        for row in own[extents.length[own] == 0].tolist():
+            out[row] = b""
+
+
+def _expand(
+    packed: Sequence[PackedBlock], names: Sequence[Hashable], claim: Claim, stored: dict[int, bytes | None]
+) -> list[U8]:
+    """Return the expanded blocks. Blocks that another thread is expanding are awaited."""
+    own = set(claim.own)
+    mine = [number for number, name in enumerate(names) if name in own]
+    size = sum(packed[number].size for number in mine)
+
+    def expand_one(number: int) -> U8 | FilterError:
+        one = packed[number]
+        data = one.file.held[one.offset : one.offset + one.length].data if one.home == IN_TABLE else stored[number]
+        try:
+            expanded = one.file.expand(one.block, cast("Buffer", data))
+        except FilterError as error:
+            expansion_cache().give_up(names[number], error)
+            return error
+        expansion_cache().give(names[number], expanded)
+        return expanded
+
+    workers = min(cpu_count(), len(mine)) if size >= _WORTH_THREADS else 1
+    made = dict(zip(mine, map_all(expand_one, mine, workers=workers, name="bushel-expand"), strict=True))
+    blocks: list[U8] = []
+    failed: ExtentError | None = None
+    for number, (one, name) in enumerate(zip(packed, names, strict=True)):
+        block: U8 | FilterError | None = made.get(number)
+        if block is None:
+            block = claim.found[name] if name in claim.found else _await(claim, name)
+        if block is None:  # another reader has failed for another reason
+            block = one.file.expanded(one.block, one.row)
+        if isinstance(block, FilterError):
+            error = one.file.failure(one.row, one.block, block)
+            failed = error if failed is None or error.row < failed.row else failed
+        else:
+            blocks.append(block)
+    if failed is not None:
+        raise failed
+    return blocks
+
+
+def _await(claim: Claim, name: Hashable) -> U8 | FilterError | None:
+    try:
+        return claim.awaited[name].get()
+    except FilterError as error:
+        return error

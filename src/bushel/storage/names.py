@@ -1,0 +1,122 @@
+"""Paths of names that files bring along: a name never leads out of its folder, and no link is followed to write.
+
+A name in a manifest, a table, a plan, a record, a journal, a list or a packed folder is as untrusted as the file that
+holds it. So every place that joins such a name to a folder uses `below`, or `inside` if it writes or removes there.
+SECURITY.md says for each kind of name what happens; `tests/test_joined_paths.py` finds the places.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TypeVar
+
+from bushel.errors import FormatError
+from bushel.storage.base import AnyPath
+
+__all__ = ["below", "inside", "refuse_link", "refuse_links_in", "remove_tree"]
+
+_SIDECARS = ".bushel"
+_LEADS_OUT = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)|\0")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SHOWN = 200
+_HINT = "the file that holds this name is damaged or forged: delete it, or use a copy that you trust"
+
+PathT = TypeVar("PathT", bound=AnyPath)
+
+
+def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
+    """Return the path of a file in a folder, by its name in a file.
+
+    Args:
+        folder: The folder.
+        name: The name, relative to the folder, with `/`.
+        any_text: Whether control characters may be in it, as in the names of photos, say. Files of datasets have none.
+
+    Raises:
+        FormatError: The name is empty, absolute, a URL, or no text; or it has a part that is empty, `.` or `..`, a NUL
+            or, without `any_text`, another control character.
+
+    Examples:
+        >>> from bushel.storage.names import below
+        >>> below(Path("train"), "000000/image.bag").as_posix()
+        'train/000000/image.bag'
+    """
+    if not isinstance(name, str) or _leads_out(name):
+        shown = repr(name) if len(repr(name)) <= _SHOWN else f"{repr(name)[:_SHOWN]}…"
+        raise FormatError(f"{shown} is not the name of a file in this folder", file=str(folder), hint=_HINT)
+    if not any_text and _CONTROL.search(name):
+        raise FormatError(
+            f"{name!r} has a control character, which no file of a dataset has", file=str(folder), hint=_HINT
+        )
+    return folder / name  # type: ignore[return-value]
+
+
+def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
+    """Return the same path, of a file that is written, moved or removed: links do not lead out of the folder either.
+
+    Raises:
+        FormatError: As for `below`; or a part of the path is a symbolic link to a place outside the folder.
+        OSError: The path lies in a `.bushel` that is a symbolic link.
+    """
+    path = below(folder, name, any_text=any_text)
+    if isinstance(path, Path):
+        refuse_link(path.parent)
+        real, above = os.path.realpath(str(folder)), os.path.realpath(path.parent)
+        if above != real and not above.startswith(real.rstrip(os.sep) + os.sep):
+            raise FormatError(
+                f"{name!r} leads through a symbolic link to {above}, out of its folder", file=str(folder), hint=_HINT
+            )
+    return path
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse a path to write to if a `.bushel` in it, or what lies below that, is a symbolic link.
+
+    Raises:
+        OSError: It is (`ELOOP`).
+    """
+    text = os.fspath(path)
+    if _SIDECARS not in text:
+        return
+    parts = path.parts
+    for at, part in enumerate(parts):
+        if part == _SIDECARS:
+            first = at
+            break
+    else:
+        return
+    for end in range(first + 1, len(parts) + 1):
+        link = os.path.join(*parts[:end])
+        if os.path.islink(link):
+            raise OSError(errno.ELOOP, "this is a symbolic link, through which nothing is written", link)
+
+
+def refuse_links_in(folder: Path) -> None:
+    """Refuse a folder of unfinished files if it has a symbolic link: a writer makes none.
+
+    Raises:
+        FormatError: It has one.
+    """
+    for base, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if os.path.islink(link := os.path.join(base, name)):
+                raise FormatError("no writer leaves a symbolic link here", file=link, hint="delete it")
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as possible. Links in it are removed, not followed.
+
+    Raises:
+        OSError: The folder lies in a `.bushel` that is a symbolic link.
+    """
+    refuse_link(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _leads_out(name: str) -> bool:
+    foreign = os.sep != "/" and not {"\\", ":"}.isdisjoint(name)  # other systems than POSIX know drives
+    return foreign or _LEADS_OUT.search(name) is not None

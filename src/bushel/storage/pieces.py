@@ -1,0 +1,156 @@
+"""The pieces that a batch of extents consists of. Block files are planned away: the pieces lie in real files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.storage.base import Extents, File, extent_error
+from bushel.storage.block_file import BlockFile
+from bushel.storage.blocks import EXPANDED, IN_TABLE, plan_blocks
+
+__all__ = ["PackedBlock", "Pieces", "check_inside", "pieces_of"]
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBlock:
+    """A block that has to be expanded.
+
+    Attributes:
+        file: The block file.
+        block: Its number in that.
+        row: Number of the first extent that needs it.
+        home: Number of the real file of its stored bytes in `Pieces.files`; `IN_TABLE` if they lie in the table.
+        offset: Bytes from the start of that.
+        length: Number of stored bytes.
+    """
+
+    file: BlockFile
+    block: int
+    row: int
+    home: int
+    offset: int
+    length: int
+
+    @property
+    def size(self) -> int:
+        """Size of the block when it is expanded."""
+        start = self.file.blocks.start
+        return int(start[self.block + 1] - start[self.block])
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of a batch of extents, in any order.
+
+    Attributes:
+        files: The real files.
+        tables: Stored bytes that lie in the tables of block files.
+        packed: The blocks to expand, each once.
+        source: int32[pieces], where each piece lies: number of a file; then, on from the number of files, of one of
+            `tables`, and then of one of `packed`.
+        offset: int64[pieces], bytes from the start of that.
+        size: int64[pieces], more than 0.
+        row: int64[pieces], number of the extent.
+        at: int64[pieces], where the piece begins in the value, in bytes.
+    """
+
+    files: list[File]
+    tables: list[U8]
+    packed: list[PackedBlock]
+    source: I32
+    offset: I64
+    size: I64
+    row: I64
+    at: I64
+
+
+def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
+    """Return the pieces of a batch of extents.
+
+    Raises:
+        ExtentError: An extent does not lie in its file.
+        OSError: A file of a block file cannot be opened.
+    """
+    numbers = np.full(len(extents), extents.file, np.int32) if isinstance(extents.file, int) else extents.file
+    real: list[File] = []
+    place_of: dict[int, int] = {}
+    tables: list[U8] = []
+    packed: list[PackedBlock] = []
+    columns: list[tuple[I32, I64, I64, I64, I64]] = []
+    if (unknown := ((numbers < 0) | (numbers >= len(files))) & (extents.length != -1)).any():
+        row = int(unknown.argmax())
+        raise ValueError(f"file[{row}] is {numbers[row]}, but there are {len(files)} files")
+
+    def place(file: File) -> int:
+        if (known := place_of.get(id(file))) is None:
+            known = place_of[id(file)] = len(real)
+            real.append(file)
+        return known
+
+    for number, file in enumerate(files):
+        rows = np.flatnonzero(numbers == number)
+        check_inside(file, extents, rows)
+        rows = rows[extents.length[rows] > 0]
+        offset, length = extents.offset[rows], extents.length[rows]
+        if not isinstance(file, BlockFile):
+            if len(rows):
+                columns.append(
+                    (np.full(len(rows), place(file), np.int32), offset, length, rows, np.zeros(len(rows), np.int64))
+                )
+            continue
+        plan = plan_blocks(file.blocks, offset, length)
+        source = np.empty(len(plan.row), np.int32)
+        homes = sorted(set(plan.file.tolist()))
+        for home in homes:
+            own = slice(None) if len(homes) == 1 else plan.file == home
+            if home == EXPANDED:
+                source[own] = _PACKED + len(packed) + plan.block[own]
+                first = np.empty(len(plan.expand), np.int64)
+                first[plan.block[own][::-1]] = rows[plan.row[own]][::-1]  # of several, the last that is written stays
+                packed += _packed(file, plan.expand, first, place)
+            elif home == IN_TABLE:
+                source[own] = _TABLES + len(tables)
+                tables.append(file.held)
+            else:
+                source[own] = place(file.file(home))
+        columns.append((source, plan.offset, plan.size, rows[plan.row], plan.at))
+    if not columns:
+        none = np.empty(0, np.int64)
+        return Pieces(real, tables, packed, none.astype(np.int32), none, none, none, none)
+    source, *others = map(np.concatenate, zip(*columns, strict=True))
+    source[source >= _PACKED] += np.int32(len(real) + len(tables) - _PACKED)
+    source[source >= _TABLES] += np.int32(len(real) - _TABLES)
+    return Pieces(real, tables, packed, source, *others)
+
+
+def _packed(file: BlockFile, expand: I64, row: I64, place: Callable[[File], int]) -> Iterator[PackedBlock]:
+    blocks = file.blocks
+    columns = (expand, row, blocks.file[expand], blocks.offset[expand], blocks.length[expand])
+    for block, first, home, offset, length in zip(*(column.tolist() for column in columns), strict=True):
+        number = IN_TABLE if home == IN_TABLE else place(file.file(home))
+        yield PackedBlock(file, block, first, number, offset, length)
+
+
+_TABLES, _PACKED = 1 << 29, 1 << 30
+"""Numbers above all those of files, until it is known how many files there are."""
+
+
+def check_inside(file: File, extents: Extents, rows: I64) -> None:
+    """Check that extents lie in their file.
+
+    Raises:
+        ExtentError: One does not.
+    """
+    offset, length = extents.offset[rows], extents.length[rows]
+    bad = (length != -1) & ((offset < 0) | (length < 0) | (length > file.size) | (offset > file.size - length))
+    if bad.any():
+        row = int(rows[int(bad.argmax())])
+        raise extent_error(row, "beyond", int(extents.offset[row]) + int(extents.length[row]), file.size, file.path)

@@ -1,0 +1,170 @@
+"""The blocks of a whole compressed file: gzip between restart points, zstd by its frames.
+
+With a table of them, any part of the file can be read without the bytes before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bushel.errors import FormatError, UnsupportedError
+from bushel.filters.deflate import deflate_side
+from bushel.kernels import Inflater, crc32
+from bushel.storage.base import File
+from bushel.storage.blocks import Blocks, Side
+from bushel.storage.zstd_frames import begins_zstd, zstd_blocks
+
+__all__ = ["SPACING", "compressed_blocks"]
+
+SPACING = 1 << 20
+"""Expanded bytes between restart points: reading one value then expands 1 MiB at most, in a millisecond or two."""
+
+_GZIP = b"\x1f\x8b"
+_OTHERS = {b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
+_CHUNK = 1 << 20
+_WINDOW = 1 << 15
+_MOST_HEADER = 1 << 20
+_HINT = "test it with `gzip -t`, and fetch or write it again"
+
+
+def compressed_blocks(file: File, number: int = 0, *, spacing: int = SPACING) -> Blocks:
+    """Return the blocks of a compressed file, whose bytes together are those that it expands to.
+
+    gzip is expanded from front to back once, which also compares its checksums. Of zstd, frames are blocks: a file of
+    one frame, as `zstd` writes it, is one block, which has to be expanded for every value of it that is read.
+
+    Args:
+        file: The file.
+        number: Its number among the files of the shard (`Blocks.file`).
+        spacing: Least number of expanded bytes between two restart points of gzip.
+
+    Raises:
+        FormatError: The file is damaged or truncated.
+        UnsupportedError: It is compressed in another way, or a block expands to more than 1 GiB.
+    """
+    head = file.read(0, min(file.size, 6))
+    if head.startswith(_GZIP):
+        return _gzip_blocks(file, number, spacing)
+    if begins_zstd(head):
+        return zstd_blocks(file, number)
+    kind = next((name for magic, name in _OTHERS.items() if head.startswith(magic)), "something else than gzip or zstd")
+    raise UnsupportedError(
+        f"{file.path} is compressed with {kind}, of which no part can be read alone: recompress it with gzip"
+    )
+
+
+class _Source:
+    """Reads a file from front to back."""
+
+    def __init__(self, file: File) -> None:
+        self._file, self._data, self._start = file, memoryview(b""), 0
+
+    @property
+    def position(self) -> int:
+        """Offset of the next byte."""
+        return self._start
+
+    def peek(self, size: int) -> tuple[memoryview, bool]:
+        """Return the next bytes, at least `size` if the file has them, and whether they reach the end of the file."""
+        have = len(self._data)
+        if have < size and (want := min(max(size - have, _CHUNK), self._file.size - self._start - have)) > 0:
+            more = self._file.read(self._start + have, want)
+            self._data = memoryview(bytes(self._data) + more if have else more)
+        return self._data, self._start + len(self._data) >= self._file.size
+
+    def skip(self, size: int) -> None:
+        """Go on."""
+        self._data, self._start = self._data[size:], self._start + size
+
+
+@dataclass(slots=True)
+class _Table:
+    """The blocks that are known so far."""
+
+    start: list[int] = field(default_factory=lambda: [0])
+    offset: list[int] = field(default_factory=list)
+    length: list[int] = field(default_factory=list)
+    sides: list[bytes] = field(default_factory=list)
+
+    def add(self, size: int, offset: int, end: int, side: bytes) -> None:
+        if size:
+            self.start.append(self.start[-1] + size)
+            self.offset.append(offset)
+            self.length.append(end - offset)
+            self.sides.append(side)
+
+    def blocks(self, number: int) -> Blocks:
+        count = len(self.offset)
+        side = np.zeros(count + 1, np.int64)
+        np.cumsum([len(one) for one in self.sides], out=side[1:])
+        return Blocks(
+            np.array(self.start, np.int64),
+            np.full(count, number, np.int32),
+            np.array(self.offset, np.int64),
+            np.array(self.length, np.int64),
+            np.zeros(count, np.uint8),
+            ("deflate",),
+            Side(side, np.frombuffer(b"".join(self.sides), np.uint8)),
+        )
+
+
+def _gzip_blocks(file: File, number: int, spacing: int) -> Blocks:
+    table, source = _Table(), _Source(file)
+    while True:
+        data, last = source.peek(4096)
+        if not any(data):  # padding, or nothing
+            if last:
+                return table.blocks(number).check(file.path, [file.size] * (number + 1))
+            source.skip(len(data))
+            continue
+        source.skip(_header(data, last, file.path, source.position))
+        _add_member(table, source, file.path, spacing)
+
+
+def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
+    """Return the length of the header of a member."""
+    head = bytes(data[:_MOST_HEADER])
+    if len(head) < 10 or head[:3] != b"\x1f\x8b\x08" or head[3] & 0xE0:
+        raise FormatError("expected the header of a member of gzip", file=path, offset=offset, hint=_HINT)
+    flags, at = head[3], 10
+    if flags & 4:
+        at += 2 + int.from_bytes(head[10:12], "little")
+    for flag in (8, 16):
+        if flags & flag:
+            at = head.find(b"\0", at) + 1 or len(head) + 1
+    at += 2 if flags & 2 else 0
+    if at > len(head):
+        raise FormatError("the header of a member of gzip has no end", file=path, offset=offset, hint=_HINT)
+    return at
+
+
+def _add_member(table: _Table, source: _Source, path: str, spacing: int) -> None:
+    """Add the blocks of a member, whose header has been read."""
+    begin, inflater = source.position, Inflater(spacing)
+    bit = at = size = checksum = 0
+    side, tail = b"", b""
+    while not inflater.done:
+        data, last = source.peek(_CHUNK // 2)
+        try:
+            used, expanded = inflater.feed(data, last)
+        except ValueError as error:
+            raise FormatError(
+                f"the gzip data are damaged: {error}", file=path, offset=source.position, hint=_HINT
+            ) from error
+        source.skip(used)
+        recent = tail + expanded
+        before = size - len(tail)
+        for end_bit, end in inflater.points:
+            table.add(end - at, begin + bit // 8, begin + -(-end_bit // 8), side)
+            bit, at = end_bit, end
+            side = deflate_side(bit % 8, recent[max(0, end - before - _WINDOW) : end - before])
+        tail = recent[-_WINDOW:]
+        size, checksum = size + len(expanded), crc32(expanded, checksum)
+    table.add(size - at, begin + bit // 8, source.position, side)
+    trailer = bytes(source.peek(8)[0][:8])
+    if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
+        what = "is truncated" if len(trailer) < 8 else "has another checksum or length than its bytes"
+        raise FormatError(f"a member of gzip {what}", file=path, offset=source.position, hint=_HINT)
+    source.skip(8)

@@ -1,0 +1,73 @@
+"""An open file as a stream that libraries seek in: zipfile, say. Each stream has a pointer of its own."""
+
+from __future__ import annotations
+
+import io
+import os
+
+from typing_extensions import Buffer
+
+from bushel.kernels import ExtentError
+from bushel.storage.base import File
+
+__all__ = ["Seekable"]
+
+
+class Seekable(io.RawIOBase):
+    """A stream over an open file, for one thread. Wrap it in `io.BufferedReader` for many small reads.
+
+    Args:
+        file: The file, which stays open.
+
+    Examples:
+        >>> import zipfile
+        >>> from bushel.storage import Seekable, open_file
+        >>> with zipfile.ZipFile("one.zip", "w") as archive:
+        ...     archive.writestr("a.txt", "text")
+        >>> zipfile.ZipFile(Seekable(open_file(Path("one.zip")))).namelist()
+        ['a.txt']
+    """
+
+    def __init__(self, file: File) -> None:
+        self._file, self._at = file, 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position in bytes."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Move to a position, which may lie after the end.
+
+        Raises:
+            ValueError: The position is negative.
+        """
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"there is no position {base + offset}")
+        self._at = base + offset
+        return self._at
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """Read up to the end of the buffer or the file.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        view = memoryview(buffer).cast("B")
+        count = max(0, min(len(view), self._file.size - self._at))
+        if count:
+            try:
+                data = self._file.read(self._at, count)
+            except ExtentError as error:  # it has shrunk
+                raise OSError(str(error)) from error
+            view[:count] = memoryview(data)
+            self._at += count
+        return count

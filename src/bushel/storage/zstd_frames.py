@@ -1,0 +1,166 @@
+"""The frames of a file of Zstandard (RFC 8878) as blocks, by its seek table if it has one.
+
+The seekable format is that of `contrib/seekable_format` of Zstandard.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from bushel.errors import FormatError, UnsupportedError
+from bushel.filters import MAX_BLOCK
+from bushel.kernels import MappedFile
+from bushel.storage.base import File
+from bushel.storage.blocks import Blocks
+
+__all__ = ["begins_zstd", "zstd_blocks"]
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f
+_TABLE_END = 0x8F92EAB1
+_MOST_BLOCK = 1 << 17
+_REQUEST = 1 << 23
+_HINT = "test it with `zstd -t`, and fetch or write it again"
+
+
+def begins_zstd(head: bytes) -> bool:
+    """Return whether a file begins with a frame, given its first four bytes."""
+    return head[:4] == _ZSTD or (head[:1] != b"" and head[0] & 0xF0 == 0x50 and head[1:4] == _SKIPPABLE)
+
+
+def zstd_blocks(file: File, number: int) -> Blocks:
+    """Return a block for each frame of a file.
+
+    The headers of all frames and of their blocks are read, or the seek table alone. A frame whose size its header
+    does not have is expanded to learn it.
+
+    Raises:
+        FormatError: The file is damaged or truncated.
+        UnsupportedError: A frame expands to more than 1 GiB.
+    """
+    frames = _seek_table(file)
+    if frames is None:
+        frames, headers = [], _Headers(file)
+        at = 0
+        while at < file.size:
+            end, size = _frame(headers, at)
+            if size:
+                frames.append((at, end - at, size))
+            at = end
+    for offset, _, size in frames:
+        if size > MAX_BLOCK:
+            raise UnsupportedError(
+                f"{file.path}: the frame of zstd at byte {offset} expands to {size} bytes, of which no part can be read"
+                " alone: recompress the file with gzip, or with zstd in frames of a few megabytes (pzstd, t2sz)"
+            )
+    offsets, lengths, sizes = np.array(frames, np.int64).reshape(-1, 3).T
+    start = np.zeros(len(frames) + 1, np.int64)
+    np.cumsum(sizes, out=start[1:])
+    count = len(frames)
+    blocks = Blocks(
+        start,
+        np.full(count, number, np.int32),
+        offsets.copy(),
+        lengths.copy(),
+        np.zeros(count, np.uint8),
+        ("zstd",),
+    )
+    return blocks.check(file.path, [file.size] * (number + 1))
+
+
+def _seek_table(file: File) -> list[tuple[int, int, int]] | None:
+    """Return offset, length and size of each frame from the seek table at the end; None if there is none that fits."""
+    if file.size < 17:
+        return None
+    count, descriptor, magic = struct.unpack("<IBI", file.read(file.size - 9, 9))
+    entry = 12 if descriptor & 0x80 else 8
+    whole = 8 + count * entry + 9
+    if magic != _TABLE_END or descriptor & 0x7C or whole > file.size:
+        return None
+    table = file.read(file.size - whole, whole)
+    if table[:4] != b"\x5e" + _SKIPPABLE or int.from_bytes(table[4:8], "little") != whole - 8:
+        return None
+    columns = np.frombuffer(table, "<u4", count * entry // 4, 8).reshape(count, entry // 4)
+    length, size = columns[:, 0].astype(np.int64), columns[:, 1].astype(np.int64)
+    offset = np.cumsum(length) - length
+    if int(length.sum()) != file.size - whole:
+        return None
+    return [row for row in zip(offset.tolist(), length.tolist(), size.tolist(), strict=True) if row[2]]
+
+
+class _Headers:
+    """Reads headers of a file by position, in ascending order: of a file that is not mapped, in long requests."""
+
+    def __init__(self, file: File) -> None:
+        self.path, self.size = file.path, file.size
+        self._file, self._data, self._start = file, b"", 0
+        self._ahead = 0 if isinstance(file, MappedFile) else _REQUEST
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return some bytes."""
+        if not self._start <= at <= at + size <= self._start + len(self._data):
+            self._data, self._start = self._file.read(at, min(max(size, self._ahead), self.size - at)), at
+        first = at - self._start
+        return self._data[first : first + size]
+
+
+def _frame(file: _Headers, at: int) -> tuple[int, int]:
+    """Return the end of a frame and the size that it expands to, 0 if it is skipped."""
+    head = file.read(at, min(18, file.size - at))
+    if len(head) >= 8 and head[:4] != _ZSTD and begins_zstd(head):
+        end = at + 8 + int.from_bytes(head[4:8], "little")
+        if end > file.size:
+            raise _damaged(file, at, "a skippable frame is truncated")
+        return end, 0
+    if head[:4] != _ZSTD or len(head) < 6:
+        raise _damaged(file, at, "expected the header of a frame of zstd")
+    flags = head[4]
+    single, dictionary = flags >> 5 & 1, (0, 1, 2, 4)[flags & 3]
+    width = (single, 2, 4, 8)[flags >> 6]
+    if flags & 8 or len(head) < 5 + (not single) + dictionary + width:
+        raise _damaged(file, at, "a frame has a header that no version of zstd writes")
+    if dictionary and any(head[6 - single :][:dictionary]):
+        raise UnsupportedError(f"{file.path}: the frame of zstd at byte {at} needs a dictionary: recompress it without")
+    after = 5 + (not single) + dictionary
+    size = int.from_bytes(head[after : after + width], "little") + (256 if width == 2 else 0)
+    end, most = _end_of_blocks(file, at + after + width)
+    end += 4 if flags & 4 else 0
+    if end > file.size:
+        raise _damaged(file, at, "a frame is truncated")
+    return end, size if width else _measured(file, at, end, most)
+
+
+def _end_of_blocks(file: _Headers, at: int) -> tuple[int, int]:
+    """Return the end of the last block of a frame, and the size that the blocks expand to at most."""
+    most, last = 0, 0
+    while not last:
+        if at + 3 > file.size:
+            raise _damaged(file, at, "a frame is truncated")
+        header = int.from_bytes(file.read(at, 3), "little")
+        last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        if kind == 3 or (kind == 2 and size > _MOST_BLOCK):
+            raise _damaged(file, at, "a frame has a block of no known kind")
+        most += size if kind < 2 else _MOST_BLOCK
+        at += 3 + (1 if kind == 1 else size)
+    return at, most
+
+
+def _measured(file: _Headers, at: int, end: int, most: int) -> int:
+    """Return the size that a frame without one in its header expands to."""
+    from cramjam import DecompressionError, zstd
+
+    if end - at > MAX_BLOCK:
+        return end - at  # at least, and too large at any rate
+    room = np.empty(min(most, MAX_BLOCK), np.uint8)
+    try:
+        return int(zstd.decompress_into(file.read(at, end - at), room.data))
+    except DecompressionError as error:
+        if most > MAX_BLOCK and "whole buffer" in str(error):
+            return most
+        raise _damaged(file, at, f"a frame cannot be expanded: {error}") from error
+
+
+def _damaged(file: _Headers, at: int, what: str) -> FormatError:
+    return FormatError(f"the zstd data are damaged: {what}", file=file.path, offset=at, hint=_HINT)

@@ -1,0 +1,237 @@
+"""What moves with an image: masks, boxes and points of the same sample get the geometry that was drawn for it.
+
+`transforms={("image", Mask("mask"), Boxes("boxes"), Points("keypoints")): [RandomResizedCrop(512)]}` names an image
+field first. Its geometry is drawn once per sample; the fields after it, and further image fields, follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.transforms.spatial import Geometry, resample
+
+__all__ = ["BoxFormat", "Boxes", "Follower", "Mask", "Points", "moved_image", "names_of"]
+
+BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
+"""Left, top, right, bottom; left, top, width, height; or centre, width, height."""
+
+F32: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A field of values per pixel, such as classes, that moves with an image.
+
+    It is resampled by the nearest neighbour of each pixel's centre, as Pillow does, so its values stay exact. A centre
+    that falls between two pixels takes the right or lower one.
+
+    Attributes:
+        field: The field: an array HxW or HxWxC of any dtype, of the size of the image; or a list of such arrays.
+
+    Examples:
+        >>> from bushel.transforms import Mask, RandomResizedCrop
+        >>> samples = [{"image": np.zeros((48, 64, 3), np.uint8), "mask": np.eye(48, 64, dtype=np.uint8)}] * 4
+        >>> with bushel.Writer("masks.tar", {"image": "jpg", "mask": "png"}) as writer:
+        ...     numbers = [writer.append(sample) for sample in samples]
+        >>> transforms = {("image", Mask("mask")): [RandomResizedCrop(32)]}
+        >>> batch = bushel.Loader(bushel.open("masks.tar"), 4, transforms=transforms).peek()
+        >>> batch["image"].shape, batch["mask"].shape
+        ((4, 32, 32, 3), (4, 32, 32))
+    """
+
+    field: str
+
+    def follow(self, sample: Mapping[str, Any], geometry: Geometry, size: tuple[int, int]) -> dict[str, Any]:
+        """Return the fields of a sample as they are after a geometry.
+
+        Args:
+            sample: The sample.
+            geometry: The geometry of its image.
+            size: Width and height of its image before.
+
+        Raises:
+            ValueError: A mask has another size than the image.
+        """
+        value = sample[self.field]
+        if isinstance(value, list):
+            return {self.field: [self._moved(one, geometry, size) for one in value]}
+        return {self.field: self._moved(value, geometry, size)}
+
+    def _moved(self, mask: Any, geometry: Geometry, size: tuple[int, int]) -> npt.NDArray[Any]:
+        if not isinstance(mask, np.ndarray) or mask.ndim not in (2, 3) or mask.shape[:2] != size[::-1]:
+            found = f"an array of shape {mask.shape}" if isinstance(mask, np.ndarray) else f"a {type(mask).__name__}"
+            raise ValueError(f"the mask {self.field!r} is {found}, but its image is {size[0]}x{size[1]}")
+        rows, columns = _sources(geometry, axis=1), _sources(geometry, axis=0)
+        return np.ascontiguousarray(mask[rows][:, columns])
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """A field of boxes that move with an image. Boxes are clipped to the image; those without area are dropped.
+
+    Attributes:
+        field: The field: numbers (boxes, 4), an array or a list of lists. It becomes a float32 array.
+        format: What the four numbers are: `"xyxy"`, `"xywh"` or `"cxcywh"`.
+        relative: Whether they are fractions of the image's width and height. If not, they are pixels.
+        rows: Fields with an entry for each box, arrays or lists, such as `("classes",)`: those of dropped boxes are
+            dropped, too.
+
+    Examples:
+        >>> from bushel.transforms import Boxes, CenterCrop
+        >>> from bushel.transforms.fused import plan_decode
+        >>> boxes = Boxes("boxes", rows=("classes",))
+        >>> sample = {"boxes": [[0, 0, 8, 8], [20, 12, 44, 36]], "classes": [3, 5]}
+        >>> boxes.follow(sample, plan_decode([CenterCrop(32)]).geometry(64, 48), (64, 48))
+        {'boxes': array([[ 4.,  4., 28., 28.]], dtype=float32), 'classes': [5]}
+    """
+
+    field: str
+    format: BoxFormat = "xyxy"
+    relative: bool = False
+    rows: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(BoxFormat):
+            raise ValueError(f"unknown format {self.format!r} of boxes: expected {', '.join(get_args(BoxFormat))}")
+        object.__setattr__(self, "rows", (self.rows,) if isinstance(self.rows, str) else tuple(self.rows))
+
+    def follow(self, sample: Mapping[str, Any], geometry: Geometry, size: tuple[int, int]) -> dict[str, Any]:
+        """Return the fields of a sample as they are after a geometry; see `Mask.follow`.
+
+        Raises:
+            ValueError: The boxes are not numbers (boxes, 4), or a field of `rows` has not one entry for each.
+        """
+        boxes: npt.NDArray[Any] = _numbers(sample[self.field], self.field, 4)
+        for name in self.rows:
+            if len(sample[name]) != len(boxes):
+                raise ValueError(f"the field {name!r} has {len(sample[name])} rows for {len(boxes)} boxes")
+        first, second = boxes[:, :2], boxes[:, 2:]
+        if self.format == "xywh":
+            second = first + second
+        elif self.format == "cxcywh":
+            first, second = first - second / 2, first + second / 2
+        corners = [_moved(one, geometry, size if self.relative else None) for one in (first, second)]
+        limits = np.array(geometry.size, np.float32)
+        low: npt.NDArray[Any] = np.clip(np.minimum(*corners), 0, limits)
+        high: npt.NDArray[Any] = np.clip(np.maximum(*corners), 0, limits)
+        kept: npt.NDArray[np.bool_] = np.all(high > low, axis=1)
+        low, high = low[kept], high[kept]
+        if self.relative:
+            low, high = (low / limits).astype(np.float32), (high / limits).astype(np.float32)
+        if self.format == "xywh":
+            high = high - low
+        elif self.format == "cxcywh":
+            low, high = (low + high) / 2, high - low
+        moved = np.concatenate([low, high], 1, dtype=np.float32)
+        return {self.field: moved} | {name: _kept(sample[name], kept) for name in self.rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A field of points that move with an image, such as key points. Points that leave the image are kept.
+
+    Attributes:
+        field: The field: numbers (points, 2 or more), x and y first; further numbers, such as visibility, stay. It
+            becomes a float32 array.
+        relative: Whether x and y are fractions of the image's width and height. If not, they are pixels.
+
+    Examples:
+        >>> from bushel.transforms import CenterCrop, Points
+        >>> from bushel.transforms.fused import plan_decode
+        >>> geometry = plan_decode([CenterCrop(32)]).geometry(64, 48)
+        >>> Points("nose").follow({"nose": [[20, 12, 1]]}, geometry, (64, 48))
+        {'nose': array([[4., 4., 1.]], dtype=float32)}
+    """
+
+    field: str
+    relative: bool = False
+
+    def follow(self, sample: Mapping[str, Any], geometry: Geometry, size: tuple[int, int]) -> dict[str, Any]:
+        """Return the fields of a sample as they are after a geometry; see `Mask.follow`.
+
+        Raises:
+            ValueError: The points are not numbers (points, 2 or more).
+        """
+        points = _numbers(sample[self.field], self.field, None).copy()
+        points[:, :2] = _moved(points[:, :2], geometry, size if self.relative else None)
+        if self.relative:
+            points[:, :2] /= np.array(geometry.size, np.float32)
+        return {self.field: points}
+
+
+Follower: TypeAlias = Mask | Boxes | Points
+
+
+def moved_image(image: Any, geometry: Geometry) -> Any:
+    """Return a decoded image, or a list of them, after a geometry.
+
+    Raises:
+        ValueError: An image is resized that is not uint8.
+    """
+    if isinstance(image, list):
+        return [moved_image(one, geometry) for one in image]
+    if geometry.resizes:
+        if image.dtype != np.uint8:
+            raise ValueError(f"an image of {image.dtype} cannot be resized: expected uint8. Name it as a Mask")
+        return resample(image, geometry)
+    left, top, right, bottom = geometry.box
+    moved = image[top:bottom, left:right]
+    left, top, right, bottom = geometry.window
+    moved = moved[top:bottom, left:right]
+    moved = moved[:, ::-1] if geometry.flip_horizontal else moved
+    return np.ascontiguousarray(moved[::-1] if geometry.flip_vertical else moved)
+
+
+def _sources(geometry: Geometry, axis: int) -> npt.NDArray[np.int64]:
+    """Return the column (axis 0) or row of the image under the centre of each column or row of the result."""
+    start, stop = geometry.window[axis], geometry.window[axis + 2]
+    first, size = geometry.box[axis], geometry.box[axis + 2] - geometry.box[axis]
+    places = np.arange(start, stop, dtype=np.int64)
+    found: npt.NDArray[np.int64] = first + (2 * places + 1) * size // (2 * geometry.scaled[axis])
+    flipped = geometry.flip_horizontal if axis == 0 else geometry.flip_vertical
+    return found[::-1] if flipped else found
+
+
+def _moved(points: F32, geometry: Geometry, relative_to: tuple[int, int] | None) -> F32:
+    """Return x and y after a geometry, in pixels; given in fractions of a size, or in pixels."""
+    left, top, right, bottom = geometry.box
+    factor = np.array(geometry.scaled, np.float64) / (right - left, bottom - top)
+    moved = points.astype(np.float64)
+    if relative_to is not None:
+        moved = moved * relative_to
+    moved = (moved - (left, top)) * factor - geometry.window[:2]
+    for axis, flipped in enumerate((geometry.flip_horizontal, geometry.flip_vertical)):
+        if flipped:
+            moved[:, axis] = geometry.size[axis] - moved[:, axis]
+    return moved.astype(np.float32)
+
+
+def _numbers(value: Any, field: str, columns: int | None) -> F32:
+    """Return numbers (rows, columns) as float32."""
+    found = np.asarray(value)
+    if found.size == 0:
+        return np.zeros((0, columns or 2), np.float32)
+    wanted = found.ndim == 2 and (found.shape[1] == columns if columns else found.shape[1] >= 2)
+    if not wanted or found.dtype.kind not in "iuf":
+        expected = f"(rows, {columns or '2 or more'})"
+        raise ValueError(f"the field {field!r} is {found.dtype} of shape {found.shape}: expected numbers {expected}")
+    return found.astype(np.float32)
+
+
+def _kept(rows: Any, kept: npt.NDArray[np.bool_]) -> Any:
+    if isinstance(rows, np.ndarray):
+        return rows[kept]
+    return [row for row, keep in zip(rows, kept.tolist(), strict=True) if keep]
+
+
+def names_of(key: Sequence[str | Follower]) -> tuple[str, ...]:
+    """Return the fields that a tuple of `transforms=` names."""
+    names: list[str] = []
+    for one in key:
+        names += [one] if isinstance(one, str) else [one.field, *(one.rows if isinstance(one, Boxes) else ())]
+    return tuple(names)

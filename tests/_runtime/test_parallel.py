@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import gc
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bushel._runtime.parallel import Threads, for_each, map_all, parallel_map
+
+in_workers = partial(parallel_map, draw_in_workers=True)
+
+
+def threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("bushel")}
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 6), st.sampled_from([1, 5000, 1 << 30]))
+def test_results_come_in_order(delays: list[int], workers: int, limit: int) -> None:
+    def work(item: tuple[int, int]) -> int:
+        time.sleep(item[1] / 5000)
+        return item[0]
+
+    found = list(in_workers(work, enumerate(delays), workers=workers, limit=limit, size=lambda _: 1000))
+    assert found == list(range(len(delays)))
+    assert not threads()
+
+
+def test_what_waits_is_bounded_in_bytes() -> None:
+    lock, made, most, taken = threading.Lock(), 0, 0, 0
+    rng = random.Random(1)
+    sizes = [rng.choice((1, 10_000, 300_000)) for _ in range(400)]
+
+    def work(number: int) -> bytes:
+        nonlocal made, most
+        data = bytes(sizes[number])
+        with lock:
+            made += len(data)
+            most = max(most, made - taken)
+        return data
+
+    for number, data in enumerate(in_workers(work, range(400), workers=4, limit=1_000_000, size=len)):
+        assert len(data) == sizes[number]
+        if number % 10 == 0:
+            time.sleep(0.002)
+        with lock:
+            taken += len(data)
+    assert most <= 1_000_000 + 5 * 300_000  # what each thread is at, and what the consumer holds
+
+
+def test_one_result_larger_than_the_limit_gets_through() -> None:
+    found = list(in_workers(lambda n: bytes(n), [10, 1 << 20, 10], workers=3, limit=1, size=len))
+    assert list(map(len, found)) == [10, 1 << 20, 10]
+
+
+def test_an_error_comes_in_its_place() -> None:
+    def work(number: int) -> int:
+        if number == 5:
+            raise ZeroDivisionError
+        return number
+
+    results = in_workers(work, range(100), workers=4, limit=1 << 20, size=lambda _: 1)
+    assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    assert not threads()
+
+
+def test_an_error_of_the_items_comes_behind_what_they_gave() -> None:
+    def items() -> Iterator[int]:
+        yield from range(3)
+        raise ConnectionError
+
+    results = in_workers(lambda n: n, items(), workers=2, limit=1 << 20, size=lambda _: 1)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ConnectionError):
+        next(results)
+
+
+def test_closing_stops_the_threads() -> None:
+    begun = 0
+
+    def work(number: int) -> int:
+        nonlocal begun
+        begun += 1
+        return number
+
+    results = in_workers(work, range(1_000_000), workers=3, limit=10_000, size=lambda _: 1000)
+    assert next(results) == 0
+    results.close()
+    assert not threads()
+    assert begun < 100
+
+
+def test_the_consumers_thread_draws_items_as_it_takes_results() -> None:
+    drawn, own = [], threading.get_ident()
+
+    def items() -> Iterator[int]:
+        for number in range(20):
+            assert threading.get_ident() == own
+            drawn.append(number)
+            yield number
+
+    for number, result in enumerate(parallel_map(lambda n: n, items(), workers=3)):
+        assert result == number
+        assert len(drawn) <= number + 4
+    assert len(drawn) == 20
+    assert not threads()
+
+
+def test_results_come_as_they_are_finished() -> None:
+    last = threading.Event()
+
+    def work(number: int) -> int:
+        if number == 0:
+            assert last.wait(30)
+        elif number == 9:
+            last.set()
+        return number
+
+    for in_worker in (False, True):
+        last.clear()
+        results = parallel_map(work, range(10), workers=2, limit=10, ordered=False, draw_in_workers=in_worker)
+        assert sorted(found := list(results)) == list(range(10))
+        assert found[-1] == 0
+
+
+def test_for_each_stops_at_the_first_error_without_waiting_for_earlier_items() -> None:
+    stop, begun = threading.Event(), []
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            assert stop.wait(30)
+        elif number == 5:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        for_each(work, range(1000), workers=2, stop=stop)
+    assert max(begun) == 5
+    assert not threads()
+
+
+def test_for_each_bounds_the_weight_that_is_worked_on() -> None:
+    lock, used, most = threading.Lock(), 0, 0
+    rng = random.Random(2)
+    weights = [rng.choice((1, 30, 60, 250)) for _ in range(200)]
+
+    def work(weight: int) -> None:
+        nonlocal used, most
+        with lock:
+            used += weight
+            assert used <= 100 or used == weight
+            most = max(most, used)
+        time.sleep(0.0005)
+        with lock:
+            used -= weight
+
+    for_each(work, weights, workers=4, weight=lambda weight: weight, limit=100)
+    assert most == 250
+
+
+def test_map_all_works_in_this_thread_too() -> None:
+    names = set()
+
+    def work(number: int) -> int:
+        names.add(threading.current_thread().name)
+        time.sleep(0.002)
+        return -number
+
+    assert map_all(work, range(20), workers=2) == [-number for number in range(20)]
+    assert threading.current_thread().name in names
+    assert len(names) == 2
+    assert map_all(work, [], workers=2) == []
+    assert not threads()
+
+
+def test_map_all_raises_the_first_error() -> None:
+    def work(number: int) -> int:
+        if number >= 5:
+            raise ValueError(str(number))
+        return number
+
+    with pytest.raises(ValueError, match="^5$"):
+        map_all(work, range(100), workers=4)
+    assert not threads()
+
+
+def test_a_fork_cannot_continue_and_harms_nobody() -> None:
+    results = parallel_map(lambda n: n, range(100), workers=2)
+    assert next(results) == 0
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            next(results)
+        except RuntimeError as error:
+            status = 0 if "before a fork" in str(error) else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert list(results) == list(range(1, 100))
+
+
+def test_the_garbage_collector_ends_the_threads_in_one_of_them() -> None:
+    dropped, collected = threading.Event(), threading.Event()
+
+    def work(number: int) -> int:
+        if number == 2:
+            assert dropped.wait(30)
+            gc.collect()
+            collected.set()
+        return number
+
+    results = parallel_map(work, range(100), workers=2)
+    next(results)
+    cycle: list[object] = [results]
+    cycle.append(cycle)
+    gc.disable()
+    try:
+        del results, cycle
+        dropped.set()
+        assert collected.wait(30)
+        for _ in range(3000):
+            if not threads():
+                break
+            time.sleep(0.01)
+        assert not threads()
+    finally:
+        gc.enable()
+
+
+def test_work_in_progress_is_finished_at_the_end_of_the_program() -> None:
+    program = """
+import time
+from bushel._runtime.parallel import parallel_map
+results = parallel_map(lambda n: (time.sleep(0.2), print("finished", n))[0], range(100), workers=2)
+next(results)
+"""
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (child.returncode, child.stderr) == (0, "")
+    assert 1 <= child.stdout.count("finished") <= 4
+
+
+def test_closed_threads_drop_what_is_submitted() -> None:
+    pool, done = Threads(1, "bushel-test"), []
+    pool.submit(lambda: done.append(1))
+    pool.close()
+    pool.submit(lambda: done.append(2))
+    pool.close()
+    assert done in ([], [1])
+    assert not threads()

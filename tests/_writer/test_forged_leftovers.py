@@ -1,0 +1,177 @@
+"""What killed writers leave is not trusted: journals, markers and links make no writer touch files outside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bushel
+from bushel._dataset.folders import overwrite_folder
+from bushel._writer.journal import Journal
+from bushel.errors import FormatError
+
+SPEC = {"text": "utf8"}
+OUT = ["../victim/kept", "../../../victim/kept", "{victim}/kept", "a/../../victim/kept", "", "\0"]
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    (folder / "kept").write_text("kept")
+    return folder
+
+
+def is_whole(victim: Path) -> bool:
+    return [path.name for path in victim.iterdir()] == ["kept"] and (victim / "kept").read_text() == "kept"
+
+
+def write(path: Path, mode: Any = "create") -> None:
+    with bushel.Writer(path, SPEC, mode=mode, sync=False) as writer:
+        writer.append({"text": "a"}, key="a")
+
+
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite", "resume"])
+def test_a_link_in_the_place_of_an_overwrite(mode: str, tmp_path: Path, victim: Path) -> None:
+    path = tmp_path / "data" / "x.tar"
+    path.parent.mkdir()
+    if mode in ("append", "overwrite"):
+        write(path)
+    link = overwrite_folder(path)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic link"):
+        write(path, mode)
+    assert is_whole(victim)
+
+
+@pytest.mark.parametrize("name", OUT)
+@pytest.mark.parametrize("member", ["old", "new"])
+def test_names_in_the_marker_of_an_overwrite(member: str, name: str, tmp_path: Path, victim: Path) -> None:
+    path = tmp_path / "data" / "x.tar"
+    path.parent.mkdir()
+    write(path)
+    folder = overwrite_folder(path)
+    folder.mkdir(parents=True)
+    (folder / "x.tar").write_bytes(path.read_bytes())
+    marker = {"device": 0, "inode": 0, "old": [], "new": [], member: [name.format(victim=victim)]}
+    (folder / "commit.json").write_text(json.dumps(marker))
+    with pytest.raises(FormatError):
+        write(path, "overwrite")
+    assert is_whole(victim)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"device": "x", "inode": 1, "old": [], "new": []}', "[" * 10_000])
+def test_malformed_markers(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.tar"
+    write(path)
+    folder = overwrite_folder(path)
+    folder.mkdir(parents=True)
+    (folder / "commit.json").write_text(text)
+    with pytest.raises(FormatError, match="not the marker"):
+        write(path, "overwrite")
+
+
+def test_a_marker_removes_no_folder_of_others(tmp_path: Path) -> None:
+    path, other = tmp_path / "x.tar", tmp_path / "other"
+    write(path)
+    other.mkdir()
+    folder = overwrite_folder(path)
+    folder.mkdir(parents=True)
+    (folder / "x.tar").write_bytes(path.read_bytes())
+    stat = path.stat()
+    marker = {"device": stat.st_dev, "inode": stat.st_ino, "old": ["other"], "new": []}
+    (folder / "commit.json").write_text(json.dumps(marker))
+    write(path, "overwrite")
+    assert other.is_dir()
+
+
+def head(**changes: Any) -> dict[str, Any]:
+    return {
+        "container": "tar",
+        "name": "x.tar",
+        "files": ["x.tar"],
+        "sidecars": ".bushel",
+        "folder": None,
+        "columns": [("text", "utf8", "utf8", 0)],
+        "options": [True, None, True, None],
+        "sparse": True,
+        "limits": [],
+        **changes,
+    }
+
+
+def staged(path: Path, own: dict[str, Any], commit: list[str]) -> Path:
+    folder = path.parent / ".bushel" / "staging" / path.name
+    folder.mkdir(parents=True)
+    (folder / "x.tar").write_bytes(b"\0" * 1024)
+    Journal(folder, head=own).commit(commit, sync=False)
+    return folder
+
+
+@pytest.mark.parametrize("name", OUT)
+def test_names_in_a_journal(name: str, tmp_path: Path, victim: Path) -> None:
+    path, name = tmp_path / "data" / "x.tar", name.format(victim=victim)
+    path.parent.mkdir()
+    for number, (own, commit) in enumerate(
+        [
+            (head(), [name, ".bushel/x.tar.safetensors"]),
+            (head(), ["x.tar", name]),
+            (head(files=[name], name=name), ["x.tar", ".bushel/x.tar.safetensors"]),
+            (head(sidecars=name), ["x.tar", ".bushel/x.tar.safetensors"]),
+            (head(folder=name), ["x.tar", ".bushel/x.tar.safetensors"]),
+        ]
+    ):
+        place = tmp_path / f"data{number}" / "x.tar"
+        place.parent.mkdir()
+        staged(place, own, commit)
+        with pytest.raises((bushel.BushelError, OSError)):
+            write(place, "resume")
+        assert is_whole(victim)
+
+
+@pytest.mark.parametrize(
+    "own", [{}, {"container": "tar"}, head(columns=3), head(options=[1, 2, 3, 4, 5, 6]), head(files=7), head(labels=[])]
+)
+def test_malformed_journals(own: dict[str, Any], tmp_path: Path) -> None:
+    staged(tmp_path / "x.tar", own, ["x.tar", ".bushel/x.tar.safetensors"])
+    with pytest.raises((bushel.BushelError, OSError)):
+        write(tmp_path / "x.tar", "resume")
+
+
+def test_a_link_in_the_place_of_a_staged_file(tmp_path: Path, victim: Path) -> None:
+    path = tmp_path / "x.tar"
+    folder = staged(path, head(), ["x.tar", ".bushel/x.tar.safetensors"])
+    (folder / "x.tar").unlink()
+    (folder / "x.tar").symlink_to(victim / "kept")
+    with pytest.raises(FormatError, match="no writer leaves a symbolic link"):
+        write(path, "resume")
+    assert is_whole(victim)
+
+
+@pytest.mark.parametrize("linked", [".bushel", ".bushel/staging"])
+def test_a_linked_folder_of_sidecars(linked: str, tmp_path: Path, victim: Path) -> None:
+    path = tmp_path / "data" / "x.tar"
+    (path.parent / linked).parent.mkdir(parents=True)
+    (path.parent / linked).symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic link"):
+        write(path)
+    assert is_whole(victim)
+
+
+def test_opening_writes_nothing_through_a_linked_folder_of_sidecars(tmp_path: Path, victim: Path) -> None:
+    path = tmp_path / "data" / "x.tar"
+    path.parent.mkdir()
+    write(path)
+    for each in (path.parent / ".bushel").iterdir():
+        each.unlink()
+    (path.parent / ".bushel").rmdir()
+    (path.parent / ".bushel").symlink_to(victim)
+    assert len(bushel.open(path)) == 1
+    assert bushel.open(path).info.samples == 1
+    with pytest.raises(OSError, match="symbolic link"):
+        bushel.index(path)
+    assert is_whole(victim)

@@ -1,0 +1,80 @@
+"""Writers killed at many random moments, also while they finish shards: the files come out as if nothing had been."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests._dataset.models import CONTAINERS
+from tests._writer.killed_writer import SUFFIX
+from tests.paths import ROOT
+
+import bushel
+from bushel.storage.whole import place_file
+
+
+def check(folder: Path, container: str, form: str, trials: int, seed: int) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "tests._writer.killed_writer",
+        str(folder),
+        container,
+        form,
+        str(trials),
+        str(seed),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= trials, "hardly anything was killed"
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_kills_of_a_writer_of_many_shards(tmp_path: Path, container: str) -> None:
+    check(tmp_path, container, "shards", trials=2, seed=0)
+
+
+@pytest.mark.parametrize("container", list(SUFFIX))
+def test_kills_of_a_writer_that_continues_one_file(tmp_path: Path, container: str) -> None:
+    check(tmp_path, container, "single", trials=2, seed=0)
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+def test_kills_of_a_writer_of_small_records(tmp_path: Path, container: str) -> None:
+    check(tmp_path, container, "records", trials=2, seed=0)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", ["shards", "single", "records"])
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_many_more_kills(tmp_path: Path, container: str, form: str, seed: int) -> None:
+    if (form == "single" and container not in SUFFIX) or (form == "records" and container == "gulp"):
+        pytest.skip("this container has no such datasets")
+    check(tmp_path, container, form, trials=60, seed=seed)
+
+
+def test_a_new_recordio_never_lacks_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `.rec` gets its name last: whoever finds the shard finds its `.idx`."""
+
+    def killed_before_the_records(source: Path, target: Path, **options: Any) -> None:
+        if target.suffix == ".rec":
+            raise OSError("as if killed")
+        place_file(source, target, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bushel.storage.staging.place_file", killed_before_the_records)
+        with (
+            pytest.raises(OSError, match="as if"),
+            bushel.Writer(tmp_path, {"label": "int"}, container="recordio") as writer,
+        ):
+            writer.append({"label": 1}, key="one")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["000000.idx"]
+    with pytest.raises(bushel.FormatError, match='--resume|mode="resume"|interrupted|incomplete'):
+        bushel.open(tmp_path)
+    with bushel.Writer(tmp_path, {"label": "int"}, container="recordio", mode="resume") as writer:
+        assert len(writer) == 1
+    assert list(bushel.open(tmp_path).keys) == ["one"]

@@ -1,0 +1,68 @@
+"""Samples and datasets out of the ordinary, and what is written for them."""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+
+import pytest
+from tests._dataset.models import opened
+
+import bushel
+
+
+@pytest.mark.parametrize("container", ["tar", "ffrecord", "recordio", "bag"])
+def test_strided_memory(tmp_path: Path, container: str) -> None:
+    value = memoryview(b"0123456789")[::2]
+    with bushel.Writer(tmp_path / "ds", {"raw": "bytes", "parts": "bytes[]"}, container=container) as writer:
+        writer.append({"raw": value, "parts": [value, b"x"]}, key="a")
+    [found] = opened(tmp_path / "ds")
+    assert (found["raw"], found["parts"]) == (b"02468", [b"02468", b"x"])
+
+
+@pytest.mark.parametrize("name", ["x.tar", "bag"])
+def test_appending_to_a_dataset_whose_index_has_no_checksums(tmp_path: Path, name: str) -> None:
+    container = "tar" if name == "x.tar" else "bag"
+    with bushel.Writer(tmp_path / name, {"txt": "utf8", "cls": "int"}, container=container) as writer:
+        for number in range(3):
+            writer.append({"txt": f"text {number}", "cls": number}, key=f"k{number}")
+    for sidecar in tmp_path.rglob("*.safetensors"):
+        sidecar.unlink()
+    assert not bushel.index(tmp_path / name, checksums=False).info.checksums
+    with bushel.Writer(tmp_path / name, mode="append") as writer:
+        writer.append({"txt": "text 3", "cls": 3}, key="k3")
+    found = opened(tmp_path / name)
+    assert found.info.checksums
+    assert [(sample["txt"], sample["cls"]) for sample in found] == [(f"text {number}", number) for number in range(4)]
+
+
+def test_appending_a_field_that_the_samples_so_far_lack(tmp_path: Path) -> None:
+    spec = {"txt": "utf8", "cls": "int", "parts": "bytes[]"}
+    with bushel.Writer(tmp_path / "x.tar", spec) as writer:
+        for number in range(3):
+            writer.append({"txt": f"text {number}"}, key=f"k{number}")
+    for sidecar in tmp_path.rglob("*.safetensors"):
+        sidecar.unlink()
+    with bushel.Writer(tmp_path / "x.tar", spec, mode="append") as writer:
+        writer.append({"cls": 3, "parts": [b"a", b"bc"]}, key="k3")
+    found = [(sample.get("txt"), sample.get("cls"), sample.get("parts")) for sample in opened(tmp_path / "x.tar")]
+    assert found == [("text 0", None, None), ("text 1", None, None), ("text 2", None, None), (None, 3, [b"a", b"bc"])]
+
+
+@pytest.mark.parametrize("container", ["tar", "ffrecord", "recordio", "bag"])
+@pytest.mark.parametrize("value", [memoryview(array("i", range(5))), memoryview(b"")], ids=["int32", "empty"])
+def test_views_of_memory_of_any_type(tmp_path: Path, container: str, value: memoryview) -> None:
+    with bushel.Writer(tmp_path / "ds", {"raw": "bytes", "parts": "bytes[]"}, container=container) as writer:
+        writer.append({"raw": value, "parts": [value, b"x", value]}, key="a")
+        writer.append({"raw": b"next", "parts": []}, key="b")
+    first, second = opened(tmp_path / "ds")
+    assert (first["raw"], first["parts"]) == (value.tobytes(), [value.tobytes(), b"x", value.tobytes()])
+    assert second["raw"] == b"next"
+
+
+def test_a_key_that_no_file_can_hold(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "ds", {"a": "int"}, container="bag") as writer:
+        with pytest.raises((ValueError, bushel.SpecError)):
+            writer.append({"a": 1}, key="\ud800")
+        writer.append({"a": 1}, key="fine")
+    assert list(opened(tmp_path / "ds").keys) == ["fine"]

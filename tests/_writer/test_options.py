@@ -1,0 +1,47 @@
+"""The options of writers, and when a shard is full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bushel._writer.options import ShardLimits, WriterOptions
+
+
+@dataclass
+class Shard:
+    samples: int
+    bytes: int
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(ValueError, match="invalid mode='add': write one of 'create'"):
+        WriterOptions(mode="add")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="shard_samples=0 is too small"):
+        WriterOptions(shard_samples=0)
+    with pytest.raises(ValueError, match="invalid size 'large'"):
+        WriterOptions(shard_bytes="large").limits()
+
+
+def test_sizes_of_shards() -> None:
+    assert WriterOptions(shard_bytes="1KB").limits() == ShardLimits(None, 1000)
+    assert WriterOptions(shard_samples=3).sharded
+    assert not WriterOptions().sharded
+
+
+@given(st.integers(1, 50), st.integers(0, 300), st.integers(0, 300))
+def test_the_samples_that_shards_expect_add_up_to_all(limit: int, total: int, kept: int) -> None:
+    """A shard that is not full yet has room for what the next one is expected to get, and for no more."""
+    limits = ShardLimits(limit, None)
+    written, shard = min(kept, total), Shard(0, 0)
+    while (expected := limits.expected(total, written)) != 0:
+        assert expected is not None
+        assert expected <= limits.room_in(shard)[0]
+        assert not limits.reached_by(shard)
+        written += expected
+    assert written == total
+    assert limits.reached_by(Shard(limit, 0))
+    assert ShardLimits(None, 10).expected(total, 0) is None

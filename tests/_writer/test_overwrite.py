@@ -1,0 +1,223 @@
+"""mode="overwrite": the old dataset stays until the new one is complete, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests._dataset.models import SPECS, files_of, make_samples, opened, write
+from tests.full_disk import little_room
+from tests.ingest.pack_sources import Numbered
+from tests.paths import ROOT
+
+import bushel
+from bushel._dataset.folders import overwrite_folder
+
+FORMS = [
+    ("out", "bag"),
+    ("out", "tar"),
+    ("out", "gulp"),
+    ("x.tar", "tar"),
+    ("x.ffr", "ffrecord"),
+    ("x.rec", "recordio"),
+]
+each = pytest.mark.parametrize(("name", "container"), FORMS)
+
+
+@each
+def test_the_old_dataset_is_readable_until_the_new_one_is_complete(tmp_path: Path, name: str, container: str) -> None:
+    old, new = make_samples(container, 9, seed=1), make_samples(container, 12, seed=2)
+    path = tmp_path / "a" / name
+    write(path, container, old)
+    before = opened(path)
+    assert len(list(before)) == 9
+    options: dict[str, Any] = {} if "." in name else {"shard_samples": 5}
+    with bushel.Writer(path, SPECS[container], container=container, mode="overwrite", sync=False, **options) as writer:
+        assert len(writer) == 0
+        assert "mode 'overwrite'" in repr(writer)
+        for number, sample in enumerate(new):
+            writer.append(sample)
+            if number == 7:
+                assert [sample["__key__"] for sample in opened(path)] == [sample["__key__"] for sample in old]
+    assert [sample["__key__"] for sample in before] == [sample["__key__"] for sample in old]
+    write(tmp_path / "b" / name, container, new, **options)
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+    assert not (tmp_path / "a/.bushel/overwrite").exists()
+    assert list(opened(path).keys) == [sample["__key__"] for sample in new]
+    assert bushel.verify(path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("out", "bag", "tar"),
+        ("out", "tar", "gulp"),
+        ("x.tar", "tar", "tar"),
+        ("x.rec", "recordio", "recordio"),
+        ("x.rec", "recordio", "bag"),
+        ("x.tar", "bag", "tar"),
+    ],
+)
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new_one(tmp_path: Path, name: str, before: str, after: str) -> None:
+    command = [sys.executable, "-m", "tests._writer.killed_overwrite", str(tmp_path), name, before, after]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10, "hardly anything was killed"
+
+
+def append(path: Path, samples: list[dict[str, Any]]) -> None:
+    with bushel.Writer(path, container="bag", mode="append", sync=False) as writer:
+        for sample in samples:
+            writer.append(sample)
+
+
+class NoLibrary:
+    """A C library without renameat2."""
+
+    def __init__(self, *arguments: object, **options: object) -> None: ...
+
+
+def test_without_an_exchange_of_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctypes.CDLL", NoLibrary)
+    for name, container in FORMS:
+        path = tmp_path / container / name
+        write(path, container, make_samples(container, 5, seed=1))
+        write(path, container, make_samples(container, 6, seed=2), mode="overwrite")
+        assert len(opened(path)) == 6
+
+
+def test_a_swap_between_two_renames_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, rename = tmp_path / "out", os.rename
+    write(path, "bag", make_samples("bag", 5))
+
+    def interrupt(source: Path, target: Path) -> None:
+        if Path(target) == path:
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ctypes.CDLL", NoLibrary)
+        patched.setattr("os.rename", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write(path, "bag", make_samples("bag", 6), mode="overwrite")
+    assert not path.exists()
+    append(path, make_samples("bag", 3, seed=1))
+    assert len(opened(path)) == 9
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_interrupted_overwrite_cannot_be_resumed(tmp_path: Path) -> None:
+    write(tmp_path / "out", "bag", make_samples("bag", 5))
+    folder = overwrite_folder(tmp_path / "out")
+    folder.mkdir(parents=True)
+    (folder / "half").touch()
+    with pytest.raises(bushel.StateError, match="use mode='overwrite'"):
+        write(tmp_path / "out", "bag", [], mode="resume")
+    append(tmp_path / "out", make_samples("bag", 2, seed=1))
+    assert not folder.exists()
+    assert len(opened(tmp_path / "out")) == 7
+
+
+@each
+def test_errors_and_full_disks_leave_the_old_dataset(tmp_path: Path, name: str, container: str) -> None:
+    old, new = make_samples(container, 9, seed=1), make_samples(container, 60, seed=2)
+    write(tmp_path / name, container, old)
+    before = files_of(tmp_path)
+
+    def fail() -> None:
+        with bushel.Writer(tmp_path / name, SPECS[container], container=container, mode="overwrite") as writer:
+            writer.append(new[0])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    with little_room(2000), pytest.raises(OSError, match="too large") as caught:
+        write(tmp_path / name, container, new, mode="overwrite")
+    assert caught.value.__notes__ == ["free some disk space, and run it again: the old dataset is unchanged"]
+    assert files_of(tmp_path) == before
+    assert not (tmp_path / ".bushel/overwrite").exists()
+    assert len(opened(tmp_path / name)) == 9
+
+
+def test_what_is_not_overwritten(tmp_path: Path) -> None:
+    samples = make_samples("bag", 3)
+    write(tmp_path / "out", "bag", samples)
+    (tmp_path / "out/notes.txt").touch()
+    with pytest.raises(FileExistsError, match=r"contains notes.txt, which is not part of a dataset"):
+        write(tmp_path / "out", "bag", samples, mode="overwrite")
+    (tmp_path / "plain").write_text("text")
+    with pytest.raises(FileExistsError, match="is a file, but not a dataset"):
+        write(tmp_path / "plain", "bag", samples, mode="overwrite")
+    with pytest.raises(ValueError, match="needs a spec"):
+        bushel.Writer(tmp_path / "new", mode="overwrite", container="bag")
+    with pytest.raises(FileExistsError, match="mode='overwrite' to replace it"):
+        write(tmp_path / "out", "bag", samples)
+    assert not (tmp_path / ".bushel").exists()
+    write(tmp_path / "new", "bag", samples, mode="overwrite")
+    assert len(opened(tmp_path / "new")) == 3
+
+
+def test_unfinished_writes_are_replaced(tmp_path: Path) -> None:
+    samples = make_samples("tar", 9)
+    for name in ("out", "x.tar"):
+        writer = bushel.Writer(tmp_path / name, SPECS["tar"], container="tar")
+        writer.append(samples[0])
+        writer.suspend()
+        write(tmp_path / name, "tar", samples, mode="overwrite")
+        assert len(opened(tmp_path / name)) == 9
+        assert not list(tmp_path.rglob("staging"))
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    samples = make_samples("bag", 9)
+    write(tmp_path / "disk/out", "bag", samples[:2])
+    (tmp_path / "link").symlink_to(tmp_path / "disk/out")
+    write(tmp_path / "link", "bag", samples, mode="overwrite")
+    assert (tmp_path / "link").is_symlink()
+    assert len(opened(tmp_path / "disk/out")) == 9
+
+
+def test_pack_and_convert(tmp_path: Path) -> None:
+    bushel.pack(Numbered(5, bad=(1,)), tmp_path / "out", container="bag", max_errors=1)
+    log = tmp_path / "out.errors.jsonl"
+    assert log.exists()
+    with pytest.raises(bushel.TooManyErrors, match=r"out is unchanged"):
+        bushel.pack(Numbered(9, bad=(7,)), tmp_path / "out", container="tar", mode="overwrite")
+    assert '"position": 7' in log.read_text()
+    assert len(opened(tmp_path / "out")) == 4
+    done = bushel.pack(Numbered(7), tmp_path / "out", container="tar", mode="overwrite")
+    assert (done.samples, done.kept, done.error_logs) == (7, 0, ())
+    assert log.read_text().splitlines()[-1] == '{"run": 3, "mode": "overwrite"}'
+    bushel.convert(tmp_path / "out", tmp_path / "out", container="recordio", mode="overwrite")
+    assert opened(tmp_path / "out").info.container == "recordio"
+    assert [sample["label"] for sample in opened(tmp_path / "out")] == list(range(7))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.errors.jsonl"]
+    for parts in (3, 3):
+        bushel.pack(Numbered(7), tmp_path / "parts", container="tar", parts=parts, mode="overwrite")
+    with pytest.raises(FileExistsError, match="earlier run with more than 2 parts"):
+        bushel.pack(Numbered(7), tmp_path / "parts", container="tar", parts=2, mode="overwrite")
+    with pytest.raises(FileNotFoundError):
+        bushel.pack(Numbered(7, bad=(3,)), tmp_path / "out", container="tar", mode="overwrite", strict=True)
+    assert len(opened(tmp_path / "out")) == 7
+
+
+def test_a_recordio_that_is_half_replaced_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its `.rec` and `.idx` cannot be replaced in one step, and between the two the old file has no keys."""
+    path = tmp_path / "out.rec"
+    write(path, "recordio", make_samples("recordio", 6))
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bushel._writer.overwrite._exchange", die)
+        with pytest.raises(KeyboardInterrupt):
+            write(path, "recordio", make_samples("recordio", 4, seed=2), mode="overwrite")
+    with pytest.warns(bushel.IncompleteWarning, match="continue the run that wrote it with mode='resume'"):
+        bushel.open(path)
+    bushel.Writer(path, SPECS["recordio"], mode="resume").close()
+    assert (len(bushel.open(path)), bushel.verify(path).verdict) == (4, "ok")

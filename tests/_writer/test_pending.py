@@ -1,0 +1,184 @@
+"""Appended samples that wait to be framed together: limits, errors, and what a failure leaves."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bushel
+from bushel._dataset.dataset import Dataset
+from bushel.containers.ffrecord.packed_folder import MAGIC
+from bushel.errors import CodecError, SpecError
+from bushel.storage.sink import Sink
+
+CONTAINERS = ("bag", "tar", "ffrecord", "recordio")
+
+
+def values(count: int) -> list[bytes]:
+    rng = np.random.default_rng(count)
+    return [rng.bytes(int(size)) for size in rng.integers(0, 400, count)]
+
+
+def opened(path: Path) -> Dataset:
+    return bushel.open(path, index="memory", verify=True)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_errors_come_with_the_sample_that_has_them(tmp_path: Path, container: str) -> None:
+    options: dict[str, Any] = {"container": container, "sync": False}
+    with bushel.Writer(tmp_path / "ds", {"n": "int"}, **options) as writer:
+        for number in range(10):
+            assert writer.append({"n": number}) == number
+            with pytest.raises(CodecError):
+                writer.append({"n": "x"})
+            with pytest.raises(SpecError, match="'m', which is not in the spec"):
+                writer.append({"n": 1, "m": 2})
+            with pytest.raises((SpecError, CodecError)):
+                writer.append({"n": None})
+            with pytest.raises((SpecError, ValueError), match=r"cannot hold the key|not allowed"):
+                writer.append({"n": 1}, key="\n")
+            assert len(writer) == number + 1
+    assert [sample["n"] for sample in opened(tmp_path / "ds")] == list(range(10))
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "recordio"])
+def test_keys_are_known_at_once(tmp_path: Path, container: str) -> None:
+    with bushel.Writer(tmp_path / "ds", {"n": "int"}, container=container, sync=False) as writer:
+        for number in range(5):
+            writer.append({"n": number, "__key__": f"k{number}"})
+            for known in range(number + 1):
+                with pytest.raises(ValueError, match=f"'k{known}' is in the dataset already"):
+                    writer.append({"n": 0}, key=f"k{known}")
+        with pytest.raises(ValueError, match="'k4' is in the dataset already"):
+            writer.extend({"n": [5, 6]}, keys=["k5", "k4"])
+        writer.extend({"n": [5, 6]}, keys=["k5", "k6"])
+        writer.append({"n": 7}, key="key é")
+        writer.append({"n": 8}, key="k8")
+    dataset = opened(tmp_path / "ds")
+    assert list(dataset.keys) == [*(f"k{number}" for number in range(7)), "key é", "k8"]
+    assert [sample["n"] for sample in dataset] == list(range(9))
+
+
+def test_numbered_keys(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "ds", {"n": "int"}, container="tar", sync=False) as writer:
+        writer.append({"n": 0})
+        writer.extend({"n": [1, 2]})
+        writer.append({"n": 3}, key="other")
+        writer.extend({"n": [4, 5]})
+        for known in ("000000000", "000000002", "000000004", "other"):
+            with pytest.raises(ValueError, match="is in the dataset already"):
+                writer.append({"n": 0}, key=known)
+            with pytest.raises(ValueError, match="is in the dataset already"):
+                writer.extend({"n": [0, 1]}, keys=["new", known])
+        writer.append({"n": 6}, key="000000008")
+        writer.append({"n": 7}, key="4")
+        with pytest.raises(ValueError, match="is in the dataset already"):
+            writer.extend({"n": [8, 9]})
+        with pytest.raises(ValueError, match="is in the dataset already"):
+            writer.append({"n": 8})
+    keys = [*(f"{number:09d}" for number in range(3)), "other", "000000004", "000000005", "000000008", "4"]
+    assert list(opened(tmp_path / "ds").keys) == keys
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("limit", [{"shard_samples": 7}, {"shard_bytes": 3000}, {"shard_bytes": 100_000}])
+def test_shards_end_where_they_did(tmp_path: Path, container: str, limit: dict[str, Any]) -> None:
+    class Other(dict[str, Any]):
+        """A sample that is framed alone."""
+
+    every = values(300)
+    for name, kind in (("together", dict), ("alone", Other)):
+        with bushel.Writer(tmp_path / name, {"data": "bytes"}, container=container, sync=False, **limit) as writer:
+            shards = 0
+            for value in every:
+                writer.append(kind(data=value))
+                found = len(list((tmp_path / name).glob("*"))) - 1  # without .bushel
+                assert found - shards <= 2
+                shards = found
+    sizes = [[shard.samples for shard in opened(tmp_path / name).shards] for name in ("together", "alone")]
+    assert sizes[0] == sizes[1]
+    assert len(sizes[0]) > 1 or limit == {"shard_bytes": 100_000}
+    assert [sample["data"] for sample in opened(tmp_path / "together")] == every
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_flush_saves_them(tmp_path: Path, container: str) -> None:
+    every = values(50)
+    options: dict[str, Any] = {"container": container, "sync": False}
+    writer = bushel.Writer(tmp_path / "ds", {"data": "bytes"}, **options)
+    for value in every[:20]:
+        writer.append({"data": value})
+    writer.flush()
+    for value in every[20:30]:
+        writer.append({"data": value})
+    writer.suspend()
+    with bushel.Writer(tmp_path / "ds", {"data": "bytes"}, mode="resume", **options) as again:
+        assert len(again) == 30
+        for value in every[30:]:
+            again.append({"data": value})
+    assert [sample["data"] for sample in opened(tmp_path / "ds")] == every
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_full_disk_loses_only_the_sample_that_met_it(
+    tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = values(9000)  # several times what is framed together
+    put = Sink._put
+
+    def full(self: Sink, pieces: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    written: list[bytes] = []
+    failed = 0
+    with bushel.Writer(tmp_path / "ds", {"data": "bytes"}, container=container, sync=False) as writer:
+        for number, value in enumerate(every):
+            if number == 2500:
+                monkeypatch.setattr(Sink, "_put", full)
+            try:
+                assert writer.append({"data": value}) == len(written)
+            except OSError:
+                failed += 1
+                if failed == 50:  # there is room again
+                    monkeypatch.setattr(Sink, "_put", put)
+            else:
+                written.append(value)
+        assert len(writer) == len(written)
+    assert failed == 50
+    assert [sample["data"] for sample in opened(tmp_path / "ds")] == written
+
+
+@pytest.mark.parametrize("container", ["ffrecord", "recordio"])
+def test_values_that_readers_would_mistake(tmp_path: Path, container: str) -> None:
+    packed = b"\x82\xa7__key__\xc0"
+    with bushel.Writer(tmp_path / "ds", {"data": "bytes"}, container=container, sync=False) as writer:
+        with pytest.raises(SpecError, match="starts like a packed sample"):
+            writer.append({"data": packed})
+        for value in (b"fine", packed, b"fine"):
+            writer.append({"data": value})
+        if container == "ffrecord":
+            with pytest.raises(SpecError, match="packed folder"):
+                writer.append({"data": MAGIC + b"x"})
+    assert [sample["data"] for sample in opened(tmp_path / "ds")] == [b"fine", packed, b"fine"]
+
+
+def test_values_may_change_after_append(tmp_path: Path) -> None:
+    buffer = bytearray(b"first")
+    with bushel.Writer(tmp_path / "ds", {"data": "bytes"}, container="bag", sync=False) as writer:
+        writer.append({"data": b"zero"})
+        writer.append({"data": buffer})
+        buffer[:] = b"other"
+        writer.append({"data": memoryview(buffer)})
+        buffer[:] = b"third"
+    assert [sample["data"] for sample in opened(tmp_path / "ds")] == [b"zero", b"first", b"other"]
+
+
+def test_a_large_value_keeps_the_order(tmp_path: Path) -> None:
+    sizes = [10, 10, 40000, 10, 2 << 20, 10, 10]
+    for container in CONTAINERS:
+        with bushel.Writer(tmp_path / container, {"data": "bytes"}, container=container, sync=False) as writer:
+            for number, size in enumerate(sizes):
+                writer.append({"data": bytes([number]) * size})
+        found = [(sample["data"][0], len(sample["data"])) for sample in opened(tmp_path / container)]
+        assert found == list(enumerate(sizes))

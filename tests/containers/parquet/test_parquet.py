@@ -1,0 +1,150 @@
+"""Parquet: files of pyarrow and Hugging Face datasets, read in place."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
+
+import bushel
+from bushel.errors import FormatError
+from bushel.testing import READABLE_CHECKS, Golden, Readable
+
+DATASETS = (
+    "parquet-none-v1-plain",
+    "parquet-snappy-v1-dictionary",
+    "parquet-zstd-v2-dictionary",
+    "parquet-gzip-v2-plain",
+    "hf-parquet",
+)
+each_dataset = pytest.mark.parametrize("name", DATASETS)
+
+
+@each_dataset
+def test_what_the_writer_wrote_comes_out(name: str) -> None:
+    check_expected(name, FOREIGN / name, index="memory")
+    dataset = bushel.open(FOREIGN / name, index="memory")
+    assert dataset.info.container == "parquet"
+    order = random.Random(7).sample(range(len(dataset)), len(dataset))
+    stored = dataset.read(range(len(dataset)), decode=False)
+    assert dataset.read(order, decode=False) == [stored[place] for place in order]
+    assert [dataset.read([place], decode=False)[0] for place in order] == [stored[place] for place in order]
+
+
+@each_dataset
+def test_after_indexing_without_scanning_again(name: str, tmp_path: Path) -> None:
+    shutil.copytree(FOREIGN / name, tmp_path / "data")
+    bushel.index(tmp_path / "data")
+    assert list((tmp_path / "data/.bushel").rglob("*.safetensors"))
+    check_expected(name, tmp_path / "data", index="require", verify=True)
+    assert bushel.verify(tmp_path / "data").problems == ()
+
+
+def test_photos_of_plain_pages_are_extents_of_the_file() -> None:
+    dataset = bushel.open(FOREIGN / "hf-parquet", index="memory")
+    file, offset = dataset.location(1, "image")
+    length = int(dataset.lengths([1], "image")[0])
+    assert Path(file).read_bytes()[offset : offset + length] == dataset.read([1], decode=False)[0]["image"]
+    assert dataset.spec["image"] == "image"
+    assert dataset[1]["image"].ndim == 3
+
+
+def test_scalars_are_columns() -> None:
+    dataset = bushel.open(FOREIGN / "hf-parquet", index="memory")
+    assert {"label", "score"} <= set(dataset.columns)
+    assert len(dataset.where("label == 3")) == sum(sample["label"] == 3 for sample in dataset)
+
+
+@pytest.mark.parametrize("check", READABLE_CHECKS)
+def test_conformance(check: str, tmp_path: Path) -> None:
+    path = FOREIGN / "hf-parquet"
+    samples = [
+        {name: value for name, value in sample.items() if name != "__key__"}
+        for sample in bushel.open(path, index="memory")
+    ]
+    READABLE_CHECKS[check](Readable("parquet", Golden(path, samples), tmp_path))
+
+
+def test_several_splits_in_one_folder_are_named(tmp_path: Path) -> None:
+    source = FOREIGN / "hf-parquet/data/train-00000-of-00001.parquet"
+    for split in ("test", "train"):
+        shutil.copy(source, tmp_path / f"{split}-00000-of-00001.parquet")
+    with pytest.raises(FormatError, match=r"several splits: test, train.*test-\*\.parquet"):
+        bushel.open(tmp_path)
+    assert len(bushel.open(f"{tmp_path}/test-*.parquet")) == 24
+
+
+def test_no_parquet_file(tmp_path: Path) -> None:
+    for data, message in (
+        (b"", "it has 0 bytes"),
+        (b"x" * 100, "not in b'PAR1'"),
+        (b"PAR1" + bytes(100) + (1 << 31).to_bytes(4, "little") + b"PAR1", "the footer is said to have 2147483648"),
+        (b"PAR1" + bytes(100) + bytes(4) + b"PARE", "encrypted"),
+    ):
+        (tmp_path / "x.parquet").write_bytes(data)
+        with pytest.raises(FormatError, match=message):
+            bushel.open(tmp_path / "x.parquet")
+
+
+@each_dataset
+def test_damage_gives_an_error_that_names_the_file_or_other_values(name: str, tmp_path: Path) -> None:
+    source = min((FOREIGN / name).rglob("*.parquet"))
+    data = source.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    check_damaged(data, tmp_path / "x.parquet", footer, name)
+
+
+class TestByPyarrow:
+    """Files that pyarrow writes here, with what the golden ones lack."""
+
+    def written(self, path: Path, columns: dict[str, Any], **options: Any) -> bushel.Dataset:
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table(columns), path, **options)
+        return bushel.open(path, index="memory")
+
+    def test_nested_values_are_json(self, tmp_path: Path) -> None:
+        meta: list[Any] = [{"a": 1, "b": [{"c": "x"}]}, None, {"a": None, "b": []}]
+        dataset = self.written(tmp_path / "x.parquet", {"meta": meta, "lists": [[[1], []], [], None]})
+        assert [sample.get("meta") for sample in dataset] == meta
+        assert [sample.get("lists") for sample in dataset] == [[[1], []], [], None]
+
+    @pytest.mark.parametrize("encoding", ["DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "BYTE_STREAM_SPLIT"])
+    def test_rarer_encodings(self, tmp_path: Path, encoding: str) -> None:
+        values: dict[str, list[Any]] = {
+            "DELTA_BINARY_PACKED": [5, None, -7, 1 << 40],
+            "DELTA_LENGTH_BYTE_ARRAY": ["one", None, "", "three"],
+            "BYTE_STREAM_SPLIT": [1.5, None, -0.25, 3e30],
+        }
+        options = {"use_dictionary": False, "column_encoding": {"x": encoding}}
+        dataset = self.written(tmp_path / "x.parquet", {"x": values[encoding]}, **options)
+        assert [sample.get("x") for sample in dataset] == values[encoding]
+
+    @pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+    @pytest.mark.parametrize("version", ["1.0", "2.0"])
+    def test_all_types_through_all_pages(self, tmp_path: Path, compression: str, version: str) -> None:
+        rng = random.Random(compression + version)
+        count = 3000
+        columns: dict[str, list[Any]] = {
+            "text": [None if rng.random() < 0.1 else "word " * rng.randrange(9) for _ in range(count)],
+            "few": [rng.choice(["cat", "dog", "hen"]) for _ in range(count)],
+            "blob": [rng.randbytes(rng.randrange(300)) for _ in range(count)],
+            "number": [rng.randrange(-(1 << 62), 1 << 62) for _ in range(count)],
+            "truth": [rng.random() < 0.5 for _ in range(count)],
+            "real": [None if rng.random() < 0.5 else rng.random() for _ in range(count)],
+            "tokens": [[rng.randrange(50) for _ in range(rng.randrange(40))] for _ in range(count)],
+            "names": [
+                None if rng.random() < 0.1 else ["x" * rng.randrange(5)] * rng.randrange(4) for _ in range(count)
+            ],
+        }
+        options = {"compression": compression, "data_page_version": version, "data_page_size": 4096}
+        dataset = self.written(tmp_path / "x.parquet", columns, row_group_size=700, **options)
+        places = rng.sample(range(count), 500)
+        for place, sample in zip(places, dataset.read(places), strict=True):
+            for name, values in columns.items():
+                found: Any = sample.get(name)
+                assert (found.tolist() if name == "tokens" else found) == values[place], (place, name)

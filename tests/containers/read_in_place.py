@@ -1,0 +1,87 @@
+"""Comparing what is read with the datasets that the packages of other formats wrote (`tests/golden/foreign`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.paths import ROOT
+
+import bushel
+from bushel.errors import BushelError
+
+__all__ = ["FOREIGN", "check_damaged", "check_expected", "expected"]
+
+FOREIGN = ROOT / "tests" / "golden" / "foreign"
+
+
+def expected(name: str) -> dict[str, Any]:
+    """Return what must come out of a dataset."""
+    found: dict[str, Any] = json.loads((FOREIGN / name / "EXPECTED.json").read_text("utf-8"))
+    return found
+
+
+def check_expected(name: str, path: Path, **options: Any) -> None:
+    """Assert keys, fields, stored bytes, values and names of classes of a copy of a dataset."""
+    wanted = expected(name)
+    with bushel.open(path / wanted["path"] if "path" in wanted else path, **options) as ds:
+        assert list(ds.keys) == [each["key"] for each in wanted["samples"]]
+        assert {field: list(names) for field, names in ds.labels.items()} == wanted.get("labels", {})
+        stored = ds.read(range(len(ds)), decode=False)
+        for position, each in enumerate(wanted["samples"]):
+            sample = dict(ds[position])
+            assert sample.pop("__key__") == each["key"]
+            values = {field: value for field, value in each["values"].items() if value is not None}
+            assert sample.keys() == values.keys()
+            for field, value in values.items():
+                _compare(sample[field], stored[position][field], value)
+
+
+def _compare(value: Any, stored: Any, wanted: Any) -> None:
+    if isinstance(wanted, list) and isinstance(stored, list):
+        assert len(stored) == len(wanted)
+        for each in zip(value, stored, wanted, strict=True):
+            _compare(*each)
+    elif not isinstance(wanted, Mapping) or "sha256" not in wanted:
+        assert value == wanted
+    elif "dtype" in wanted:
+        assert (value.dtype.name, list(value.shape)) == (wanted["dtype"], wanted["shape"])
+        assert hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest() == wanted["sha256"]
+    else:
+        assert (hashlib.sha256(stored).hexdigest(), len(stored)) == (wanted["sha256"], wanted["length"])
+
+
+def check_damaged(data: bytes, file: Path, table: int, seed: str) -> None:
+    """Assert that damaged copies of a file give other values, or an error that names the file.
+
+    Args:
+        data: The bytes of the file.
+        file: Where to write the copies.
+        table: Offset of its table; half of the copies are damaged behind it.
+        seed: Decides the damage.
+    """
+    rng = random.Random(seed)
+    for number in range(300):
+        changed = bytearray(data)
+        for _ in range(rng.choice((1, 1, 4))):
+            changed[rng.randrange(table if number % 2 else 0, len(data))] = rng.randrange(256)
+        if number % 50 == 0:
+            del changed[rng.randrange(len(changed)) :]
+        file.write_bytes(changed)
+        error = _error_of(file)
+        assert error is None or file.name in str(error)
+
+
+def _error_of(file: Path) -> BushelError | None:
+    try:
+        dataset = bushel.open(file, index="memory")
+        for place in range(len(dataset)):
+            dataset.read([place], decode=False)
+    except BushelError as error:
+        return error
+    return None

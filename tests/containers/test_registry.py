@@ -1,0 +1,175 @@
+"""Containers by name and by the names of files: Bushel's own, registered ones, and those of other packages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bushel
+from bushel.containers import (
+    Container,
+    HasFileNames,
+    ReadOptions,
+    Shard,
+    ShardIndex,
+    WritableContainer,
+    candidates,
+    container_by_suffix,
+    container_names,
+    get_container,
+    get_writable,
+    is_data_file,
+    is_forward_only,
+    needs_index,
+    registry,
+    table_of,
+)
+from bushel.storage import AnyPath
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """A container whose files have no samples."""
+
+    name: str = "empty"
+    suffixes: tuple[str, ...] = (".empty",)
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of one file."""
+        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return a table without rows."""
+        return table_of(self.name, shard, 0, {})
+
+
+@pytest.fixture(autouse=True)
+def _only_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+
+
+def names_of(found: list[Container]) -> list[str]:
+    return [each.name for each in found]
+
+
+def test_five_are_written() -> None:
+    assert container_names(written=True) == ("bag", "tar", "ffrecord", "gulp", "recordio")
+    for name in container_names(written=True):
+        container = get_writable(name)
+        assert isinstance(container, WritableContainer)
+        assert container.name == name
+
+
+@pytest.mark.parametrize("name", container_names())
+def test_a_registration_says_what_the_container_says(name: str) -> None:
+    container, known = get_container(name), registry._registered[name]
+    assert isinstance(container, Container)
+    assert known.suffixes == container.suffixes
+    assert known.file_names == (container.file_names if isinstance(container, HasFileNames) else ())
+    assert known.suffix == (container.suffix if isinstance(container, WritableContainer) else None)
+
+
+@pytest.mark.parametrize(
+    ("names", "owners"),
+    [
+        (["a.tar", "b.tar"], ["tar"]),
+        (["photo.jpg", "README"], []),
+        (["000000", "000001"], ["bag"]),
+        (["spec.json", "image.bag"], ["bag"]),
+        (["x.rec", "x.idx"], ["recordio"]),
+        (["x.rec.part000"], ["recordio"]),
+        (["data_0.gulp", "meta_0.gmeta", "label2idx.json"], ["gulp"]),
+        (["a.tar", "b.ffr"], ["tar", "ffrecord"]),
+        ([".tar"], ["tar"]),
+        ([], []),
+    ],
+)
+def test_names_of_files_tell_the_candidates(names: list[str], owners: list[str]) -> None:
+    assert [name for name in names_of(candidates(names)) if name in container_names(written=True)] == owners
+
+
+def test_opening_imports_only_the_container_that_owns_the_files(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "one.tar", {"x": "int"}) as writer:
+        writer.append({"x": 1})
+    code = (
+        "import json, sys, bushel; bushel.open(sys.argv[1])[0]\n"
+        "print(json.dumps([name for name in sys.modules if name.startswith(('bushel.containers', 'importlib.meta'))]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "one.tar"], capture_output=True, text=True, check=True
+    )
+    imported = set(json.loads(done.stdout))
+    assert "bushel.containers.tar" in imported
+    others = {f"bushel.containers.{name}" for name in container_names() if name != "tar"}
+    assert not imported & others
+    assert "importlib.metadata" not in imported, "entry points are looked for when nothing else owns the files"
+
+
+def test_suffixes() -> None:
+    assert container_by_suffix("x.tar") is get_container("tar")
+    assert container_by_suffix("x.jpg") is None
+    assert is_data_file("train-000.tar")
+    assert is_data_file("x.rec.part012")
+    assert not is_data_file("train.txt")
+    assert is_forward_only("a.tar.xz")
+    assert not is_forward_only("a.tar.gz")
+    assert not is_forward_only("a.tar")
+    assert needs_index("a.tar.gz")
+    assert not needs_index("a.tar")
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(ValueError, match="unknown container 'nonsense': use one of bag, tar"):
+        get_container("nonsense")
+
+
+def test_a_registered_container_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "a.empty"
+    path.write_bytes(b"")
+    with pytest.raises(bushel.FormatError, match="does not belong to any container"):
+        bushel.open(path)
+    bushel.register_container(Empty())
+    assert len(bushel.open(path)) == 0
+    assert bushel.open(path).info.container == "empty"
+    assert bushel.open(path, container="empty").info.container == "empty"
+
+
+def test_it_is_not_written(tmp_path: Path) -> None:
+    bushel.register_container(Empty())
+    expected = "empty datasets are read where they lie, and not written: choose one of bag, tar, ffrecord, gulp, record"
+    with pytest.raises(ValueError, match=expected):
+        bushel.Writer(tmp_path / "out", {"x": "int"}, container="empty")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.empty").write_bytes(b"")
+    (tmp_path / "a.empty").write_bytes(b"")
+    with pytest.raises(ValueError, match=expected):
+        bushel.Writer(tmp_path / "a.empty", {"x": "int"}, mode="append")
+    with pytest.raises(ValueError, match=expected):
+        bushel.convert(tmp_path / "a.empty", tmp_path / "out", container="empty")
+
+
+@pytest.mark.parametrize("name", ["Empty", "", "a b", "9"])
+def test_malformed_names_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name of a container"):
+        bushel.register_container(Empty(name))
+
+
+def test_names_that_are_taken() -> None:
+    bushel.register_container(Empty())
+    with pytest.raises(ValueError, match="there is a container 'empty' already"):
+        bushel.register_container(Empty())
+    bushel.register_container(Empty(), replace=True)
+    with pytest.raises(ValueError, match="there is a container 'tar' already: choose another name$"):
+        bushel.register_container(Empty("tar"), replace=True)
+
+
+def test_what_lacks_members_is_refused() -> None:
+    broken: Any = object()
+    with pytest.raises(TypeError, match="object is not a container: it lacks name, suffixes, shards, index"):
+        bushel.register_container(broken)

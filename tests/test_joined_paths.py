@@ -1,0 +1,108 @@
+"""Every place that joins a path with a name uses `below` or `inside`, unless it is here, with its reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.joined_paths import joined
+from tests.paths import ROOT
+
+SOURCE = ROOT / "src" / "bushel"
+
+EXCEPTIONS = {
+    "these two check the name": """
+        storage/names.py:below
+        sources/fetching.py:Fetched.__truediv__ _dataset/remote_discovery.py:ListedPath.__truediv__
+        storage/objects/location.py:ObjectPath.with_name storage/objects/location.py:ObjectPath.with_suffix
+        compat/granular/paths.py:ForeignPath.__truediv__
+    """,
+    "the folder's own listing gave the name, which is one component": """
+        storage/names.py:refuse_links_in storage/objects/location.py:ObjectPath.glob
+        storage/claims/claim.py:claims_in
+        storage/objects/hub.py:HubPath.iterdir sources/files.py:_folders sources/media.py:Frames.read
+        sources/tables.py:Table._fitting _writer/overwrite.py:_other_files _writer/overwrite.py:_files_beside
+        containers/bag/container.py:_numbered containers/gulp/naming.py:pair_chunks
+        containers/gulp/naming.py:chunk_number containers/tar/container.py:_Tar.writer
+        compat/granular/reader.py:_shard_folders compat/gulpio2/commands/sanity.py:_open
+        compat/gulpio2/adapters.py:ActivitynetAdapter.set_video_storage compat/mxnet/lists.py:find_images
+        compat/mxnet/lists.py:_found_in compat/webdataset/cache.py:LRUCleanup.cleanup
+        compat/webdataset/commands/tarp.py:_run
+    """,
+    "the caller gave the name: a target, one of its parts, or a path in a program": """
+        _dataset/discovery.py:_parts_of_file _dataset/discovery.py:marker_path _dataset/discovery.py:incomplete_at
+        _dataset/discovery.py:is_staged _dataset/discovery.py:interrupted_write
+        _dataset/claiming.py:claim_target _dataset/claiming.py:claim_run
+        _dataset/folders.py:_overwrite_folder ingest/reshape.py:split ingest/run_folder.py:part_path
+        ingest/side_files.py:_beside ingest/side_files.py:PackState.__init__ sources/fetching.py:named_by_program
+        containers/bag/container.py:_Bag.shards containers/recordio/container.py:_RecordIO.shards
+        compat/granular/v24.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
+        compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists
+        compat/webdataset/commands/widsindex.py:_update compat/webdataset/writer.py:_Part._own
+    """,
+    "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
+        containers/gulp/container.py:_Gulp.class_names ingest/side_files.py:labels_path
+        _dataset/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
+        storage/claims/files.py:take_file storage/claims/objects.py:_now_beside
+        ingest/commit.py:PartTask._write_and_commit ingest/commit.py:PartTask._write ingest/leaves.py:leaf_file
+        ingest/run_folder.py:RunFolder.note_errors ingest/run_folder.py:RunFolder._names
+        storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path
+        storage/objects/hub_api.py:_kept storage/staging.py:Staging.discard storage/whole.py:create_whole
+        compat/granular/v24.py:ShardedDatasetWriter.__init__ compat/granular/writer.py:Shards._begin
+        compat/gulpio2/fileio.py:GulpDirectory.new_chunks compat/gulpio2/utils.py:temp_dir_for_bursting
+        compat/gulpio2/utils.py:find_images_in_folder compat/gulpio2/utils.py:get_single_video_path
+    """,
+    "a part of a running attempt, whose name has been checked": "ingest/commit.py:remove_attempt",
+    "`read_spec` refuses a field with a slash": "containers/bag/container.py:_files",
+    "the extension is one of a few": "compat/webdataset/autodecode.py:_by_file",
+    "the original opens what its list names, and the caller asked for the original": """
+        compat/gulpio2/adapters.py:_Listed.iter_data compat/gulpio2/adapters.py:_Videos.get_bursted_frames
+        compat/gulpio2/file_adapters.py:ImageListAdapter.frames_of compat/mxnet/image/iterator.py:ImageIter.read_image
+        compat/webdataset/shardlists.py:_source compat/webdataset/wids/index.py:urlmerge
+    """,
+    "numbers are divided": """
+        compat/gulpio2/video.py:pick_like_ffmpeg.pick compat/mxnet/image/functions.py:random_size_crop
+    """,
+}
+TRUSTED = {place for places in EXCEPTIONS.values() for place in places.split()}
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "testing")  # its own names
+
+
+def places() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in FILES:
+        for scope, text in joined(path.read_text()):
+            found.setdefault(f"{path.relative_to(SOURCE).as_posix()}:{scope}", []).append(text)
+    return found
+
+
+def test_every_joined_name_is_checked() -> None:
+    unchecked = {place: texts for place, texts in places().items() if place not in TRUSTED}
+    advice = "use bushel.storage.below, or inside to write there; or add the place to EXCEPTIONS with the reason"
+    assert not unchecked, f"{advice}: {unchecked}"
+
+
+def test_no_exception_is_left_over() -> None:
+    assert places().keys() >= TRUSTED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(root, name):\n    return root / name",
+        "def f(folder, name):\n    return folder / 'a' / name",
+        "def f(self, names):\n    return self._root / names[0]",
+        "def f(folder, name):\n    return os.path.join(folder, name)",
+        "def f(path, name):\n    return path.with_name(f'{name}.json')",
+        "def f(shard):\n    return shard.root / shard.name",
+        "def f(text, name):\n    return Path(text) / name",
+    ],
+)
+def test_a_new_place_is_found(text: str) -> None:
+    assert [scope for scope, _ in joined(text)] == ["f"]
+
+
+def test_constants_and_numbers_are_no_places() -> None:
+    text = "def f(path, number):\n    return path / 'a' / NAME / f'{number:05d}.json', path / other.name, number / 3"
+    assert not list(joined(text))
+    assert isinstance(ROOT, Path)
