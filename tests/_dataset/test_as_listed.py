@@ -90,3 +90,21 @@ def test_an_incomplete_dataset_is_what_is_there(tmp_path: Path) -> None:
         with pytest.warns(IncompleteWarning, match="is incomplete"):
             assert len(bushel.open(tmp_path / "ds")) == 4
     assert len(bushel.open(tmp_path / "ds")) == 5
+
+
+def test_a_writer_does_not_continue_another_dataset(folder: Path) -> None:
+    spec = bushel.open(folder).spec
+    files = second(folder)
+    for path in files:
+        shutil.copy(path, path.with_name(path.name.replace("1", "7", 1)))
+    with pytest.raises(FormatError, match="is not listed in the manifest.*bushel index"):
+        bushel.Writer(folder, spec, mode="append", sync=False)
+    for path in files:
+        shutil.move(path.with_name(path.name.replace("1", "7", 1)), path)
+        path.unlink()
+    for mode in ("append", "resume"):
+        with pytest.raises(FormatError, match="is listed in the manifest, and gone.*bushel index"):
+            bushel.Writer(folder, spec, mode=mode, sync=False)
+    bushel.index(folder)
+    with bushel.Writer(folder, spec, mode="append", sync=False) as writer:
+        assert len(writer) == 6

@@ -3,28 +3,100 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from bushel._dataset.discovery import Incomplete
+from bushel._dataset.discovery import Incomplete, incomplete_finder, marker_path
 from bushel._dataset.shards import listed_names, manifest_path
 from bushel._index.sidecar import Manifest, load_manifest
+from bushel.containers import is_data_file
 from bushel.containers.base import Shard
 from bushel.errors import FormatError, IncompleteWarning
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, is_object
 
-__all__ = ["as_listed"]
+__all__ = ["Listed", "as_listed", "check_as_listed", "manifest_loader"]
 
 _SHOWN = 3
+_AT_ONCE = 32
+"""Number of files on a server that are looked for at the same time."""
 _PUT_BACK = (
     "put the files back; or run `bushel index`, after which the dataset is what is left; or open it with partial=True"
 )
 
+_INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
+
+LoadManifest = Callable[[AnyPath], Manifest | None]
+"""Returns the manifest at a path; None if the file does not exist or is damaged, which `verify` reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The shards of a dataset.
+
+    Attributes:
+        shards: Those that are listed and there.
+        missing: What is missing, if listed shards are gone.
+        looked: Whether this is a folder whose manifest was looked for, so that `manifest` says what it holds.
+        manifest: The manifest of the folder, if it has one.
+    """
+
+    shards: list[Shard]
+    missing: Incomplete | None = None
+    looked: bool = False
+    manifest: Manifest | None = None
+
+    def begin_find_incomplete(self, paths: Sequence[AnyPath]) -> Callable[[], Incomplete | None]:
+        """Start to look whether the dataset is complete, and return a function that waits for the result."""
+        if not self.looked or not is_object(paths[0]):
+            return incomplete_finder(paths, self.shards)
+        manifest = self.manifest
+        if manifest is None or manifest.complete:
+            return lambda: None
+        return lambda: Incomplete(str(paths[0]), manifest.expected)
+
+
+def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
+    """Return a function that loads the manifest. That of a remote folder is requested now, in another thread.
+
+    So it is there when the folder has been listed.
+    """
+    if len(paths) != 1 or not is_object(paths[0]) or not paths[0].listable or is_data_file(paths[0].name):
+        return _load
+    from bushel._runtime.parallel import Result, Threads
+
+    begun = marker_path(paths[0], "")
+    threads = Threads(1, "bushel-manifest")
+    result: Result[Manifest | None] = Result()
+
+    def work() -> None:
+        try:
+            result.set(_load(begun))
+        except BaseException as error:
+            result.fail(error)
+
+    def load(place: AnyPath) -> Manifest | None:
+        return result.get() if place == begun else _load(place)
+
+    threads.submit(work)
+    threads.close()
+    return load
+
+
+def _load(place: AnyPath) -> Manifest | None:
+    try:
+        return load_manifest(place)
+    except (PermissionError, FormatError):  # some buckets refuse what does not exist
+        return None
+    except OSError:
+        if is_object(place):  # the store cannot be reached
+            raise
+        return None
+
 
 def as_listed(
-    paths: Sequence[AnyPath], container: str, shards: list[Shard], *, partial: bool
-) -> tuple[list[Shard], Incomplete | None]:
-    """Return the shards that the manifest of a local folder lists, and what is missing.
+    paths: Sequence[AnyPath], container: str, shards: list[Shard], load: LoadManifest, *, partial: bool
+) -> Listed:
+    """Return the shards that the manifest of a folder lists, and what is missing.
 
     Without a complete manifest, these are all shards.
 
@@ -32,47 +104,87 @@ def as_listed(
         paths: What was opened. A file, a pattern or a list of these is read as it is.
         container: Name of the container.
         shards: The shards that are there.
+        load: Loads the manifest.
         partial: Whether to go on if listed shards are gone.
 
     Raises:
         FormatError: Listed shards are gone, and `partial` is false.
     """
-    manifest = _manifest(paths, shards)
+    # of the parts of a run, `find_incomplete` says which are missing
+    if len(paths) != 1 or not shards or str(shards[0].root) != str(paths[0]):
+        return Listed(shards)
+    if is_object(paths[0]) and not paths[0].listable:  # these shards are those of the manifest
+        there_now = _still_there(shards) if partial else shards
+        known = len(there_now) == len(shards)
+        return Listed(there_now, None if known else Incomplete(str(paths[0]), advice=_PUT_BACK))
+    place = manifest_path(shards)
+    manifest = None if place is None else load(place)
     if manifest is None or not manifest.complete or manifest.container != container:
-        return shards, None
+        return Listed(shards, None, place is not None, manifest)
     names = listed_names(shards)
-    listed, there = {entry.name for entry in manifest.shards}, set(names)
+    gone, unlisted = _differences(manifest, names)
     missing = None
-    if gone := [entry.name for entry in manifest.shards if entry.name not in there]:
+    if gone:
         if not partial:
-            raise FormatError(
-                f"{_shown(gone)} {_be(gone)} listed in the manifest, and gone", file=str(paths[0]), hint=_PUT_BACK
-            )
+            raise _gone(gone, paths[0], _PUT_BACK)
         missing = Incomplete(str(paths[0]), sum(entry.samples for entry in manifest.shards), advice=_PUT_BACK)
-    if unlisted := [name for name in names if name not in listed]:
+    if unlisted:
         warnings.warn(
-            f"{paths[0]}: {_shown(unlisted)} {_be(unlisted)} not listed in the manifest, and not read: run "
-            "`bushel index` to add what belongs to the dataset, or move it away",
+            f"{paths[0]}: {_shown(unlisted)} {_be(unlisted)} not listed in the manifest, and not read: "
+            f"{_INDEX_OR_MOVE}",
             IncompleteWarning,
             stacklevel=3,
         )
-    return [shard for shard, name in zip(shards, names, strict=True) if name in listed], missing
+    other = set(unlisted)
+    kept = [shard for shard, name in zip(shards, names, strict=True) if name not in other]
+    return Listed(kept, missing, True, manifest)
+
+
+def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: bool) -> None:
+    """Check that a folder holds what its manifest lists, before a writer continues it.
+
+    Args:
+        path: The folder.
+        shards: The shards that are there.
+        unlisted_too: Whether to refuse shards that are not listed.
+
+    Raises:
+        FormatError: It holds something else.
+    """
+    place = manifest_path(shards)
+    manifest = None if place is None else _load(place)
+    if manifest is None or not manifest.complete:
+        return
+    gone, unlisted = _differences(manifest, listed_names(shards))
+    if gone:
+        raise _gone(gone, path, "put the files back; or run `bushel index`, after which the dataset is what is left")
+    if unlisted and unlisted_too:
+        message = f"{_shown(unlisted)} {_be(unlisted)} not listed in the manifest"
+        raise FormatError(message, file=str(path), hint=_INDEX_OR_MOVE)
+
+
+def _differences(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the names of listed shards that are gone, and of shards that are not listed."""
+    listed, there = {entry.name: None for entry in manifest.shards}, set(names)
+    return [name for name in listed if name not in there], [name for name in names if name not in listed]
+
+
+def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
+    return FormatError(f"{_shown(names)} {_be(names)} listed in the manifest, and gone", file=str(path), hint=hint)
+
+
+def _still_there(shards: Sequence[Shard]) -> list[Shard]:
+    from bushel._runtime.parallel import parallel_map
+
+    def is_there(shard: Shard) -> bool:
+        return all(shard.path(number).is_file() for number in range(len(shard.files)))
+
+    found = parallel_map(is_there, shards, workers=_AT_ONCE, limit=len(shards), name="bushel-find")
+    return [shard for shard, there in zip(shards, found, strict=True) if there]
 
 
 def _be(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
-
-
-def _manifest(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Manifest | None:
-    if len(paths) != 1 or not isinstance(paths[0], Path) or not shards or str(shards[0].root) != str(paths[0]):
-        return None  # of the parts of a run, `find_incomplete` says which are missing
-    place = manifest_path(shards)
-    if place is None:
-        return None
-    try:
-        return load_manifest(place)
-    except (OSError, FormatError):  # `verify` reports a damaged manifest
-        return None
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from bushel._dataset.as_listed import as_listed
+from bushel._dataset.as_listed import as_listed, manifest_loader
 from bushel._dataset.asked import Asked, warn_withheld
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.discovery import (
     expand_paths,
     find,
     folder_state,
-    incomplete_finder,
     is_stream,
     lacks_index,
     telling_of_interrupted_writes,
@@ -126,16 +125,19 @@ def open(
         if (listed := open_listed(paths[0], container, state)) is not None:
             warn_withheld(listed[0].fields, str(paths[0]))
             return Dataset(listed, verify=verify)
+    load = manifest_loader(paths)
     with telling_of_interrupted_writes(paths):
         found = find(paths, container)
         ends = [shard.name for shard in (*found.shards[:1], *found.shards[-1:])]
         if index != "memory" and any(map(needs_index, ends)) and not all(map(_has_index, found.shards)):
             raise _forward_only(source, spec, compressed=True)
-        listed_shards, missing = as_listed(paths, found.container, found.shards, partial=partial)
-        look = incomplete_finder(paths, listed_shards)
+        known = as_listed(paths, found.container, found.shards, load, partial=partial)
+        look = known.begin_find_incomplete(paths)
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
-        shards = open_shards(found.container, listed_shards, options, index, recover=damaged == "warn")
-        incomplete = look() or missing
+        shards = open_shards(
+            found.container, known.shards, options, index, recover=damaged == "warn", manifest=known.manifest
+        )
+        incomplete = look() or known.missing
         dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
         dataset.labels  # noqa: B018 - raises if shards differ
     warn_withheld((each for shard in shards for each in shard.fields), str(paths[0]))
@@ -223,6 +225,7 @@ def open_shards(
     policy: IndexPolicy = "auto",
     *,
     recover: bool = False,
+    manifest: Manifest | None = None,
 ) -> list[OpenShard]:
     """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
 
@@ -232,13 +235,14 @@ def open_shards(
         options: What the user declares about them.
         policy: What to do about a missing or stale index.
         recover: Whether to read what can be read of a shard with a damaged structure.
+        manifest: The manifest of the dataset, if it is loaded already.
 
     Raises:
         FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
             index and `policy` is `require`.
     """
     many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
-    if many and options.spec is None and (manifest := _covering(container, shards)) is not None:
+    if many and options.spec is None and (manifest := _covering(container, shards, manifest)) is not None:
         asked = Asked(pickle=options.pickle)
         fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
         entries = {entry.name: entry for entry in manifest.shards}
@@ -318,11 +322,11 @@ def each_shard(
     return results
 
 
-def _covering(container: str, shards: Sequence[Shard]) -> Manifest | None:
+def _covering(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Manifest | None:
     """Return the manifest if it lists all of these shards."""
     path = manifest_path(shards)
     try:
-        manifest = None if path is None else load_manifest(path)
+        manifest = manifest or (None if path is None else load_manifest(path))
     except PermissionError:
         return None
     if manifest is None or manifest.container != container:

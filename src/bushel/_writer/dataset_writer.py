@@ -333,6 +333,7 @@ class DatasetWriter:
             self._target.check_no_parts(mode)
         self._take_up_staged(mode)
         self._shards = [] if mode == "overwrite" else self._target.existing_shards()
+        self._target.check_as_listed(mode, self._shards)
         if mode == "resume" and (self._current or self._shards):
             self._folders = self._folders and ()  # the first shard has them
         exists = bool(self._shards)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bushel._dataset.as_listed import check_as_listed
 from bushel._dataset.asked import Asked
 from bushel._dataset.discovery import find
 from bushel._dataset.folders import is_part, run_folder
@@ -106,6 +107,17 @@ class Target:
         found = find([self.path], self.container.name)
         opened = open_shards(found.container, found.shards, ReadOptions(checksums=True), "auto")
         return [shard.asking(Asked(pickle=True)) for shard in opened]  # values are only encoded
+
+    def check_as_listed(self, mode: str, shards: list[OpenShard]) -> None:
+        """Check that the folder holds the shards that its manifest lists, before they are continued.
+
+        A shard that is not listed may be the last one of a killed writer, which `resume` takes up.
+
+        Raises:
+            FormatError: A listed shard is gone; or one that is there is not listed, and the mode is `append`.
+        """
+        if not self.single and shards and mode in ("append", "resume"):
+            check_as_listed(self.path, [opened.shard for opened in shards], unlisted_too=mode == "append")
 
     def unfinished_shards(self) -> list[Path]:
         """Return the staging folders that a killed writer of this target left on this machine."""
