@@ -40,7 +40,7 @@ def test_the_batches_are_those_of_the_loader(folder: Path, shuffle: Any) -> None
     for epoch in range(2):
         for step, batch in enumerate(loader):
             settings = Settings("image", "", 7, epoch, shuffle, 4, 3, 1, step)
-            positions, steps = positions_of_batch(len(dataset), settings)
+            positions, steps = positions_of_batch(dataset, settings)
             assert [dataset.keys[each] for each in positions] == list(batch["__key__"])
             assert steps == len(loader)
 

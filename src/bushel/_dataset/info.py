@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bushel._dataset.discovery import Incomplete
 from bushel._dataset.shards import Listing, OpenShard, any_keyed, kinds, listed_names, manifest_path
-from bushel._index.expansion import expansion_of
+from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.sidecar import load_manifest
 from bushel._runtime.public import public
 from bushel.containers import get_container
@@ -16,10 +16,6 @@ from bushel.errors import FormatError
 from bushel.storage import as_path
 
 __all__ = ["Info", "Totals", "info_of", "readable_size", "totals_of", "unlisted_shards"]
-
-
-_COSTLY = 10
-"""Bytes that are expanded for each byte that is read, above which people are told."""
 
 
 @public()
@@ -64,7 +60,7 @@ class Info:
     @property
     def costly(self) -> str | None:
         """What reading at random costs, in words, if blocks expand to more than ten times what is returned."""
-        if self.expansion <= _COSTLY:
+        if self.expansion <= COSTLY:
             return None
         return f"reading at random expands {self.expansion:,.0f} times the bytes that it returns"
 

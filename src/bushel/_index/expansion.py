@@ -1,14 +1,22 @@
-"""How much blocks expand for each byte that is read at random. Pure: no I/O."""
+"""How much blocks expand for each byte that is read, in any order of the samples. Pure: no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.table import I64, ShardIndex
+from bushel._index.table import I64, FieldExtents, ShardIndex
 
-__all__ = ["expansion_of"]
+if TYPE_CHECKING:
+    from bushel.storage import Blocks
+
+__all__ = ["COSTLY", "Expansion", "Part", "expansion_of"]
+
+COSTLY = 10
+"""Bytes that are expanded for each byte that is read, above which people are told."""
 
 _KEPT = 256_000_000
 """Bytes of expanded blocks that a process keeps unless it is told otherwise. If all fit, each is expanded once."""
@@ -27,10 +35,7 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
     """
     returned = expanded = packed = 0
     for table in tables:
-        sums = [
-            np.concatenate([[0], np.cumsum(np.where(one.is_stored(np.arange(len(one))), 0, one.sizes))])
-            for one in table.blocks
-        ]
+        sums = [_sums(one) for one in table.blocks]
         packed += sum(int(one[-1]) for one in sums)
         for field in table.fields.values():
             rows = np.flatnonzero(field.length > 0)
@@ -39,9 +44,12 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
             if (blocks := table.blocks_of(field.file)) is not None:
                 sizes = sums[field.file - len(table.files)]
                 expanded += int(_needed(blocks.start, sizes, offset, length).sum())
-    if not packed or not returned:
-        return 0.0
-    return max(min(packed, expanded), expanded * (1 - _KEPT / packed)) / returned
+    return _expanded(packed, expanded) / returned if packed and returned else 0.0
+
+
+def _sums(blocks: Blocks) -> I64:
+    """Return int64[blocks + 1], the bytes that the blocks before each one expand to."""
+    return np.concatenate([[0], np.cumsum(np.where(blocks.is_stored(np.arange(len(blocks))), 0, blocks.sizes))])
 
 
 def _needed(start: I64, sizes: I64, offset: I64, length: I64) -> I64:
@@ -49,3 +57,163 @@ def _needed(start: I64, sizes: I64, offset: I64, length: I64) -> I64:
     first = start.searchsorted(offset, "right") - 1
     needed: I64 = sizes[start.searchsorted(offset + length, "left")] - sizes[first]
     return needed
+
+
+def _expanded(distinct: float, touched: float) -> float:
+    """Return the bytes that reads expand: those of their blocks once if they are kept, else for every value."""
+    return max(min(distinct, touched), touched * (1 - _KEPT / distinct)) if distinct else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some samples of a view that lie in one shard.
+
+    Attributes:
+        table: The table of the shard.
+        rows: int64[n], their numbers in the shard.
+        places: int64[n], their positions in the view, ascending.
+    """
+
+    table: ShardIndex
+    rows: I64
+    places: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The blocks that samples of a view need, from which the costs of orders follow.
+
+    A row says that a sample needs a block that has to be expanded. The samples stand for all samples of the view.
+
+    Attributes:
+        samples: Number of samples of the view.
+        known: Number of samples that were looked at.
+        returned: Stored bytes of their values.
+        place: int64[rows], position of the sample in the view.
+        block: int64[rows], number of the block.
+        size: int64[rows], bytes that it expands to.
+        run: Number of neighbouring samples that share a block of the field whose blocks expand to the most bytes.
+    """
+
+    samples: int
+    known: int
+    returned: int
+    place: I64
+    block: I64
+    size: I64
+    run: int
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], samples: int, fields: Collection[str]) -> Expansion | None:
+        """Return the expansion of a view.
+
+        Args:
+            parts: Samples of the view, each at most once.
+            samples: Number of samples of the view.
+            fields: The fields to be read.
+
+        Returns:
+            None if nothing has to be expanded.
+        """
+        rows: list[tuple[I64, I64, I64]] = []
+        returned, numbered, most, run = 0, 0, 0, 1
+        for part in parts:
+            for name, field in part.table.fields.items():
+                if name not in fields:
+                    continue
+                sample, value = _values(field, part.rows)
+                returned += int(field.length[value].sum())
+                if (blocks := part.table.blocks_of(field.file)) is None:
+                    continue
+                number, block = _blocks_of(blocks, field, value)
+                if not len(block):
+                    continue
+                size = blocks.sizes[block]
+                rows.append((part.places[sample[number]], block + numbered, size))
+                numbered += len(blocks)
+                counts = np.bincount(block)
+                present = np.flatnonzero(counts)
+                if (total := int(blocks.sizes[present].sum())) > most:
+                    most, run = total, int(np.median(counts[present]))
+        if not rows or not returned:
+            return None
+        place, block, size = (np.concatenate(each) for each in zip(*rows, strict=True))
+        return cls(samples, sum(len(part.rows) for part in parts), returned, place, block, size, max(1, run))
+
+    @property
+    def in_stored_order(self) -> float:
+        """Bytes that are expanded for each byte that is read, in stored order."""
+        return self._distinct(self.samples) / self.returned
+
+    @property
+    def at_random(self) -> float:
+        """Bytes that are expanded for each byte that is read, in random order."""
+        return self.in_blocks(self.samples, 1)
+
+    def in_blocks(self, size: int, window: int) -> float:
+        """Return the bytes that are expanded for each byte that is read, in an order of blocks.
+
+        Args:
+            size: Number of samples in a block of the order.
+            window: Number of blocks of the order that are mixed.
+        """
+        share = self._share(size, window)
+        touched = int(self.size.sum()) * share
+        return _expanded(self._distinct(size) * share, touched) / (self.returned * share)
+
+    def best_blocks(self, size: int, window: int) -> tuple[int, int]:
+        """Return size and window for an order of blocks.
+
+        They are the usual ones unless blocks of files cost more than twice what they cost in stored order. Then a block
+        of the order has the samples of one or more of those. A window needs at most half of the bytes that a process
+        keeps expanded, which leaves as many for the next window, unless a single block needs more.
+
+        Args:
+            size: The usual size.
+            window: The usual window.
+        """
+        usual = self.in_blocks(size, window)
+        if usual <= 2 * self.in_stored_order:
+            return size, window
+        own = self.run * max(1, min(-(-size // self.run), self._kept_at_once(self.run)))
+        width = max(1, min(window, self._kept_at_once(own)))
+        return (own, width) if self.in_blocks(own, width) < usual / 2 else (size, window)
+
+    def _kept_at_once(self, size: int) -> int:
+        """Return how many blocks of the order need half of the bytes that a process keeps expanded."""
+        return int(_KEPT / 2 / (self._distinct(size) * self._share(size, 1)))
+
+    def _share(self, size: int, window: int) -> float:
+        """Return the size of a window in relation to the samples that were looked at."""
+        blocks = -(-self.samples // size)
+        return self.samples / self.known * min(window, blocks) / blocks
+
+    def _distinct(self, size: int) -> int:
+        """Return the bytes of all blocks, counted once for each block of the order that needs them."""
+        own = self.place // size
+        order = np.lexsort((self.block, own))
+        own, block = own[order], self.block[order]
+        again = np.append(False, (own[1:] == own[:-1]) & (block[1:] == block[:-1]))
+        return int(self.size[order[~again]].sum())
+
+
+def _values(field: FieldExtents, rows: I64) -> tuple[I64, I64]:
+    """Return the extents of samples that have bytes: the index in `rows` of the sample of each, and its own number."""
+    if field.starts is None:
+        sample, value = np.arange(len(rows)), rows
+    else:
+        counts = field.starts[rows + 1] - field.starts[rows]
+        sample = np.repeat(np.arange(len(rows)), counts)
+        value = np.arange(len(sample)) + np.repeat(field.starts[rows] - (np.cumsum(counts) - counts), counts)
+    there = field.length[value] > 0
+    return sample[there], value[there]
+
+
+def _blocks_of(blocks: Blocks, field: FieldExtents, value: I64) -> tuple[I64, I64]:
+    """Return the blocks to be expanded for extents: the index in `value` of the extent, and the number of the block."""
+    first = blocks.start.searchsorted(field.offset[value], "right") - 1
+    counts = blocks.start.searchsorted(field.offset[value] + field.length[value], "left") - first
+    number = np.repeat(np.arange(len(value)), counts)
+    block = np.arange(len(number)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    expanded = ~blocks.is_stored(block)
+    return number[expanded], block[expanded]

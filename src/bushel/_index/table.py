@@ -319,6 +319,11 @@ class ShardIndex:
         """Return the blocks of a file, given its number; None if it is a real file."""
         return None if file < len(self.files) else self.blocks[file - len(self.files)]
 
+    @property
+    def compressed(self) -> bool:
+        """Whether bytes of any block have to be expanded."""
+        return any(not one.is_stored(np.arange(len(one))).all() for one in self.blocks)
+
     def size_of(self, file: int) -> int:
         """Return the size in bytes of a file or block file, given its number."""
         blocks = self.blocks_of(file)

@@ -13,6 +13,7 @@ from bushel.codecs.image import ImageReading
 from bushel.loader.bad_samples import BadSample, ErrorReport, read_errors, write_errors
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches
+from bushel.loader.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.loadable import Loadable, source_of
 from bushel.loader.mixture import Mixture
 from bushel.loader.options import LoaderOptions
@@ -46,8 +47,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             is the largest number; None for no limit but `batch_tokens`; or a mapping of the largest length in each
             bucket to its batch size, such as `{128: 64, 512: 16}`.
         shuffle: True or `"exact"` for a permutation of the whole dataset, another in every epoch; False or None (the
-            default) for the stored order; `"blocks"` for blocks of neighbouring samples, which suits disks and object
-            stores; or an order such as `Blocks(len(dataset), seed, size=1024, window=8)`. A mixture has its own order.
+            default) for the stored order; `"blocks"` for blocks of neighbouring samples, which suits disks, object
+            stores and compressed files, whose own blocks then give size and window; or an order such as
+            `Blocks(len(dataset), seed, size=1024, window=8)`. A mixture has its own order.
         weights: Draw samples at random, with replacement, each with a probability in proportion to its weight: an array
             with a number for each sample, or the name of a column of the index. An epoch has as many draws as there
             are samples.
@@ -143,6 +145,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             raise ValueError("collate, batch_transform, drop_last and pad need batches, but batch_size=None")
         check_rules(self.collate, source.spec)
         self._pipeline = self._pipeline_of(source)
+        warn_if_costly(self._plan.order, source, self.fields)
         self._set({"dataset": source, "seed": self._plan.order.seed}.items())
 
     def _pipeline_of(self, source: Loadable) -> Pipeline:
@@ -261,7 +264,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """Continue from a state: the next `for` yields the rest of its epoch.
 
         The number of ranks and workers and the batch size may differ from those of the loader that saved the state.
-        The seed is taken from the state.
+        The seed is taken from the state, and with `shuffle="blocks"` size and window.
 
         Raises:
             StateError: The state belongs to another dataset or another order, or is not a state.
@@ -277,6 +280,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """
         loaded = LoaderState.from_dict(state)
         own = self._plan.order
+        if self.shuffle == "blocks":
+            own = blocks_of_state(loaded.version, own)
         loaded.check(version=own.version, fingerprint=self._fingerprint, samples=own.samples)
         order: Any = replace(own, seed=loaded.seed)
         self._plan, self._pipeline = replace(self._plan, order=order), replace(self._pipeline, order=order)

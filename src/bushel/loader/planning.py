@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bushel._runtime.order import Order, check_mixed, make_order
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.checks import check_count
+from bushel.loader.expansion import blocks_that_fit
 from bushel.loader.loadable import Loadable
 from bushel.loader.mixture import Mixture
 from bushel.loader.plan import Plan
@@ -59,6 +60,8 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
 def _order(options: LoaderOptions, source: Loadable) -> Order:
     own = options.dataset.order if isinstance(options.dataset, Mixture) else None
     if options.weights is None and options.balance is None:
+        if own is None and options.shuffle == "blocks":
+            return blocks_that_fit(source, options.seed, options.fields)
         if own is None:
             return make_order(options.shuffle, len(source), options.seed)
         return check_mixed(own, options.shuffle, options.seed)

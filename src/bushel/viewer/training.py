@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bushel._pictures.pixels import displayable
 from bushel._pictures.thumbnail import Picture, encoded, shrunk
-from bushel._runtime.order import Shuffle, make_order
+from bushel._runtime.order import Order, make_order
 from bushel.errors import CodecError
 from bushel.transforms import (
     CenterCrop,
@@ -24,6 +24,9 @@ from bushel.transforms import (
 from bushel.viewer.rows import rows_of
 from bushel.viewer.shelf import Shown
 from bushel.viewer.site import Handler, Site, bytes_answer, number_in
+
+if TYPE_CHECKING:
+    from bushel import Dataset
 
 __all__ = ["PRESETS", "Settings", "TrainingPages", "augmented", "positions_of_batch"]
 
@@ -105,12 +108,15 @@ class Settings:
         return urlencode({**asdict(self), **changed})
 
 
-def positions_of_batch(samples: int, settings: Settings) -> tuple[list[int], int]:
+def positions_of_batch(dataset: Dataset, settings: Settings) -> tuple[list[int], int]:
     """Return the samples of a batch, as the loader chooses them, and the number of batches of this rank's epoch."""
+    from bushel.loader.expansion import blocks_that_fit
     from bushel.loader.plan import Plan
 
-    shuffles: dict[str, Shuffle] = {"exact": "exact", "blocks": "blocks", "none": None}
-    order = make_order(shuffles[settings.shuffle], samples, settings.seed)
+    if settings.shuffle == "blocks":
+        order: Order = blocks_that_fit(dataset, settings.seed)
+    else:
+        order = make_order(settings.shuffle == "exact", len(dataset), settings.seed)
     plan = Plan(order, settings.batch, settings.rank, settings.world)
     steps = plan.steps()
     if settings.step >= steps:
@@ -175,7 +181,7 @@ class TrainingPages:
         """A batch of a rank, and one sample in several epochs."""
         shown = self._site.shown(request)
         settings = Settings.of(shown, self._transforms, request.query_params)
-        positions, steps = positions_of_batch(len(shown.dataset), settings)
+        positions, steps = positions_of_batch(shown.dataset, settings)
         rows = rows_of(shown, positions[:_TILES], [settings.field])
         return self._site.page(
             request,

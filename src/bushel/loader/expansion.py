@@ -1,0 +1,126 @@
+"""Orders of datasets with compressed blocks: those in blocks that fit them, and a warning of expensive ones."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reader_of, whole_positions
+from bushel._index.expansion import COSTLY, Expansion, Part
+from bushel._runtime.order import Blocks, Order, Sequential
+from bushel.errors import StateError
+from bushel.loader.bucketed import Bucketed
+
+__all__ = ["blocks_of_state", "blocks_that_fit", "expansion", "warn_if_costly"]
+
+_PARTS = 4
+"""Places of a dataset that stand for all of it. The table of the shard at each of them is loaded."""
+
+_SAMPLES_PER_PART = 1 << 20
+
+_BLOCKS = re.compile(r"blocks\((?P<size>[0-9]{1,18}),(?P<window>[0-9]{1,18})\)/1")
+"""Version of an order of blocks in a state."""
+
+_TO_USER = 4
+"""Number of calls from `warn_if_costly` to the program that makes a loader."""
+
+
+def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expansion | None:
+    """Return the blocks that the samples of a dataset need.
+
+    Args:
+        dataset: A dataset or a view; others have no blocks.
+        fields: `fields=` of a loader.
+        fetch: Whether to load the tables of remote shards, too. Then the result depends on the dataset only, so that it
+            is the same on all ranks, and whenever training resumes.
+
+    Returns:
+        None if nothing has to be expanded, as far as some of the shards tell.
+
+    Raises:
+        FormatError: The table of one of these shards is damaged, or does not belong to the shard.
+        OSError: It cannot be read.
+    """
+    if not isinstance(dataset, Dataset) or not len(dataset):
+        return None
+    reader, samples = reader_of(dataset), len(dataset)
+    count = min(_PARTS, samples)
+    firsts = np.array([samples * part // count for part in range(count + 1)])
+    chosen = [(number, reader.shards[number]) for number in map(dataset.shard_of, firsts[:-1].tolist())]
+    tables = [shard.index if fetch or shard.local or shard.loaded else None for _, shard in chosen]
+    if not any(table is not None and table.compressed for table in tables):
+        return None
+    parts = []
+    for first, end, (number, _), table in zip(firsts, firsts[1:], chosen, tables, strict=False):
+        if table is not None:
+            places = np.arange(first, min(end, first + _SAMPLES_PER_PART), dtype=np.int64)
+            whole = whole_positions(dataset, places)
+            inside = (whole >= reader.starts[number]) & (whole < reader.starts[number + 1])
+            parts.append(Part(table, whole[inside] - reader.starts[number], places[inside]))
+    left_out = {name for name, elements in fields.items() if elements is False} if isinstance(fields, Mapping) else ()
+    names = frozenset(dataset.spec if fields is None else fields).difference(left_out)
+    return Expansion.of(parts, samples, names)
+
+
+def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
+    """Return the order that `shuffle="blocks"` asks for.
+
+    Args:
+        dataset: The dataset, a view of one, or another sequence.
+        seed: The seed.
+        fields: `fields=` of a loader.
+
+    Raises:
+        FormatError: The table of a shard is damaged, or does not belong to the shard.
+        OSError: It cannot be read.
+    """
+    usual = Blocks(len(dataset), seed)
+    if (costs := expansion(dataset, fields)) is None:
+        return usual
+    return Blocks(len(dataset), seed, *costs.best_blocks(usual.size, usual.window))
+
+
+def blocks_of_state(version: str, own: Any) -> Any:
+    """Return an order of blocks with the size and window that a state names; any other order as it is."""
+    named = _BLOCKS.fullmatch(version)
+    if named is None or not isinstance(own, Blocks):
+        return own
+    try:
+        return replace(own, size=int(named["size"]), window=int(named["window"]))
+    except ValueError as error:
+        raise StateError(f"the state has the order {version!r}, which is impossible: {error}") from error
+
+
+def warn_if_costly(order: Order | Bucketed, dataset: Any, fields: Any) -> None:
+    """Warn of an order that expands more than ten times the bytes that it returns, and name one that does better.
+
+    The tables of remote shards are looked at if they are loaded.
+
+    Args:
+        order: The order.
+        dataset: The dataset.
+        fields: `fields=` of the loader, whose `__post_init__` calls this.
+    """
+    if (costs := expansion(dataset, fields, fetch=False)) is None or (own := _cost(costs, order)) <= COSTLY:
+        return
+    kind = order.version.partition("(")[0].partition("/")[0]
+    message = f"the order {kind!r} expands up to {own:,.0f} times the bytes that it returns"
+    usual = Blocks(order.samples)
+    better = Blocks(order.samples, 0, *costs.best_blocks(usual.size, usual.window))
+    if own > 2 * (cost := _cost(costs, better)):
+        message += f'; shuffle="blocks" expands {cost:,.1f} times'
+    elif own > 2 * (cost := costs.in_stored_order):
+        message += f"; the stored order expands {cost:,.1f} times"
+    warnings.warn(f"{message}. `bushel convert` writes a dataset that needs no expansion", stacklevel=_TO_USER)
+
+
+def _cost(costs: Expansion, order: Order | Bucketed) -> float:
+    if isinstance(order, Sequential):
+        return costs.in_stored_order
+    return costs.in_blocks(order.size, order.window) if isinstance(order, Blocks) else costs.at_random
