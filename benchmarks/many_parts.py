@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import bushel
-from bushel._index.sidecar import load_index, save_index
+from bushel._index.saving import save_index
+from bushel._index.sidecar import load_index
 from bushel._index.table import Keys, Shard, ShardIndex
 from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel.engines import Attempt, Finished, Task

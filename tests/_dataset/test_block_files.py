@@ -14,7 +14,8 @@ from tests._dataset.scattered import scattered
 
 import bushel
 from bushel._dataset.dataset import Dataset
-from bushel._index.sidecar import load_index, save_index
+from bushel._index.saving import save_index
+from bushel._index.sidecar import load_index
 from bushel.containers.checksums import with_checksums
 from bushel.errors import CorruptError
 from bushel.storage import open_file

@@ -16,7 +16,8 @@ from tests.storage.objects.range_server import Server, serving
 
 import bushel
 from bushel._index.clip_frames import ClipFrames
-from bushel._index.sidecar import load_index, save_index
+from bushel._index.saving import save_index
+from bushel._index.sidecar import load_index
 from bushel.ingest import convert
 
 CONTAINERS = ["bag", "tar", "ffrecord", "recordio"]

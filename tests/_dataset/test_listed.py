@@ -18,8 +18,9 @@ import bushel
 from bushel._dataset import listed
 from bushel._dataset.listed import write_manifest
 from bushel._dataset.shards import Listing, OpenShard
+from bushel._index.saving import save_index
 from bushel._index.shard_list import NAME
-from bushel._index.sidecar import load_index, save_index
+from bushel._index.sidecar import load_index
 from bushel._index.table import Shard
 from bushel.errors import FormatError
 

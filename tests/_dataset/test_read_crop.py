@@ -16,7 +16,8 @@ from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
 from bushel._dataset import crops
-from bushel._index.sidecar import load_index, save_index
+from bushel._index.saving import save_index
+from bushel._index.sidecar import load_index
 from bushel._index.table import Segments
 from bushel.containers import get_writable
 from bushel.errors import CodecError, CorruptError

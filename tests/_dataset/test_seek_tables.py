@@ -14,8 +14,8 @@ from tests.kernels.jpegs import picture, save
 import bushel
 from bushel._dataset import crops
 from bushel._dataset.dataset import Dataset
+from bushel._index.saving import save_index
 from bushel._index.seek_lookup import warn_of_refused
-from bushel._index.sidecar import save_index
 from bushel._index.value_scan import scanned_in
 from bushel.kernels import jpeg_seek_table
 from bushel.storage import Extents, File, read_many

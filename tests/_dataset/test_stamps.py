@@ -111,7 +111,7 @@ def test_times_that_cannot_be_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("bushel._dataset.tables.save_index", refuse)
+    monkeypatch.setattr("bushel._index.saving.save_index", refuse)
     for _ in range(2):
         dataset = reading(folder)
         assert dataset.info.checksums

@@ -11,7 +11,7 @@ from tests.called_files import CalledFiles
 
 import bushel
 
-MOST_FILES = {"tar": 18, "ffrecord": 18, "bag": 19, "gulp": 19, "recordio": 19}
+MOST_FILES = {"tar": 17, "ffrecord": 17, "bag": 18, "gulp": 18, "recordio": 18}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel._index.held_blocks import blocks_in_table
-from bushel._index.sidecar import Manifest, ManifestShard, load_index, load_manifest, save_index, save_manifest
+from bushel._index.saving import save_index, save_manifest
+from bushel._index.sidecar import Manifest, ManifestShard, load_index, load_manifest
 from bushel._index.split_records import blocks_without
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel._index.sidecar import load_index, save_index
+from bushel._index.saving import save_index
+from bushel._index.sidecar import load_index
 
 KEPT = Path(__file__).parent / "sidecars-1-blocks"
 MAGIC = (0xCED7230A).to_bytes(4, "little")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bushel._runtime import plugins
 from bushel.codecs import Codec, codec_names, codec_of_extension, get_codec, register_codec, registry, tar_storage
 from bushel.codecs.base import Buffer
 from bushel.errors import CodecError, SpecError
@@ -256,3 +257,24 @@ def test_docs_name_every_codec_and_the_example_runs() -> None:
 def test_the_registry_names_the_codecs_of_every_module() -> None:
     for module, names in registry._MODULES.items():
         assert set(import_module(f"bushel.codecs.{module}").FACTORIES) == set(names)
+
+
+def test_a_codec_of_an_installed_package_may_run_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is known before anything else has used the codec."""
+    (tmp_path / "strange_codec.py").write_text(
+        "import pickle\nfrom bushel import register_codec\n"
+        "OBJECTS = register_codec('objects', pickle.dumps, pickle.loads, runs_code=True)\n"
+    )
+    (tmp_path / "strange_codec-1.0.dist-info").mkdir()
+    (tmp_path / "strange_codec-1.0.dist-info/METADATA").write_text("Name: strange-codec\nVersion: 1.0\n")
+    (tmp_path / "strange_codec-1.0.dist-info/entry_points.txt").write_text(
+        "[bushel.codecs]\nobjects = strange_codec:OBJECTS\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins._entry_points.cache_clear()
+    try:
+        assert registry.from_file("gzip(objects)") == "stored(gzip(objects))"
+    finally:
+        plugins._entry_points.cache_clear()
+        for cached in registry._CACHED:
+            cached.cache_clear()

@@ -9,12 +9,13 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from bushel._index.file_spec import asked_for, from_file, is_withheld, without_code
+from bushel._index.file_spec import asked_for, without_code
 from bushel._index.table import FieldExtents, ShardIndex
+from bushel.codecs.registry import from_file, is_withheld
 from bushel.errors import SpecError, UntrustedWarning
 from bushel.spec import Field, Spec
 
-__all__ = ["Asked", "warn_withheld"]
+__all__ = ["AS_FILES_SAY", "Asked", "warn_withheld"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,10 @@ class Asked:
                 stored = "a sequence" if known.sequence else "not a sequence"
                 raise SpecError(f"field {shown.name!r} is stored as {known.type}, which is {stored}")
         return extents if (codec, shown) == (extents.codec, known) else replace(extents, field=shown, codec=codec)
+
+
+AS_FILES_SAY = Asked()
+"""What a caller says who names no types."""
 
 
 def warn_withheld(fields: Iterable[Field], path: str) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from bushel._dataset.discovery import is_staged
 from bushel._dataset.shards import Listing, OpenShard, labels_of, listed_names, manifest_path, samples_of
 from bushel._index.file_spec import asked_for
+from bushel._index.saving import save_manifest
 from bushel._index.shard_list import (
     KEYED,
     NAME,
@@ -26,7 +27,7 @@ from bushel._index.shard_list import (
     load_shard_list,
     save_shard_list,
 )
-from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, save_manifest
+from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
 from bushel._index.table import Shard
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath

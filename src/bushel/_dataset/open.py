@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bushel._dataset.as_listed import as_listed, manifest_loader
-from bushel._dataset.asked import Asked, warn_withheld
+from bushel._dataset.asked import AS_FILES_SAY, Asked, warn_withheld
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.discovery import (
     expand_paths,
@@ -337,8 +337,9 @@ def _covering(container: str, shards: Sequence[Shard], manifest: Manifest | None
 def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool) -> OpenShard:
     keep = policy == "auto" and is_local(shard.root)
     table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
-    asked = Asked(options.spec or {}, options.pickle)
-    return OpenShard.of(container, shard, table.index, stored=table.stored, damage=table.damage, asked=asked)
+    asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
+    own, damage = table.index, table.damage
+    return OpenShard.of(container, shard, own, stored=table.stored, damage=damage, asked=asked, checked=table.stored)
 
 
 def checked_spec(spec: Mapping[str, str] | None) -> Spec | None:

@@ -10,8 +10,8 @@ from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents
 from bushel._index.opening import opener
+from bushel._index.saving import save_index
 from bushel._index.scans import FRAMES, has_pyav
-from bushel._index.sidecar import save_index
 from bushel._index.table import Shard, ShardIndex
 from bushel.containers.base import ReadOptions
 from bushel.storage import sync_whole

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.asked import Asked
+from bushel._dataset.asked import AS_FILES_SAY, Asked
 from bushel._dataset.folders import above_parts
 from bushel._dataset.tables import bind, same_files, stamp_of, stamps_of
 from bushel._index.class_names import Labels, join_labels, labels_of_fields
@@ -82,7 +82,7 @@ class OpenShard:
     labels: Labels = field(default_factory=dict)
     _index: ShardIndex | None = field(default=None, repr=False)
     damage: Damage | None = None
-    asked: Asked = field(default_factory=Asked)
+    asked: Asked = AS_FILES_SAY
 
     @classmethod
     def of(
@@ -93,14 +93,27 @@ class OpenShard:
         *,
         stored: bool,
         damage: Damage | None = None,
-        asked: Asked | None = None,
+        asked: Asked = AS_FILES_SAY,
+        checked: bool = False,
     ) -> OpenShard:
-        """Return a shard whose table is loaded."""
-        asked = asked or Asked()
-        index = asked.table(index)
-        entry = ManifestShard.of(shard.name, index)
-        fields = tuple(column.field for column in index.fields.values())
-        known = (index.samples, index.files, entry.keyed, entry.checksums, fields)
+        """Return a shard whose table is loaded.
+
+        Args:
+            container: Name of its container.
+            shard: Its files.
+            index: Its table.
+            stored: Whether the table is in a sidecar.
+            damage: The damage of the shard.
+            asked: What the caller says about the fields.
+            checked: Whether the table names no codec that runs code, as `load_index` and `build_table` give it.
+        """
+        if asked is not AS_FILES_SAY or not checked:
+            index = asked.table(index)
+        fields, checksums = [], True
+        for extents in index.fields.values():
+            fields.append(extents.field)
+            checksums = checksums and extents.crc32 is not None
+        known = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
         return cls(container, shard, *known, stored, index.labels, index, damage, asked)
 
     @classmethod
@@ -111,11 +124,11 @@ class OpenShard:
         entry: ManifestShard,
         fields: tuple[Field, ...],
         labels: Labels,
-        asked: Asked | None = None,
+        asked: Asked = AS_FILES_SAY,
     ) -> OpenShard:
         """Return a shard whose table is not loaded yet, as the manifest lists it."""
         known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
-        return cls(container, shard, *known, True, labels, asked=asked or Asked())
+        return cls(container, shard, *known, True, labels, asked=asked)
 
     def __getstate__(self) -> tuple[Any, ...]:
         own = registered_here(self.container)

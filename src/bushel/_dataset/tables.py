@@ -22,7 +22,7 @@ import numpy as np
 from bushel._dataset.asked import Asked
 from bushel._dataset.folders import overwrite_folder
 from bushel._index.class_names import labels_of_fields
-from bushel._index.sidecar import FOLDER, load_index, save_index
+from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel.containers import get_container
 from bushel.containers.base import HasOwnIndex, ReadOptions
@@ -282,6 +282,8 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
     """
     if not is_local(shard.sidecar):  # writing may cost money there, so only `bushel.index` does it
         return False
+    from bushel._index.saving import save_index
+
     try:
         if not again and shard.sidecar.exists():
             return False

@@ -8,23 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bushel.codecs.registry import runs_code
+from bushel.codecs.registry import from_file, is_withheld
 from bushel.spec import Field, Spec, parse_spec
 
 __all__ = ["asked_for", "from_file", "is_withheld", "spec_from_file", "without_code"]
-
-_STORED = "stored("
-
-
-def from_file(codec: str) -> str:
-    """Return the codec for a name that a file brings along: `stored(pickle)` for `pickle`, and itself for most.
-
-    Examples:
-        >>> from bushel._index.file_spec import from_file
-        >>> from_file("jpg"), from_file("pickle"), from_file("gzip(pickle)")
-        ('jpg', 'stored(pickle)', 'stored(gzip(pickle))')
-    """
-    return f"{_STORED}{codec})" if not is_withheld(codec) and runs_code(codec) else codec
 
 
 def asked_for(codec: str) -> str:
@@ -36,13 +23,8 @@ def asked_for(codec: str) -> str:
         ('pickle', 'jpg')
     """
     while is_withheld(codec):
-        codec = codec[len(_STORED) : -1]
+        codec = codec[len("stored(") : -1]
     return codec
-
-
-def is_withheld(codec: str) -> bool:
-    """Return whether the codec gives the stored bytes of another one."""
-    return codec.startswith(_STORED) and codec.endswith(")")
 
 
 def without_code(field: Field) -> Field:

@@ -1,4 +1,4 @@
-"""Sidecar files: the index and the manifest beside the data.
+"""Sidecar files: the index and the manifest beside the data. `saving` writes them.
 
 A shard's index is a safetensors file (https://github.com/huggingface/safetensors): a small JSON header and named
 arrays. The arrays are mapped, not read, so opening takes the same time for ten samples and for ten million. Nothing in
@@ -15,7 +15,7 @@ has some is of version 2.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -25,13 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
-from bushel._index.clip_frames import ARRAYS, frames_of
-from bushel._index.file_spec import asked_for, from_file, spec_from_file
+from bushel._index.clip_frames import frames_of
+from bushel._index.file_spec import without_code
 from bushel._index.table import FieldExtents, FileStamp, Keys, SeekTables, Segments, ShardIndex
+from bushel.codecs.registry import from_file
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32, map_array
-from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, create_whole, read_whole, write_whole
+from bushel.spec import Field, Spec, parse_spec
+from bushel.storage import AnyPath, read_whole
 
 if TYPE_CHECKING:
     from bushel._index.columns import Column, Kind
@@ -39,17 +40,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALWAYS_CHECKED",
+    "COLUMN_ARRAYS",
+    "CRC32_IS",
     "FOLDER",
+    "VERSION",
+    "VERSION_OF_BLOCKS",
+    "ZEROS",
     "Completeness",
+    "Header",
+    "HeaderColumn",
+    "HeaderField",
     "Manifest",
     "ManifestShard",
-    "create_manifest",
     "load_completeness",
     "load_index",
     "load_labels",
     "load_manifest",
-    "save_index",
-    "save_manifest",
 ]
 
 FOLDER = ".bushel"
@@ -58,16 +64,16 @@ FOLDER = ".bushel"
 ALWAYS_CHECKED = 4 << 20
 """Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""
 
-_CRC32_IS = b'\\"crc32\\":\\"'
+CRC32_IS = b'\\"crc32\\":\\"'
 """The text before the CRC-32 of the file in the header, which is JSON in a text in JSON."""
 
-_ZEROS = "00000000"
+ZEROS = "00000000"
 """The hexadecimal digits in the place of the CRC-32 while it is computed."""
 
-_VERSION = 1
+VERSION = 1
 """Version of manifests, and of indexes without block files."""
 
-_VERSION_OF_BLOCKS = 2
+VERSION_OF_BLOCKS = 2
 _INLINE, _FRAGMENTS = "__inline__", ".fragments"
 """What older versions had in the place of block files: see `sidecars_1`."""
 
@@ -83,7 +89,7 @@ _DTYPES = {
 }
 
 
-_COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
+COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 """The arrays of a column: the attributes of `Column`."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
@@ -93,28 +99,28 @@ _Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]
 """The names of the classes of a field."""
 
 
-class _Field(msgspec.Struct):
+class HeaderField(msgspec.Struct):
     name: str
     type: str
     codec: str
     file: int
 
 
-class _Column(msgspec.Struct):
+class HeaderColumn(msgspec.Struct):
     name: str
     kind: str
 
 
-class _Header(msgspec.Struct):
+class Header(msgspec.Struct):
     version: int
     container: str
     samples: _Count
     files: list[tuple[str, int, int]]
-    fields: list[_Field]
+    fields: list[HeaderField]
     stamps: list[int | None] = []
     labels: dict[str, _Names] = {}
     crc32: str = ""
-    columns: list[_Column] | msgspec.UnsetType = msgspec.UNSET
+    columns: list[HeaderColumn] | msgspec.UnsetType = msgspec.UNSET
     """Older versions have none; those that wrote it also wrote the CRC-32."""
     filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
     """The names of the filters of each block file."""
@@ -172,7 +178,7 @@ class Manifest(msgspec.Struct, frozen=True):
     spec: dict[str, str]
     codecs: dict[str, str]
     shards: list[ManifestShard]
-    version: int = _VERSION
+    version: int = VERSION
     complete: bool = True
     expected: int | None = None
     labels: dict[str, _Names] = {}
@@ -229,59 +235,7 @@ class _Arrays:
 _MANIFEST = msgspec.json.Decoder(Manifest)
 _COMPLETENESS = msgspec.json.Decoder(Completeness)
 _NAMES = msgspec.json.Decoder(_NamesOnly)
-_HEADER = msgspec.json.Decoder(_Header)
-
-
-def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
-    """Write a shard's index atomically. With `sync`, wait until it is on disk.
-
-    Raises:
-        OSError: The folder is not writable.
-    """
-    from safetensors.numpy import save
-
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    if index.keys is not None:
-        for part in ("text", "offsets", "hashes", "order"):
-            arrays[f"__key__.{part}"] = getattr(index.keys, part)
-    if index.blocks:
-        from bushel._index.block_arrays import arrays_of_blocks
-
-        arrays |= arrays_of_blocks(index.blocks)
-    for name, column in index.fields.items():
-        for part in ("offset", "length", "crc32", "starts", "absent"):
-            if (array := getattr(column, part)) is not None:
-                arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
-        if (segments := column.segments) is not None:
-            arrays |= {f"{name}.segment_starts": segments.starts, f"{name}.segment_lengths": segments.lengths}
-        if (frames := column.frames) is not None:
-            arrays |= {f"{name}.{key}": getattr(frames, attribute) for key, (attribute, _) in ARRAYS.items()}
-        if (seek := column.seek) is not None:
-            arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
-    for name, values in index.columns.items():
-        own = {part: getattr(values, part) for part in _COLUMN_ARRAYS}
-        arrays |= {f"__column__.{name}.{part}": array for part, array in own.items() if array is not None}
-    header = _Header(
-        _VERSION_OF_BLOCKS if index.blocks else _VERSION,
-        index.container,
-        index.samples,
-        [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
-        [_field(name, extents) for name, extents in index.fields.items()],
-        [stamp.crc32 for stamp in index.files],
-        {name: list(names) for name, names in index.labels.items()},
-        _ZEROS,
-        [_Column(name, values.kind) for name, values in index.columns.items()],
-        [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
-    )
-    data = bytearray(save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
-    digits = data.index(_CRC32_IS) + len(_CRC32_IS)
-    data[digits : digits + 8] = b"%08x" % crc32(data)
-    write_whole(path, bytes(data), sync=sync)
-
-
-def _field(name: str, extents: FieldExtents) -> _Field:
-    kind = replace(extents.field, codec=asked_for(extents.field.codec)).type
-    return _Field(name, kind, asked_for(extents.codec), extents.file)
+_HEADER = msgspec.json.Decoder(Header)
 
 
 def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
@@ -321,7 +275,7 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
         raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
     columns = {entry.name: _column(arrays, entry, fields[entry.name], samples) for entry in header.fields}
     filters = [] if header.filters is msgspec.UNSET else header.filters
-    first = -1 if header.version == _VERSION else 0
+    first = -1 if header.version == VERSION else 0
     for entry in header.fields:
         if not first <= entry.file < len(header.files) + len(filters):
             raise FormatError(
@@ -344,14 +298,14 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
         sizes = [file.size for file in files]
         blocks = tuple(blocks_in(arrays, number, own, sizes) for number, own in enumerate(filters))
     index = ShardIndex(samples, files, columns, header.container, keys, labels, values, blocks)
-    if header.version == _VERSION and any(name == _INLINE or name.endswith(_FRAGMENTS) for name in arrays.named):
+    if header.version == VERSION and any(name == _INLINE or name.endswith(_FRAGMENTS) for name in arrays.named):
         from bushel._index.sidecars_1 import with_blocks
 
         return with_blocks(index, arrays.named, path)
     return index
 
 
-def _values(arrays: _Arrays, entry: _Column, samples: int) -> Column:
+def _values(arrays: _Arrays, entry: HeaderColumn, samples: int) -> Column:
     """Return a column. Only types and lengths are checked."""
     from bushel._index.columns import NUMBERS, Column
 
@@ -371,9 +325,11 @@ def _values(arrays: _Arrays, entry: _Column, samples: int) -> Column:
     return Column("text", missing=missing, codes=codes, text=text, offsets=offsets, types=types)
 
 
-def _column(arrays: _Arrays, entry: _Field, field: Field, samples: int) -> FieldExtents:
+def _column(arrays: _Arrays, entry: HeaderField, field: Field, samples: int) -> FieldExtents:
     name, starts, absent = entry.name, None, None
     rows = samples
+    if from_file(field.codec) != field.codec:
+        field = without_code(field)
     if field.sequence:
         starts = arrays.get(f"{name}.starts", np.int64, samples + 1)
         rows = len(arrays.get(f"{name}.offset", np.int64))
@@ -395,20 +351,6 @@ def _column(arrays: _Arrays, entry: _Field, field: Field, samples: int) -> Field
     )
 
 
-def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
-    """Write a manifest atomically. With `sync`, wait until it is on disk."""
-    write_whole(path, _encoded(manifest), sync=sync)
-
-
-def create_manifest(manifest: Manifest, path: AnyPath) -> None:
-    """Write a manifest, unless there is one."""
-    create_whole(path, _encoded(manifest))
-
-
-def _encoded(manifest: Manifest) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
-
-
 def load_manifest(path: AnyPath) -> Manifest | None:
     """Return the manifest at a path, or None if the file does not exist.
 
@@ -423,8 +365,8 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         manifest = _MANIFEST.decode(data)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
-    if manifest.version != _VERSION:
-        raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {_VERSION}", file=str(path))
+    if manifest.version != VERSION:
+        raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", file=str(path))
     return manifest
 
 
@@ -461,7 +403,7 @@ def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
 @lru_cache(maxsize=64)
 def _parse_fields(types: tuple[tuple[str, str], ...]) -> Spec:
     """Parse the fields of an index. Cached, since all shards of a dataset have the same."""
-    return spec_from_file(dict(types))
+    return parse_spec(dict(types))
 
 
 def _bytes_of(path: AnyPath) -> memoryview:
@@ -470,7 +412,7 @@ def _bytes_of(path: AnyPath) -> memoryview:
     return map_array(str(path)).data
 
 
-def _parse(data: memoryview, path: str) -> tuple[_Arrays, _Header]:
+def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
     if len(data) < 8 or (length := int.from_bytes(data[:8], "little")) > len(data) - 8:
         raise FormatError("not an index: the header is truncated", file=path, offset=0, hint=_HINT)
     try:
@@ -478,8 +420,8 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, _Header]:
         header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"not an index: {error}", file=path, offset=8, hint=_HINT) from error
-    if header.version not in (_VERSION, _VERSION_OF_BLOCKS):
-        known = f"{_VERSION} and {_VERSION_OF_BLOCKS}"
+    if header.version not in (VERSION, VERSION_OF_BLOCKS):
+        known = f"{VERSION} and {VERSION_OF_BLOCKS}"
         raise FormatError(f"version {header.version} of an index; this Bushel knows {known}", file=path, hint=_HINT)
     body = data[8 + length :]
     arrays = {}
@@ -499,8 +441,8 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, _Header]:
 def _compare(data: memoryview, expected: str, path: AnyPath) -> None:
     """Compare a sidecar with the CRC-32 in its header."""
     header = bytes(data[: 8 + int.from_bytes(data[:8], "little")])
-    digits = header.find(_CRC32_IS) + len(_CRC32_IS)
-    found = f"{crc32(data[digits + 8 :], crc32(header[:digits] + _ZEROS.encode())):08x}"
+    digits = header.find(CRC32_IS) + len(CRC32_IS)
+    found = f"{crc32(data[digits + 8 :], crc32(header[:digits] + ZEROS.encode())):08x}"
     if found != expected:
         message = f"the index is damaged: its CRC-32 is {found}, where its header has {expected!r}"
         raise FormatError(message, file=str(path), offset=digits, hint=_HINT)

@@ -23,7 +23,7 @@ from bushel._index.clip_frames import ClipFrames
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage.names import below
+from bushel.storage.names import below, leads_out
 
 if TYPE_CHECKING:
     from bushel._index.columns import Column
@@ -72,7 +72,8 @@ class Shard:
 
     def path(self, number: int) -> AnyPath:
         """Return the path of one of its files."""
-        return below(self.root, self.files[number], any_text=True)
+        name = self.files[number]
+        return below(self.root, name, any_text=True) if leads_out(name) else self.root / name
 
     def locate(self, place: Place) -> tuple[str, int]:
         """Return the path of the file that holds a byte, and the offset there: the sidecar for what the table holds."""
@@ -83,7 +84,8 @@ class Shard:
         """The path of the shard's index."""
         own_folder = self.sidecars != ".bushel" or not self.name
         stem = "index" if own_folder else self.name.replace("/", "%2F")
-        return below(self.root, f"{self.sidecars}/{stem}.safetensors", any_text=True)
+        name = f"{self.sidecars}/{stem}.safetensors"
+        return below(self.root, name, any_text=True) if leads_out(name) else self.root / name
 
 
 @public("bushel.containers")

@@ -9,7 +9,8 @@ from pathlib import Path
 from bushel._dataset.discovery import load_state, marker_path
 from bushel._dataset.listed import write_manifest
 from bushel._dataset.shards import OpenShard, manifest_path
-from bushel._index.sidecar import FOLDER, Manifest, save_manifest
+from bushel._index.saving import save_manifest
+from bushel._index.sidecar import FOLDER, Manifest
 from bushel.storage import AnyPath, remove, sync_folder
 
 __all__ = ["Marker"]

@@ -13,7 +13,7 @@ from bushel._index.builders import IndexBuilder
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents
 from bushel._index.opening import opener
-from bushel._index.sidecar import save_index
+from bushel._index.saving import save_index
 from bushel._index.table import FileStamp, ShardIndex
 from bushel._writer.journal import Journal, damage_of_journal, read_journal
 from bushel._writer.options import ShardLimits

@@ -21,16 +21,18 @@ from bushel.codecs.base import (
     describe,
     found_bytes,
 )
-from bushel.errors import CodecError, SpecError
+from bushel.errors import CodecError, SpecError, UnsupportedError
 
 __all__ = [
     "codec_names",
+    "from_file",
     "get_codec",
     "holds_clip",
     "holds_elements",
     "holds_image",
     "holds_sound",
     "is_registered",
+    "is_withheld",
     "register_codec",
     "runs_code",
 ]
@@ -58,6 +60,8 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 _WRAPPERS = {"gzip": ("gzipped", "utf8"), "stored": ("stored_bytes", "pickle")}
 """The built-in codecs around another codec, `gzip(utf8)`: the module that defines each, and an inner codec."""
 
+_STORED = "stored("
+
 _GROUP = "bushel.codecs"
 """The entry points by which packages add codecs: what `register_codec` returns, under the codec's name."""
 
@@ -77,8 +81,7 @@ def get_codec(name: str) -> Codec:
         >>> get_codec("array(float32,2)").decode(np.ones(2, "<f4").tobytes())
         array([1., 1.], dtype=float32)
     """
-    match = _CALL.fullmatch(name)
-    base, arguments = (match["base"], match["arguments"] or "") if match else (name, "")
+    base, arguments = _parts(name)
     if base in _registered:
         if arguments:
             raise SpecError(f"codec {base!r} takes no parameters")
@@ -96,6 +99,12 @@ def get_codec(name: str) -> Codec:
         _registered[base] = _added(base)
         return get_codec(name)
     raise SpecError(_unknown(name, base))
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Return a codec's name without parameters, and the parameters."""
+    match = _CALL.fullmatch(name)
+    return (match["base"], match["arguments"] or "") if match else (name, "")
 
 
 def _added(name: str) -> Codec:
@@ -142,6 +151,7 @@ def is_registered(name: str) -> bool:
     return name in _registered
 
 
+@lru_cache(maxsize=1024)
 def runs_code(name: str) -> bool:
     """Return whether decoding with a codec, or with one inside it, runs code that the bytes bring along.
 
@@ -150,8 +160,34 @@ def runs_code(name: str) -> bool:
         >>> runs_code("pickle"), runs_code("gzip(pickle)"), runs_code("json")
         (True, True, False)
     """
-    bases = _NAME.findall(name)
-    return any(_registered[each].runs_code if each in _registered else each in _RUN_CODE for each in bases)
+    base, arguments = _parts(name)
+    if base in _registered:
+        return _registered[base].runs_code
+    if base in _WRAPPERS:
+        return runs_code(arguments)
+    if base in _MODULE_OF:
+        return base in _RUN_CODE
+    try:
+        return has_plugin(_GROUP, base) and get_codec(base).runs_code
+    except UnsupportedError:  # raised again when a value is decoded
+        return False
+
+
+@lru_cache(maxsize=1024)
+def from_file(name: str) -> str:
+    """Return the codec for a name that a file brings along: `stored(pickle)` for `pickle`, and itself for most.
+
+    Examples:
+        >>> from bushel.codecs.registry import from_file
+        >>> from_file("jpg"), from_file("pickle"), from_file("gzip(pickle)")
+        ('jpg', 'stored(pickle)', 'stored(gzip(pickle))')
+    """
+    return f"{_STORED}{name})" if not is_withheld(name) and runs_code(name) else name
+
+
+def is_withheld(name: str) -> bool:
+    """Return whether the codec gives the stored bytes of another one."""
+    return name.startswith(_STORED) and name.endswith(")")
 
 
 @lru_cache(maxsize=1024)
@@ -201,6 +237,9 @@ def holds_elements(name: str) -> bool:
     """
     base = name.partition("(")[0]
     return _registered[base].ranged is not None if base in _registered else _MODULE_OF.get(base) in ("video", "audio")
+
+
+_CACHED = (get_codec, holds_image, runs_code, from_file)
 
 
 @public()
@@ -260,8 +299,8 @@ def register_codec(
     own_layout = None if layout is None else partial(_guarded_decode, name, layout)
     codec = Codec(name, *guarded, ranged, encode_column, own_layout, runs_code)
     _registered[name] = codec
-    get_codec.cache_clear()
-    holds_image.cache_clear()
+    for cached in _CACHED:
+        cached.cache_clear()
     return codec
 
 

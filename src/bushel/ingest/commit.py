@@ -22,7 +22,8 @@ from bushel._dataset.discovery import find
 from bushel._dataset.listed import write_manifest
 from bushel._dataset.shards import OpenShard
 from bushel._dataset.tables import stamps_of
-from bushel._index.sidecar import FOLDER, ManifestShard, load_index, save_index
+from bushel._index.saving import save_index
+from bushel._index.sidecar import FOLDER, ManifestShard, load_index
 from bushel._index.table import Shard
 from bushel.errors import InUseError, StateError, TooManyErrors, noted_in
 from bushel.ingest.part import ErrorLimit

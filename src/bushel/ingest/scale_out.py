@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from bushel._dataset.claiming import claim_run
 from bushel._dataset.discovery import marker_path
 from bushel._dataset.folders import is_part
-from bushel._index.sidecar import Manifest, create_manifest
+from bushel._index.saving import create_manifest
+from bushel._index.sidecar import Manifest
 from bushel._runtime.progress import OnProgress
 from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel._runtime.tasks.engine import connect

@@ -17,10 +17,12 @@ from typing import TypeVar
 from bushel.errors import FormatError
 from bushel.storage.base import AnyPath
 
-__all__ = ["below", "inside", "refuse_link", "refuse_links_in", "remove_tree"]
+__all__ = ["below", "inside", "leads_out", "refuse_link", "refuse_links_in", "remove_tree"]
 
 _SIDECARS = ".bushel"
-_LEADS_OUT = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)|\0")
+_FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX know drives
+leads_out = re.compile(rf"(?:\A|/)\.{{0,2}}(?:/|\Z)|\0{_FOREIGN}").search
+"""Finds in a name what makes it one of no file below a folder; None if it is one. `below` refuses the others."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SHOWN = 200
 _HINT = "the file that holds this name is damaged or forged: delete it, or use a copy that you trust"
@@ -45,7 +47,7 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
         >>> below(Path("train"), "000000/image.bag").as_posix()
         'train/000000/image.bag'
     """
-    if not isinstance(name, str) or _leads_out(name):
+    if not isinstance(name, str) or leads_out(name):
         shown = repr(name) if len(repr(name)) <= _SHOWN else f"{repr(name)[:_SHOWN]}…"
         raise FormatError(f"{shown} is not the name of a file in this folder", file=str(folder), hint=_HINT)
     if not any_text and _CONTROL.search(name):
@@ -115,8 +117,3 @@ def remove_tree(folder: Path) -> None:
     """
     refuse_link(folder)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _leads_out(name: str) -> bool:
-    foreign = os.sep != "/" and not {"\\", ":"}.isdisjoint(name)  # other systems than POSIX know drives
-    return foreign or _LEADS_OUT.search(name) is not None

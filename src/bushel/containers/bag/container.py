@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
-from bushel._index.file_spec import from_file
 from bushel._index.table import I64, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
+from bushel.codecs.registry import from_file
 from bushel.containers.bag.tables import Refs, Table, decode_refs, gapless, inline_table, separate_table
 from bushel.containers.bag.writer import (
     BagWriter,

@@ -1,0 +1,95 @@
+"""Writing sidecar files: `sidecar` describes and reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.clip_frames import ARRAYS
+from bushel._index.file_spec import asked_for
+from bushel._index.sidecar import (
+    COLUMN_ARRAYS,
+    CRC32_IS,
+    VERSION,
+    VERSION_OF_BLOCKS,
+    ZEROS,
+    Header,
+    HeaderColumn,
+    HeaderField,
+    Manifest,
+)
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel.kernels import crc32
+from bushel.storage import AnyPath, create_whole, write_whole
+
+__all__ = ["create_manifest", "save_index", "save_manifest"]
+
+
+def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
+    """Write a shard's index atomically. With `sync`, wait until it is on disk.
+
+    Raises:
+        OSError: The folder is not writable.
+    """
+    from safetensors.numpy import save
+
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if index.keys is not None:
+        for part in ("text", "offsets", "hashes", "order"):
+            arrays[f"__key__.{part}"] = getattr(index.keys, part)
+    if index.blocks:
+        from bushel._index.block_arrays import arrays_of_blocks
+
+        arrays |= arrays_of_blocks(index.blocks)
+    for name, column in index.fields.items():
+        for part in ("offset", "length", "crc32", "starts", "absent"):
+            if (array := getattr(column, part)) is not None:
+                arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
+        if (segments := column.segments) is not None:
+            arrays |= {f"{name}.segment_starts": segments.starts, f"{name}.segment_lengths": segments.lengths}
+        if (frames := column.frames) is not None:
+            arrays |= {f"{name}.{key}": getattr(frames, attribute) for key, (attribute, _) in ARRAYS.items()}
+        if (seek := column.seek) is not None:
+            arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
+    for name, values in index.columns.items():
+        own = {part: getattr(values, part) for part in COLUMN_ARRAYS}
+        arrays |= {f"__column__.{name}.{part}": array for part, array in own.items() if array is not None}
+    header = Header(
+        VERSION_OF_BLOCKS if index.blocks else VERSION,
+        index.container,
+        index.samples,
+        [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
+        [_field(name, extents) for name, extents in index.fields.items()],
+        [stamp.crc32 for stamp in index.files],
+        {name: list(names) for name, names in index.labels.items()},
+        ZEROS,
+        [HeaderColumn(name, values.kind) for name, values in index.columns.items()],
+        [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
+    )
+    data = bytearray(save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
+    digits = data.index(CRC32_IS) + len(CRC32_IS)
+    data[digits : digits + 8] = b"%08x" % crc32(data)
+    write_whole(path, bytes(data), sync=sync)
+
+
+def _field(name: str, extents: FieldExtents) -> HeaderField:
+    kind = replace(extents.field, codec=asked_for(extents.field.codec)).type
+    return HeaderField(name, kind, asked_for(extents.codec), extents.file)
+
+
+def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
+    """Write a manifest atomically. With `sync`, wait until it is on disk."""
+    write_whole(path, _encoded(manifest), sync=sync)
+
+
+def create_manifest(manifest: Manifest, path: AnyPath) -> None:
+    """Write a manifest, unless there is one."""
+    create_whole(path, _encoded(manifest))
+
+
+def _encoded(manifest: Manifest) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
