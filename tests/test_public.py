@@ -32,6 +32,7 @@ NAMES = [
     "Info",
     "Loader",
     "LoaderStats",
+    "MissingPackageError",
     "Mixture",
     "PackResult",
     "Problem",
@@ -53,6 +54,7 @@ NAMES = [
     "from_hf",
     "index",
     "jpeg",
+    "merge",
     "mix",
     "open",
     "open_stream",
@@ -60,6 +62,7 @@ NAMES = [
     "register_codec",
     "register_container",
     "repair",
+    "split",
     "to_hf",
     "transforms",
     "verify",
@@ -95,7 +98,7 @@ def test_other_names_are_no_attributes() -> None:
 
 def test_every_error_is_a_bushel_error() -> None:
     errors = [getattr(bushel, name) for name in NAMES if name.endswith("Error") or name == "TooManyErrors"]
-    assert len(errors) == 9
+    assert len(errors) == 10
     assert all(issubclass(error, bushel.BushelError) for error in errors)
 
 

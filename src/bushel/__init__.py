@@ -28,13 +28,14 @@ if TYPE_CHECKING:
         FormatError,
         IncompleteWarning,
         InUseError,
+        MissingPackageError,
         SpecError,
         StateError,
         TooManyErrors,
         UnsupportedError,
         UntrustedWarning,
     )
-    from bushel.ingest import PackResult, convert, pack
+    from bushel.ingest import PackResult, convert, merge, pack, split
     from bushel.integrations.huggingface import from_hf, to_hf
     from bushel.integrity import Problem, RepairResult, VerifyResult, repair, verify
     from bushel.loader import BadSample, Loader, LoaderStats, Mixture, StreamLoader, mix
@@ -56,6 +57,7 @@ __all__ = [
     "Info",
     "Loader",
     "LoaderStats",
+    "MissingPackageError",
     "Mixture",
     "PackResult",
     "Problem",
@@ -77,6 +79,7 @@ __all__ = [
     "from_hf",
     "index",
     "jpeg",
+    "merge",
     "mix",
     "open",
     "open_stream",
@@ -84,6 +87,7 @@ __all__ = [
     "register_codec",
     "register_container",
     "repair",
+    "split",
     "to_hf",
     "transforms",
     "verify",
@@ -104,6 +108,7 @@ _HOME = {
     "Info": "_dataset.info",
     "Loader": "loader",
     "LoaderStats": "loader",
+    "MissingPackageError": "errors",
     "Mixture": "loader",
     "PackResult": "ingest",
     "Problem": "integrity",
@@ -123,6 +128,7 @@ _HOME = {
     "convert": "ingest",
     "from_hf": "integrations.huggingface",
     "index": "_dataset.indexing",
+    "merge": "ingest",
     "mix": "loader",
     "open": "_dataset.open",
     "open_stream": "_dataset.open",
@@ -130,6 +136,7 @@ _HOME = {
     "register_codec": "codecs",
     "register_container": "containers",
     "repair": "integrity",
+    "split": "ingest",
     "to_hf": "integrations.huggingface",
     "verify": "integrity",
     "view": "viewer",

@@ -19,6 +19,7 @@ __all__ = [
     "FormatError",
     "InUseError",
     "IncompleteWarning",
+    "MissingPackageError",
     "SpecError",
     "StateError",
     "TooManyErrors",
@@ -26,6 +27,7 @@ __all__ = [
     "UntrustedWarning",
     "is_out_of_room",
     "name_file",
+    "needed_by",
     "noted_in",
 ]
 
@@ -226,6 +228,44 @@ class UnsupportedError(BushelError):
         bushel._dataset.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot be read at
             random and is read from front to back: run `bushel convert ... and open the result for random access
     """
+
+
+class MissingPackageError(UnsupportedError, ModuleNotFoundError):
+    """A package that Bushel uses for this is not installed. The message says how to install it.
+
+    It ends a run and an iteration at once, whatever `max_errors` and `on_error` say.
+
+    Examples:
+        >>> import sys
+        >>> installed, sys.modules["pyarrow"] = sys.modules.get("pyarrow"), None  # as if it were not installed
+        >>> ds.to_arrow()
+        Traceback (most recent call last):
+            ...
+        bushel.errors.MissingPackageError: to_arrow needs pyarrow, which is not installed: pip install 'bushel[arrow]'
+        >>> _ = sys.modules.pop("pyarrow") if installed is None else sys.modules.update(pyarrow=installed)
+    """
+
+
+@contextmanager
+def needed_by(what: str, install: str) -> Iterator[None]:
+    """Say in an error of the body, which imports packages, what needs the package that is missing.
+
+    Args:
+        what: What needs it: the subject of the message.
+        install: What to give to `pip install`.
+
+    Raises:
+        MissingPackageError: A package is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "bushel"):
+            raise
+        raise MissingPackageError(
+            f"{what} needs {package}, which is not installed: pip install '{install}'", package=package
+        ) from error
 
 
 class StateError(BushelError):

@@ -74,6 +74,15 @@ def test_convert_replaces_dots(tmp_path: Path) -> None:
     assert run("ls", tmp_path / "new.tar") == "a/b_c_txt\n"
 
 
+def test_split_by_numbers_of_samples(data: Path, tmp_path: Path) -> None:
+    said = run("split", data, tmp_path / "out", "train=rest", "val=2")
+    assert said.splitlines()[0].endswith("train: 5 samples written as tar")
+    assert run("ls", tmp_path / "out/val").splitlines() == [key(5), key(6)]
+    run("split", data, tmp_path / "all", "train=4", "val=3")
+    assert "add up to the 7 samples" in fails("split", data, tmp_path / "wrong", "train=4", "val=4")
+    assert "a share must be a number" in fails("split", data, tmp_path / "wrong", "train=most", "val=4")
+
+
 def test_merge_and_split_append_and_resume(data: Path, tmp_path: Path) -> None:
     assert "7 samples written as tar" in run("merge", tmp_path / "all", data)
     assert "use --append to add to it" in fails("merge", tmp_path / "all", data)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from bushel.codecs import get_codec, video
-from bushel.errors import CodecError, SpecError
+from bushel.errors import CodecError, MissingPackageError
 
 
 def clip() -> npt.NDArray[np.uint8]:
@@ -68,5 +68,5 @@ def test_decoded_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_pyav_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
     for call in (get_codec("mp4").encode, get_codec("mp4").decode):
-        with pytest.raises(SpecError, match=r"pip install 'bushel\[video\]'"):
+        with pytest.raises(MissingPackageError, match=r"pip install 'bushel\[video\]'"):
             call(b"")

@@ -51,6 +51,41 @@ def test_wrong_shares() -> None:
         share_out(10, {"a": 1.5, "b": -0.5})
 
 
+def test_numbers_of_samples_are_exact(dataset: Path, tmp_path: Path) -> None:
+    done = bushel.split(dataset, tmp_path / "out", {"train": 14, "val": 7})
+    assert {name: one.samples for name, one in done.items()} == {"train": 14, "val": 7}
+    done = bushel.split(dataset, tmp_path / "rest", {"train": None, "val": 4}, shuffle=True)
+    assert {name: one.samples for name, one in done.items()} == {"train": 17, "val": 4}
+    done = bushel.split(dataset, tmp_path / "shares", {"train": 0.5, "val": None})
+    assert sum(one.samples for one in done.values()) == 21
+    for wrong, message in (
+        ({"a": 20, "b": 2}, "add up to the 21 samples of the dataset, not to 22"),
+        ({"a": 22, "b": None}, "must be 0 or more"),
+        ({"a": None, "b": None}, "at most one of them None"),
+        ({}, "expected shares"),
+        ({"a": 20, "b": 0.5}, "give whole numbers only"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            bushel.split(dataset, tmp_path / "wrong", wrong)
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_classes_are_divided_by_numbers_of_samples(tmp_path: Path) -> None:
+    rows = [{"label": "ab"[number % 2]} for number in range(20)]
+    bushel.pack(rows, tmp_path / "in", container="tar", spec={"label": "utf8"})
+    done = bushel.split(tmp_path / "in", tmp_path / "out", {"train": None, "val": 4}, stratify="label")
+    assert {name: one.samples for name, one in done.items()} == {"train": 16, "val": 4}
+    assert sorted(sample["label"] for sample in opened(tmp_path / "out/val")) == ["a", "a", "b", "b"]
+
+
+def test_merge_takes_a_list(dataset: Path, tmp_path: Path) -> None:
+    for wrong in (str(dataset), bushel.open(dataset)):
+        with pytest.raises(TypeError, match=r"bushel\.merge\(\[a, b\], target\)"):
+            bushel.merge(wrong, tmp_path / "out")
+    with pytest.raises(ValueError, match="at least one dataset"):
+        bushel.merge([], tmp_path / "out")
+
+
 def test_merge_and_reshard(dataset: Path, tmp_path: Path) -> None:
     parts = split(dataset, tmp_path / "out", {"a": 0.5, "b": 0.5}, shuffle=None)
     assert merge([tmp_path / "out/a", tmp_path / "out/b"], tmp_path / "one.tar").samples == 21

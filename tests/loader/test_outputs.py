@@ -17,10 +17,10 @@ from bushel.loader.outputs import Output, Upload
 
 def test_a_missing_library_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
-        raise ImportError(name)
+        raise ModuleNotFoundError(name, name=name)
 
     monkeypatch.setattr("bushel.loader.outputs.import_module", missing)
-    with pytest.raises(ImportError, match=r'pip install "bushel\[torch\]"'):
+    with pytest.raises(ImportError, match=r"pip install 'bushel\[torch\]'"):
         Loader(MemoryDataset(4), 2, to="torch")
 
 

@@ -20,7 +20,7 @@ def concat(datasets: Iterable[Dataset], *others: Never) -> Dataset:
     """Return several datasets as one, one after another. Their containers and specs may differ.
 
     A sample without a key gets its position in the new dataset as key. If several samples have the same key, looking it
-    up returns the first. `labels` has the class names of all; `bushel.ingest.merge` also joins datasets that number the
+    up returns the first. `labels` has the class names of all; `bushel.merge` also joins datasets that number the
     classes differently.
 
     Args:

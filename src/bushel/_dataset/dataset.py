@@ -302,7 +302,7 @@ class Dataset(Samples):
         field with a column of the same name is called `label.extent`. No data are read, and arrays are not copied.
 
         Raises:
-            ImportError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
+            MissingPackageError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
 
         Examples:
             >>> table = ds.to_arrow()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents, IndexedShard, Keys
+from bushel.errors import needed_by
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
@@ -33,12 +34,10 @@ def index_table(
         values: Name of a column to its values in these samples.
 
     Raises:
-        ImportError: pyarrow is not installed.
+        MissingPackageError: pyarrow is not installed.
     """
-    try:
+    with needed_by("to_arrow", "bushel[arrow]"):
         import pyarrow as pa
-    except ImportError as error:
-        raise ImportError("to_arrow needs pyarrow: pip install 'bushel[arrow]'") from error
     tables = []
     first = 0
     for shard in shards:

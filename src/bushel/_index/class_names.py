@@ -173,6 +173,6 @@ def _difference(field: str, first: str, known: Sequence[str], second: str, names
     else:
         what = f"class {number} is {known[number]!r} in {first} and {names[number]!r} in {second}"
     return (
-        f"field {field!r} has different class numbers: {what}. `bushel merge` (bushel.ingest.merge) writes one dataset "
+        f"field {field!r} has different class numbers: {what}. `bushel merge` (bushel.merge) writes one dataset "
         "with one numbering"
     )

@@ -30,7 +30,7 @@ __all__ = ["FOUND", "WRONG_USE", "exit_code_of", "guarded", "say_json"]
 
 _ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
 """Arguments of Python functions in error messages. Commands show them as options."""
-_AS_OPTIONS = {"bushel.sources.Files": "--kind files", "suffixes=": "--exts"}
+_AS_OPTIONS = {"bushel.sources.Files": "--kind files", "suffixes=": "--exts", "root=": "--root ", "file=": "--file "}
 """Other things in error messages that Python and the commands call differently."""
 
 FOUND, WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
@@ -113,7 +113,7 @@ def _describe(error: Exception) -> str:
     lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
     text = _ARGUMENT.sub(_as_option, "\n".join(lines))
     for python, option in _AS_OPTIONS.items():
-        text = text.replace(python, option)
+        text = text.replace(f"{python} ", f"{option.rstrip()} ").replace(python, option)
     return text
 
 

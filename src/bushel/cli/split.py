@@ -16,7 +16,13 @@ __all__ = ["command"]
 def command(
     source: OnePath,
     target: Annotated[str, Argument(help="Folder for the new datasets.")],
-    shares: Annotated[list[str], Argument(help="NAME=SHARE of each new dataset. Shares add up to 1.")],
+    shares: Annotated[
+        list[str],
+        Argument(
+            help="NAME=SHARE of each new dataset, such as train=0.9 val=0.1, or its number of samples: train=200 "
+            "val=40. One of them can be the rest: train=rest val=40."
+        ),
+    ],
     *,
     container: Annotated[
         str | None, Option("--container", "-c", help="Container of the new datasets. [default: that of SOURCE]")
@@ -46,15 +52,18 @@ def command(
     Examples:
       bushel split all/ out/ train=0.9 val=0.1 --shuffle
       bushel split all/ out/ train=0.9 val=0.1 --shuffle --seed 7 --stratify label
+      bushel split all/ out/ train=rest val=1000 --shuffle
     """
     mode = modes.mode()
     from bushel.cli.output import count, print_json, print_text, resumable
     from bushel.ingest import split
 
     try:
-        parts = {name: float(share) for name, share in pairs(shares, "SHARES").items()}
+        parts = {name: _share(share) for name, share in pairs(shares, "SHARES").items()}
     except ValueError as error:
-        raise click.BadParameter(f"a share must be a number, such as train=0.9: {error}", param_hint="SHARES") from None
+        raise click.BadParameter(
+            f"a share must be a number, such as train=0.9 or train=200, or rest: {error}", param_hint="SHARES"
+        ) from None
     with resumable(target):
         done = split(
             source,
@@ -73,3 +82,9 @@ def command(
     elif not quiet:
         for name, one in done.items():
             print_text(f"{target.rstrip('/')}/{name}: {count(one.samples, 'sample')} written as {one.container}")
+
+
+def _share(text: str) -> float | None:
+    if text == "rest":
+        return None
+    return int(text) if text.isdecimal() else float(text)

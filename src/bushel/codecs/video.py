@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.frames import I64, FrameTable, choose
-from bushel.errors import CodecError, SpecError
+from bushel.errors import CodecError, SpecError, needed_by
 
 __all__ = ["FACTORIES", "MAX_DECODED", "decode_runs", "explained", "open_clip", "pyav", "read_packets", "reason"]
 
@@ -36,13 +36,11 @@ def pyav(codec: str) -> Any:
     """Return the package `av`, which `codec` needs.
 
     Raises:
-        SpecError: PyAV is not installed.
+        MissingPackageError: PyAV is not installed.
     """
-    try:
+    with needed_by(f"codec {codec!r}", "bushel[video]"):
         import av
         import av.video.reformatter
-    except ImportError as error:
-        raise SpecError(f"codec {codec!r} needs PyAV, which is not installed: pip install 'bushel[video]'") from error
     return av
 
 

@@ -6,12 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import distributed
-from distributed.protocol.pickle import dumps
-
 from bushel._runtime.parallel import cpu_count
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call_pickled
+from bushel.errors import needed_by
+
+with needed_by("engine='dask'", "bushel[dask]"):
+    import distributed
+    from distributed.protocol.pickle import dumps
 
 __all__ = ["DaskEngine", "connect"]
 

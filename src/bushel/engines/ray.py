@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import ray
-from ray import exceptions
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call
+from bushel.errors import needed_by
+
+with needed_by("engine='ray'", "bushel[ray]"):
+    import ray
+    from ray import exceptions
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 __all__ = ["RayEngine", "connect"]
 

@@ -15,6 +15,7 @@ from bushel._runtime.order import Shuffle
 from bushel._runtime.progress import OnProgress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel._runtime.tasks.drive import TaskOptions
+from bushel._runtime.tasks.engine import connect
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import claim_for_writing
 from bushel.containers import container_for, get_writable
@@ -229,7 +230,13 @@ def pack(
         ),
         errors=ErrorOptions(max_errors, strict, strict_files),
         workers=Workers(workers, processes),
-        run=RunOptions(engine, parts, part, plan_only, TaskOptions(retries, speculate=speculate)),
+        run=RunOptions(
+            None if engine is None else connect(engine),  # here, so that a wrong name is an error before all else
+            parts,
+            part,
+            plan_only,
+            TaskOptions(retries, speculate=speculate),
+        ),
     )
     return _pack(source, as_path(target), options, callback_of(progress))
 

@@ -14,7 +14,7 @@ from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
 from bushel._writer.options import Mode
 from bushel._writer.pack_writer import PackWriter
-from bushel.errors import CodecError, SpecError, StateError, TooManyErrors
+from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.ingest.columns import ColumnReader, WrittenSamples, write_columns
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
 from bushel.ingest.side_files import ErrorList, ErrorLog, PackState, error_text
@@ -119,6 +119,11 @@ class Part:
     log: AnyPath
     items: OrderRange | StreamItems
     plan: dict[str, Any]
+
+    @property
+    def of_run(self) -> bool:
+        """Whether this is one of several parts, which the run keeps if other parts fail."""
+        return "part" in self.plan
 
 
 def _unknown(positions: npt.NDArray[np.int64]) -> None:
@@ -234,18 +239,22 @@ def write_part(
             name="bushel-pack",
         )
     done, written, size = start, 0, 0
+    bad: BadItem | None = None
     try:
         for batch in results:
             for result in batch:
                 if isinstance(result, WrittenSamples):
                     done, written, size = done + result.samples, written + result.samples, size + result.size
                     continue
-                bad = result if isinstance(result, BadItem) else _append(writer, result, config)
+                found = result if isinstance(result, BadItem) else _append(writer, result, config)
                 done += 1
-                if bad is None:
+                if found is None:
                     written += 1
                     size += result.size if isinstance(result, EncodedSample) else 0
                     continue
+                bad = found
+                if isinstance(bad.error, MissingPackageError):  # every other item would fail, too
+                    raise bad.error
                 errors += 1
                 log.add(bad)
                 if limit.strict:
@@ -254,17 +263,15 @@ def write_part(
                     bad.error.add_note(f"at {_item_name(bad)}{hint}")
                     raise bad.error
                 if limit.allowed is not None and limit.errors + errors > limit.allowed:
-                    if mode == "overwrite":
-                        log.publish()
-                        writer.discard()
-                    else:
-                        writer.close_incomplete()
-                        log.publish()
-                    raise _too_many(part.target, mode, bad, limit, errors, done, log) from bad.error
+                    nothing = _give_up(writer, log, state, mode)
+                    raise _too_many(part, mode, bad, limit, errors, done, log, nothing=nothing) from bad.error
             sizes.observe(size, written)
             config.progress(done, kept + written, errors, size)
     finally:
         results.close()
+    if bad is not None and not len(writer) and not part.of_run:  # a dataset without samples would hide the mistake
+        _give_up(writer, log, state, mode)
+        raise _none_packed(bad, errors, log) from bad.error
     writer.close()
     log.finish()
     state.finish()
@@ -321,20 +328,61 @@ def _item_name(bad: BadItem) -> str:
     return bad.path or (f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}")
 
 
+def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mode: Mode) -> bool:
+    """End a run with too many errors: keep its samples for `mode="resume"`, or, without any, leave nothing.
+
+    Returns:
+        Whether there is nothing to resume.
+    """
+    if mode == "overwrite":
+        log.publish()
+        writer.discard()
+        return True
+    if len(writer):
+        writer.close_incomplete()
+        log.publish()
+        return False
+    writer.discard()
+    log.publish()
+    state.finish()
+    return True
+
+
 def _too_many(
-    target: AnyPath, mode: Mode, bad: BadItem, limit: ErrorLimit, errors: int, done: int, log: ErrorLog | ErrorList
+    part: Part,
+    mode: Mode,
+    bad: BadItem,
+    limit: ErrorLimit,
+    errors: int,
+    done: int,
+    log: ErrorLog | ErrorList,
+    *,
+    nothing: bool,
 ) -> TooManyErrors:
     count = limit.errors + errors
+    if part.of_run:
+        after = "The parts that are finished are kept: the same call with a larger max_errors continues"
+    elif mode == "overwrite":
+        after = f"{part.target} is unchanged"
+    elif nothing:
+        after = "Nothing was written: correct the call, or the items, and call again"
+    else:
+        after = (
+            f"{part.target} is incomplete: it contains the samples before. mode='resume' with a larger max_errors "
+            "continues, mode='overwrite' starts again"
+        )
     return TooManyErrors(
         f"{count} of the first {limit.items() + done} items cannot be packed, but max_errors allows {limit.allowed}. "
-        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}; {target} "
-        + (
-            "is unchanged"
-            if mode == "overwrite"
-            else "is incomplete: it contains the samples before. mode='resume' with a larger max_errors continues, "
-            "mode='overwrite' starts again"
-        ),
+        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}. {after}",
         errors=count,
+    )
+
+
+def _none_packed(bad: BadItem, errors: int, log: ErrorLog | ErrorList) -> TooManyErrors:
+    return TooManyErrors(
+        f"none of the {errors} items can be packed, so nothing was written. The last one is {_item_name(bad)}: "
+        f"{error_text(bad.error)}. All are listed in {log.path}",
+        errors=errors,
     )
 
 

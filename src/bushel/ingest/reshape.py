@@ -16,6 +16,7 @@ from bushel._dataset.open import open as open_dataset
 from bushel._dataset.stream import StreamDataset
 from bushel._runtime.order import Shuffle, make_order
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import public
 from bushel.containers import container_by_suffix
 from bushel.errors import UnsupportedError
 from bushel.ingest.converting import convert
@@ -23,14 +24,15 @@ from bushel.ingest.packing import PackResult
 from bushel.ingest.stratify import classes_of, stratified
 from bushel.storage import AnyPath, as_path
 
-__all__ = ["merge", "reshard", "share_out", "split"]
+__all__ = ["merge", "reshard", "share_out", "split", "with_rest"]
 
 
+@public()
 @shows_progress("splitting")
 def split(
     source: Any,
     target: str | os.PathLike[str] | AnyPath,
-    shares: Mapping[str, float],
+    shares: Mapping[str, float | None],
     *,
     shuffle: Shuffle = False,
     seed: int = 0,
@@ -44,14 +46,16 @@ def split(
     Args:
         source: A dataset, or anything that `bushel.open` takes.
         target: A folder. Each new dataset is a folder in it.
-        shares: Name of each new dataset to its share of the samples. The shares add up to 1:
-            `{"train": 0.9, "val": 0.1}`.
+        shares: Name of each new dataset to its share of the samples, where the shares add up to 1:
+            `{"train": 0.9, "val": 0.1}`; or to its number of samples, where the numbers add up to all samples:
+            `{"train": 200, "val": 40}`. None, for one of them, is the rest: `{"train": None, "val": 40}`.
         shuffle: How samples are chosen: False or None takes them in order, the first share first; True or `"exact"`
             chooses at random; or `"blocks"`, or an order object. Each new dataset keeps the order of the source.
         seed: Seed of the random choice. The same seed chooses the same samples.
         stratify: Name of a field of numbers or text, such as `label`. Every class is then divided by `shares`: each
             dataset gets its exact number, rounded down, and the samples left over go to those with the largest
-            remainders, to the earlier one if they are equal. Samples without the field are a class.
+            remainders, to the earlier one if they are equal. Samples without the field are a class. Numbers of samples
+            are shares then, so that a dataset may differ from its number by less than one sample for each class.
         container: Container of the new datasets; by default that of the source.
         progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
             times per second.
@@ -61,17 +65,23 @@ def split(
         Name of each new dataset to its result.
 
     Raises:
-        ValueError: The shares do not add up to 1.
+        ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
         KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
+
+    Examples:
+        >>> done = bushel.split("train/", "parts/", {"train": 0.75, "val": 0.25}, shuffle=True)
+        >>> done["train"].samples, len(bushel.open("parts/val/"))
+        (9, 3)
     """
     dataset = _open(source)
-    counts = share_out(len(dataset), shares)
+    known = with_rest(len(dataset), shares)
+    counts = share_out(len(dataset), known)
     positions = make_order(shuffle, len(dataset), seed).take(0, np.arange(len(dataset), dtype=np.int64))
     if stratify is None:
         ends = np.cumsum(list(counts.values()))[:-1]
         chosen = dict(zip(counts, map(np.sort, np.split(positions, ends)), strict=True))
     else:
-        chosen = stratified(classes_of(dataset, stratify), positions, shares)
+        chosen = stratified(classes_of(dataset, stratify), positions, known)
     results: dict[str, PackResult] = {}
     start = 0
     for name, own in chosen.items():
@@ -88,6 +98,7 @@ def split(
     return results
 
 
+@public()
 @shows_progress("merging")
 def merge(
     sources: Iterable[Any],
@@ -110,8 +121,19 @@ def merge(
         progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
             times per second.
         options: See `bushel.convert`.
+
+    Raises:
+        ValueError: There are no sources.
+
+    Examples:
+        >>> bushel.merge(["train/", "val/"], "all/").samples
+        24
     """
+    if isinstance(sources, str | os.PathLike | Dataset):
+        raise TypeError("merge takes a list of datasets: bushel.merge([a, b], target)")
     datasets = [_open(source) for source in sources]
+    if not datasets:
+        raise ValueError("merge needs at least one dataset: bushel.merge([a, b], target)")
     kind = container or _container(target, datasets[0])
     return convert(one_after_another(datasets), target, container=kind, progress=progress, **options)
 
@@ -138,15 +160,39 @@ def reshard(
     return convert(dataset, target, container=kind, shard_samples=shard_samples, shard_bytes=shard_bytes, **options)
 
 
+def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the shares, with a number for the one that is None: what the others leave.
+
+    Raises:
+        ValueError: Several are None, there are none at all, or the others leave less than nothing.
+    """
+    known = {name: share for name, share in shares.items() if share is not None}
+    if not shares or len(shares) - len(known) > 1:
+        raise ValueError(
+            f"expected shares such as {{'train': 0.9, 'val': 0.1}}, at most one of them None: {dict(shares)}"
+        )
+    whole = samples if known and all(isinstance(share, int) for share in known.values()) else 1
+    return {name: whole - sum(known.values()) if share is None else share for name, share in shares.items()}
+
+
 def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
     """Return the number of samples of each share. Each is within one of its exact value, and all samples are used.
 
     Raises:
-        ValueError: The shares do not add up to 1.
+        ValueError: The shares do not add up to 1, or numbers of samples not to `samples`.
     """
-    if any(share < 0 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-6:
+    total = sum(shares.values())
+    if all(isinstance(share, int) for share in shares.values()) and total != 1:
+        if min(shares.values()) < 0 or total != samples:
+            raise ValueError(
+                f"numbers of samples must be 0 or more and add up to the {samples} samples of the dataset, not to "
+                f"{total}: {dict(shares)}. One of them can be the rest"
+            )
+        return {name: int(share) for name, share in shares.items()}
+    if any(not 0 <= share <= 1 for share in shares.values()) or abs(total - 1) > 1e-6:
         raise ValueError(
-            f"shares must lie between 0 and 1 and add up to 1, not to {sum(shares.values())}: {dict(shares)}"
+            f"shares must lie between 0 and 1 and add up to 1, not to {total}: {dict(shares)}. "
+            "For numbers of samples, give whole numbers only"
         )
     whole = sum(Fraction(share) for share in shares.values())
     counts, given, due = {}, 0, Fraction(0)

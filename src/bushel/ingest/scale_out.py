@@ -20,20 +20,23 @@ from bushel._runtime.tasks.engine import connect
 from bushel._writer.options import Mode
 from bushel._writer.target import holds_dataset
 from bushel.containers import writable_containers
-from bushel.errors import FormatError, StateError, UnsupportedError
+from bushel.errors import FormatError, StateError, TooManyErrors, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, PartWriter, publish_errors
 from bushel.ingest.finish import TakenKeysError, finish_run
 from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import RunFolder, RunResult
 from bushel.ingest.run_meter import RunMeter
 from bushel.ingest.run_plan import RunPlan, refuse_difference
-from bushel.storage import is_object, remove, walk_names
+from bushel.ingest.side_files import error_log_path
+from bushel.storage import is_object, remove, walk_names, write_whole
 from bushel.storage.claims import Claim
 from bushel.storage.names import below, remove_tree
 
 __all__ = ["RunOptions", "RunTotals", "join_run", "run_parts"]
 
 
+_FAILED = "failed"
+"""File of a run that ended with an error before any part was committed. Another run may take its place."""
 _ROUNDS = 3
 """Number of attempts to join the parts if some must be written again. Two suffice, unless drivers race."""
 
@@ -114,6 +117,9 @@ def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, lis
     known = run.load_plan()
     if mode == "overwrite":
         known = _forget(run, plan, known, part)
+    elif known is not None and not _same(known, plan) and (run.folder / _FAILED).exists() and not run.committed():
+        _remove(run)  # this process claims the target, so nobody else works on that run
+        known = None
     if known is None and mode != "overwrite":
         try:
             _refuse_existing(run)
@@ -147,6 +153,12 @@ def _forget(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | No
         remove(run.folder / "result.json")
         run.forget(part)
         return known
+    _remove(run)
+    return None
+
+
+def _remove(run: RunFolder) -> None:
+    """Remove the plan and the records of a run."""
     if isinstance(run.folder, Path):
         remove_tree(run.folder)
     else:
@@ -154,7 +166,6 @@ def _forget(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | No
             remove(below(run.folder, name, any_text=True))
     if not run.single:
         remove(marker_path(run.root, ""))
-    return None
 
 
 def _same(known: RunPlan | None, plan: RunPlan) -> bool:
@@ -211,7 +222,19 @@ def run_parts(
         return _totals_of_part(run, options.part, report)
     missing = [] if run.load_result() else run.missing(plan)
     meter = RunMeter(run, plan, missing, progress)
-    _write_parts(task, missing, options, meter)
+    try:
+        _write_parts(task, missing, options, meter)
+    except Exception:
+        if not run.committed():
+            write_whole(run.folder / _FAILED, b"")
+        raise
+    if meter.errors and not meter.samples and not _has_samples(run, plan):
+        publish_errors(run)
+        raise TooManyErrors(
+            f"none of the {meter.errors} items can be packed: see {error_log_path(run.target)}. {run.target} is not "
+            "finished: correct the call, or the items, and delete it or pack to another path",
+            errors=meter.errors,
+        )
     result = _finish(task, plan, options, meter)
     meter.finish()
     return RunTotals(
@@ -222,6 +245,12 @@ def run_parts(
         result.errors,
         tuple(result.limits),
     )
+
+
+def _has_samples(run: RunFolder, plan: RunPlan) -> bool:
+    """Return whether some part, which another driver may have written, has a sample."""
+    records = (run.load_record(number) for number in range(plan.parts))
+    return any(record is None or record.samples for record in records)
 
 
 def _finish(task: PartTask, plan: RunPlan, options: RunOptions, meter: RunMeter) -> RunResult:

@@ -12,15 +12,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.dataset
 
 from bushel._dataset.dataset import Dataset
 from bushel._index.class_names import holds_numbers
-from bushel.errors import SpecError
+from bushel.errors import SpecError, needed_by
 from bushel.sources.base import Sample
 from bushel.sources.samples import infer_spec
 from bushel.spec import KEY, Field, parse_spec
+
+with needed_by("bushel.integrations.arrow", "bushel[arrow]"):
+    import pyarrow as pa
+    import pyarrow.dataset
 
 __all__ = ["ArrowSource", "ArrowStream", "arrow_type"]
 

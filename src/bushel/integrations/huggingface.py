@@ -10,7 +10,7 @@ from bushel._dataset.dataset import Dataset
 from bushel._index.class_names import holds_numbers
 from bushel._runtime.public import public
 from bushel.codecs.registry import holds_clip, holds_image, holds_sound
-from bushel.errors import SpecError
+from bushel.errors import SpecError, needed_by
 from bushel.sources.base import Sample
 from bushel.sources.samples import Stream, infer_spec
 from bushel.sources.stored import Stored
@@ -51,7 +51,7 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
             written once to the Arrow cache of `datasets`; the next call with the same data uses that.
 
     Raises:
-        ImportError: `datasets` is not installed.
+        MissingPackageError: `datasets` is not installed.
         SpecError: A field holds values that `datasets` cannot hold, such as pickled objects.
 
     Examples:
@@ -59,7 +59,8 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
         >>> table.features["label"].names
         ['cat', 'dog']
     """
-    import datasets
+    with needed_by("to_hf", "bushel[hf]"):
+        import datasets
 
     features = _features(dataset)
     if streaming:
@@ -93,7 +94,7 @@ def from_hf(
         spec: Field names to types; by default they come from the features and the first sample.
 
     Raises:
-        ImportError: `datasets` is not installed.
+        MissingPackageError: `datasets` is not installed.
         SpecError: The type of a column cannot be inferred; give it in `spec`.
         TypeError: `dataset` is a dict of splits, or not a dataset of `datasets`.
 
@@ -103,7 +104,8 @@ def from_hf(
         >>> bushel.pack(bushel.from_hf(table), "texts/", container="tar").samples
         2
     """
-    import datasets
+    with needed_by("from_hf", "bushel[hf]"):
+        import datasets
 
     if isinstance(dataset, datasets.IterableDataset):
         plain = _undecoded(dataset)

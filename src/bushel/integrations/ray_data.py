@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-from ray.data.block import BlockAccessor, BlockMetadata
-from ray.data.datasource import Datasource, ReadTask
 
 from bushel._dataset.dataset import Dataset
+from bushel.errors import needed_by
 from bushel.integrations.arrow import ArrowStream
+
+with needed_by("bushel.integrations.ray_data", "ray[data]"):
+    import pyarrow as pa
+    from ray.data.block import BlockAccessor, BlockMetadata
+    from ray.data.datasource import Datasource, ReadTask
 
 __all__ = ["BushelDatasource"]
 

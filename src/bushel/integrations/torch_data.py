@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import torch.utils.data
-
 from bushel._dataset.dataset import Dataset
-from bushel.errors import StateError
+from bushel.errors import StateError, needed_by
 from bushel.loader.loader import Loader
 from bushel.loader.ranks import detect_rank
+
+with needed_by("bushel.integrations.torch_data", "bushel[torch]"):
+    import torch.utils.data
 
 __all__ = ["BatchDataset"]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torchdata.nodes import BaseNode
-
+from bushel.errors import needed_by
 from bushel.loader.loader import Loader
+
+with needed_by("bushel.integrations.torchdata_nodes", "torchdata"):
+    from torchdata.nodes import BaseNode
 
 __all__ = ["LoaderNode"]
 

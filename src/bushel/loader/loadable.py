@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
-from bushel.errors import BushelError, CodecError
+from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once
 from bushel.loader.collate import Sample
 
@@ -156,7 +156,12 @@ def failure_of(
         sample: Position of the sample in the dataset.
         key: Its key; None to look it up.
         field: The bad field; None if only the error may know.
+
+    Raises:
+        MissingPackageError: That is the error, of which every other sample has the same.
     """
+    if isinstance(error, MissingPackageError):
+        raise error
     if key is None:
         key = dataset.keys[sample]
     if field is not None and isinstance(error, CodecError):

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from bushel.errors import needed_by
 from bushel.loader.collate import is_masked
 
 __all__ = ["Output", "To", "Upload"]
@@ -134,7 +135,5 @@ def _each(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any
 
 
 def _library(name: str) -> ModuleType:
-    try:
+    with needed_by(f'to="{name}"', f"bushel[{name}]"):
         return import_module(name)
-    except ImportError as error:
-        raise ImportError(f'to="{name}" needs {name}, which is not installed: pip install "bushel[{name}]"') from error

@@ -8,7 +8,7 @@ import os
 import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -16,7 +16,7 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_local, read_all, read_whole
 from bushel.storage.names import below
 
-__all__ = ["Fetched", "FileSource", "listed", "named_by_program", "read_file"]
+__all__ = ["Fetched", "FileSource", "listed", "named_by_program", "read_file", "relative_to"]
 
 
 class Fetched:
@@ -123,6 +123,22 @@ class FileSource(ABC):
 def read_file(path: AnyPath) -> bytes:
     """Return the bytes of a file, which may have been read already."""
     return path.read_bytes() if isinstance(path, Fetched) else read_whole(path)
+
+
+@contextmanager
+def relative_to(root: AnyPath, what: str) -> Iterator[None]:
+    """Say in an error of the body about a missing local file which folder its relative path starts from.
+
+    Args:
+        root: The folder.
+        what: What the folder is, such as "the folder of the list".
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        if error.strerror is not None:
+            error.strerror += f" (relative paths start from {str(root) or '.'}, {what}: root= names another folder)"
+        raise
 
 
 def named_by_program(root: AnyPath, name: str) -> AnyPath:

@@ -11,7 +11,7 @@ import numpy as np
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.sources.base import Names, Sample
-from bushel.sources.fetching import FileSource, listed, read_file
+from bushel.sources.fetching import FileSource, listed, read_file, relative_to
 from bushel.sources.media import Image
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_text
@@ -110,6 +110,7 @@ class ListFile(FileSource):
     ) -> None:
         self._path = as_path(path)
         self._root = self._path.parent if root is None else as_path(root)
+        self._place = "the folder of the list" if root is None else "as root= says"
         self._first = first_label
         text = read_text(self._path)
         numbered = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -129,7 +130,9 @@ class ListFile(FileSource):
         label: object = np.array(labels, np.float32)
         if self._kind != "array":
             label = int(labels[0]) if self._kind == "int" else labels[0]
-        return {KEY: str(line.index), "image": read_file(self._at(listed(self._root, line.path))), "label": label}
+        with relative_to(self._root, self._place):
+            image = read_file(self._at(listed(self._root, line.path)))
+        return {KEY: str(line.index), "image": image, "label": label}
 
     def origin(self, position: int) -> str:
         """Return the image's path, or that of the list if the line has none."""

@@ -13,7 +13,7 @@ import numpy as np
 from bushel.codecs import codec_of_extension, get_codec
 from bushel.errors import FormatError, SpecError
 from bushel.sources.fetching import Fetched, read_file
-from bushel.sources.video import decode_video
+from bushel.sources.video import decode_video, pyav
 from bushel.storage import AnyPath, read_all
 
 __all__ = ["IMAGES", "SOUNDS", "VIDEOS", "Audio", "Clip", "Frames", "Image", "Media"]
@@ -163,7 +163,13 @@ class Frames:
         get_codec(f"jpg({self.quality})")
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
-        """Return `frames`, a sequence of JPEGs."""
+        """Return `frames`, a sequence of JPEGs.
+
+        Raises:
+            MissingPackageError: There are videos among the files, and PyAV is not installed.
+        """
+        if any(os.path.splitext(name)[1].lower() in VIDEOS for name in names):
+            pyav()
         return "frames", "jpg[]"
 
     def read(self, path: AnyPath) -> list[bytes]:

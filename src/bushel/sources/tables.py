@@ -19,7 +19,7 @@ from typing import Any, cast
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.sources.base import Sample, extend_labels
-from bushel.sources.fetching import FileSource, listed, named_by_program
+from bushel.sources.fetching import FileSource, listed, named_by_program, relative_to
 from bushel.sources.media import Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_whole
@@ -164,6 +164,7 @@ class Table(FileSource):
         self._table = "the table" if named is None else str(named)
         self._rows = list(cast("Sequence[Row]", path)) if named is None else read_rows(named, columns)
         self._root = as_path(root) if root is not None else named.parent if named is not None else Path()
+        self._root_is = "as root= says" if root is not None else "the folder of the table" if named else "this folder"
         self._file, self._key, self._label = file, key, label
         self._media = media or Image()
         self._found: dict[int, AnyPath] = {}
@@ -182,7 +183,8 @@ class Table(FileSource):
     def __getitem__(self, position: int) -> Sample:
         row, path = self._rows[position], self._path(position)
         key = self._fill(self._key, position) if self._key is not None else _stem(path, self._root)
-        sample = {KEY: key, self._field: self._media.read(self._at(path))}
+        with relative_to(self._root, self._root_is):
+            sample = {KEY: key, self._field: self._media.read(self._at(path))}
         for column, kind in self._fields.items():
             if column not in row:
                 raise FormatError(f"row {position} has no {column!r}", file=self._table)
@@ -238,7 +240,8 @@ class Table(FileSource):
             return template.format_map(self._rows[position])
         except KeyError as error:
             have = ", ".join(map(str, self._rows[position]))
-            raise FormatError(f"row {position} has no {error}: it has {have}", file=self._table) from None
+            hint = "file='{COLUMN}' names the column of the files" if template == self._file else None
+            raise FormatError(f"row {position} has no {error}: it has {have}", file=self._table, hint=hint) from None
 
     def _types(self) -> dict[str, str]:
         """Return the types of the columns that are fields."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs.video import reason
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError, needed_by
 
 __all__ = ["Pick", "decode_video"]
 
@@ -57,7 +57,7 @@ def decode_video(
         >>> [image.shape for image, _ in decode_video(Path("clips/red/a.mp4").read_bytes(), "a.mp4", every_fourth)]
         [(48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3)]
     """
-    av = _pyav()
+    av = pyav()
     try:
         with av.open(io.BytesIO(data), format=_DEMUXERS.get(os.path.splitext(path)[1].lower(), "mov")) as video:
             if not video.streams.video:
@@ -76,10 +76,13 @@ def decode_video(
         raise FormatError(f"the video cannot be decoded: {reason(error)}", file=path) from error
 
 
-def _pyav() -> Any:
-    try:
+def pyav() -> Any:
+    """Return the package `av`.
+
+    Raises:
+        MissingPackageError: It is not installed.
+    """
+    with needed_by("reading frames of videos", "bushel[video]"):
         import av
         import av.video.reformatter
-    except ImportError as error:
-        raise SpecError("reading videos needs PyAV, which is not installed: pip install 'bushel[video]'") from error
     return av

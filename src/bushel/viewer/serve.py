@@ -17,13 +17,12 @@ from typing import Any
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open as open_dataset
 from bushel._runtime.public import public
-from bushel.errors import UnsupportedError
+from bushel.errors import needed_by
 from bushel.viewer.guard import Door, new_token
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
 __all__ = ["Viewer", "make_shelf", "require_extra", "transforms_named", "view"]
 
-_MISSING = "the viewer needs Starlette, uvicorn and Jinja2, of which {} is not installed: pip install 'bushel[view]'"
 _LOOPBACK = "127.0.0.1"
 
 
@@ -31,14 +30,12 @@ def require_extra() -> Any:
     """Return the module `uvicorn`.
 
     Raises:
-        UnsupportedError: A package of the extra `view` is not installed.
+        MissingPackageError: A package of the extra `view` is not installed.
     """
-    try:
+    with needed_by("the viewer", "bushel[view]"):
         import jinja2  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn
-    except ImportError as error:
-        raise UnsupportedError(_MISSING.format(error.name)) from error
     return uvicorn
 
 
@@ -234,7 +231,7 @@ def view(*sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = No
         The running viewer.
 
     Raises:
-        UnsupportedError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
+        MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
         TypeError: No dataset is given.
 
     Examples:

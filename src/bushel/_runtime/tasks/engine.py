@@ -145,7 +145,7 @@ def connect(engine: Any) -> Engine:
     Raises:
         ValueError: The name is unknown.
         TypeError: The argument is not an engine.
-        ModuleNotFoundError: The package of the engine is not installed.
+        MissingPackageError: The package of the engine is not installed.
 
     Examples:
         >>> from bushel.engines import connect

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bushel.errors import FormatError, UnsupportedError
+from bushel.errors import FormatError, UnsupportedError, needed_by
 from bushel.storage import File
 
 __all__ = ["decoded"]
@@ -24,16 +24,13 @@ def decoded(file: File, name: str) -> list[bytes | None]:
     Bytes become text in base64, times text of ISO 8601, and decimals text.
 
     Raises:
-        UnsupportedError: pyarrow is not installed, or the file is remote.
+        MissingPackageError: pyarrow is not installed.
+        UnsupportedError: The file is remote.
         FormatError: pyarrow cannot read the column, or its values take more than 256 MiB.
     """
-    try:
+    with needed_by(f"{file.path}: column {name!r}, which is nested or has an unusual encoding,", "bushel[arrow]"):
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise UnsupportedError(
-            f"{file.path}: column {name!r} is nested or has an encoding that needs pyarrow: pip install 'bushel[arrow]'"
-        ) from error
     if "://" in file.path:
         raise UnsupportedError(
             f"{file.path}: column {name!r} is nested or has an encoding that can be read from local files only: "
