@@ -18,12 +18,16 @@ from bushel.transforms import (
     Boxes,
     CenterCrop,
     ColorJitter,
+    Grayscale,
     Mask,
     Normalize,
+    Pad,
     Points,
+    RandomAffine,
     RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomRotation,
     RandomVerticalFlip,
     Resize,
     ToCHW,
@@ -97,6 +101,62 @@ def test_all_fields_get_the_geometry_that_the_image_alone_would_get(ds: bushel.D
                 assert (box[2:] > box[:2]).all()
                 whole = source["boxes"][kind]
                 assert ((box[2:] - box[:2]) <= (whole[2:] - whole[:2])).all()
+
+
+TURNED: list[Any] = [RandomRotation(90), RandomCrop(24), RandomHorizontalFlip(), RandomVerticalFlip()]
+STAGES: list[list[Any]] = [
+    TURNED,
+    [RandomCrop(40), *TURNED],
+    [Pad(6), RandomCrop(24)],
+    [Pad((2, 3, 4, 5), mode="reflect"), RandomAffine(20, (0.1, 0.1)), CenterCrop(24)],
+    [RandomCrop(32), Grayscale(3), RandomRotation(30), Grayscale(3), CenterCrop(24)],
+    [Resize(40), RandomRotation(45), RandomResizedCrop(24)],
+    [Resize(40), Resize(30), CenterCrop(24)],
+]
+
+
+@pytest.mark.parametrize("transforms", STAGES, ids=str)
+@pytest.mark.parametrize("options", [{"workers": 0}, {"processes": 1, "workers": 1}], ids=str)
+def test_rotations_and_padding_move_all_fields(ds: bushel.Dataset, transforms: list[Any], options: Any) -> None:
+    alone = list(Loader(ds, 5, shuffle=True, seed=4, transforms={"image": transforms}))
+    key = ("image", "right", Mask("mask"), Mask("wide", fill=-1), Boxes("boxes", rows=("classes",)), Points("points"))
+    together = list(Loader(ds, 5, shuffle=True, seed=4, transforms={key: transforms}, **options))
+    for one, both in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one["image"], both["image"])
+        assert (both["mask"].shape, both["mask"].dtype) == ((5, 24, 24), np.uint8)
+        inside = both["wide"] >= 0
+        np.testing.assert_array_equal(both["wide"][inside], both["mask"][inside].astype(np.int32) * 1000)
+        for row in range(5):
+            assert (both["boxes"][row] >= 0).all()
+            assert (both["boxes"][row] <= 24).all()
+            assert len(both["boxes"][row]) == len(both["classes"][row])
+
+
+@pytest.mark.parametrize("transforms", STAGES, ids=str)
+@given(seed=st.integers(0, 2**32))
+def test_a_point_stays_on_the_pixel_that_it_marks(transforms: list[Any], seed: int) -> None:
+    """A square of 5 x 5 pixels in the image, the mask, a box and the point of its centre stay together."""
+    rng = np.random.default_rng(seed)
+    left, top = int(rng.integers(2, WIDTH - 7)), int(rng.integers(2, HEIGHT - 7))
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    mask[top : top + 5, left : left + 5] = 200
+    own = {
+        "image": np.stack([mask] * 3, 2),
+        "mask": mask,
+        "boxes": np.array([[left, top, left + 5, top + 5]]),
+        "points": np.array([[left + 2.5, top + 2.5]]),
+    }
+    key = ("image", Mask("mask"), Boxes("boxes"), Points("points"))
+    [found] = Loader(OneSample(own), 1, seed=seed, transforms={key: transforms})
+    [[x, y]] = found["points"][0]
+    if 4 < x < 20 and 4 < y < 20:
+        shown = found["mask"][0] == 200
+        assert shown[int(y), int(x)]
+        assert found["image"][0, int(y), int(x), 0] > 100
+        rows, columns = np.nonzero(shown)
+        [[x0, y0, x1, y1]] = found["boxes"][0]
+        assert x0 - 1 <= columns.min() <= columns.max() + 1 <= x1 + 1
+        assert y0 - 1 <= rows.min() <= rows.max() + 1 <= y1 + 1
 
 
 def test_the_rest_changes_pixels_of_images_only(ds: bushel.Dataset) -> None:
@@ -208,8 +268,8 @@ def test_what_does_not_fit_the_image_is_named(follower: Any, value: Any, says: s
         ({(Mask("mask"), "image"): CROPS}, TypeError, "does not begin with an image"),
         ({("image", 3): CROPS}, TypeError, 'Mask\\("mask"\\)'),
         ({("image", Mask("mask")): CROPS, "mask": [len]}, SpecError, "names a field twice"),
-        ({("image", Mask("mask")): [Resize(30), Resize(20)]}, ValueError, "resize once"),
-        ({("image", Mask("mask")): [ColorJitter(0.5), CenterCrop(8)]}, ValueError, "put CenterCrop"),
+        ({("image", Mask("mask")): [Normalize((0.5,) * 3, (0.5,) * 3), CenterCrop(8)]}, ValueError, "put CenterCrop"),
+        ({("image", Mask("mask")): [ColorJitter(0.5), ToCHW(), Pad(8)]}, ValueError, "put Pad"),
     ],
 )
 def test_wrong_groups_are_refused_when_the_loader_is_made(
@@ -234,6 +294,18 @@ def test_other_wrong_use(ds: bushel.Dataset, tmp_path: Path) -> None:
     Image.new("RGB", (8, 8)).save(tmp_path / "photos" / "a.png")
     with pytest.raises(SpecError, match="in loaders only"):
         bushel.pack(tmp_path / "photos", tmp_path / "out.tar", transforms={("image", Mask("mask")): CROPS})
+
+
+class OneSample(MemoryDataset):
+    """One sample in memory."""
+
+    def __init__(self, sample: dict[str, Any]) -> None:
+        super().__init__(1)
+        self.own = sample
+        self.spec = dict.fromkeys(sample, "array")
+
+    def decode_sample(self, stored: dict[str, Any]) -> dict[str, Any]:
+        return {"__key__": stored["__key__"], **self.own}
 
 
 class MapDataset(MemoryDataset):

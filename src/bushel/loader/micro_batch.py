@@ -27,7 +27,7 @@ from bushel.loader.bad_samples import Failure, named, note_once
 from bushel.loader.batch_arrays import BatchArrays, is_large
 from bushel.loader.collate import Sample
 from bushel.loader.loadable import Loadable, failure_of
-from bushel.loader.moving import decoded_and_moved, draw_together
+from bushel.loader.moving import Drawn, decoded_and_moved, draw_together
 from bushel.loader.sample_transforms import FieldTransforms
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
@@ -150,10 +150,14 @@ class MicroBatch:
         self._call(step.field, step, fused)
         return decoding
 
-    def _call(self, field: str, step: FieldTransforms, fused: Container[int]) -> None:
+    def _call(
+        self, field: str, step: FieldTransforms, fused: Container[int], drawn: Mapping[int, Drawn] | None = None
+    ) -> None:
         """Apply the transforms of a field that are not fused into decoding, or not at these places."""
         for at, sample in enumerate(self.samples):
             calls = step.rest if at in fused else step.calls
+            if drawn is not None and at in drawn:
+                calls = drawn[at].calls(calls)
             if calls and isinstance(sample, dict) and field in sample:
                 try:
                     sample[field] = _apply(calls, sample[field], self.rngs[at], field)
@@ -167,28 +171,28 @@ class MicroBatch:
             Seconds spent decoding images.
         """
         reading = step.reading or ImageReading()
-        geometries: dict[int, Geometry] = {}
+        drawn: dict[int, Drawn] = {}
         for at, sample in enumerate(self.samples):
             if isinstance(sample, dict):
                 try:
-                    if (drawn := draw_together(step, plan, sample, self.rngs[at])) is not None:
-                        geometries[at] = drawn[0]
-                        sample.update(drawn[1])
+                    if (own := draw_together(step, plan, sample, self.rngs[at])) is not None:
+                        drawn[at] = own
+                        sample.update(own.fields)
                 except Exception as error:
                     self._fail(at, error)
         started = perf_counter()
         for name in step.images:
             fused = set[int]()
             if plan.size is not None and self._stored(name, is_image):
-                fused = self._decode_images(name, step, plan, reducing_gap, geometries)
-            for at, geometry in geometries.items():
+                fused = self._decode_images(name, step, plan, reducing_gap, drawn)
+            for at, one in drawn.items():
                 sample = self.samples[at]
                 if at not in fused and isinstance(sample, dict):
                     try:
-                        sample[name] = decoded_and_moved(sample[name], geometry, reading)
+                        sample[name] = decoded_and_moved(sample[name], one.geometry, reading)
                     except Exception as error:
                         self._fail(at, error, name)
-            self._call(name, step, fused)
+            self._call(name, step, fused, drawn)
         return perf_counter() - started
 
     def transform_samples(self, call: Call) -> None:
@@ -236,7 +240,7 @@ class MicroBatch:
         step: FieldTransforms,
         plan: DecodePlan,
         reducing_gap: float | None,
-        drawn: Mapping[int, Geometry] | None = None,
+        drawn: Mapping[int, Drawn] | None = None,
     ) -> set[int]:
         """Decode the images of a field, transformed by the plan. Return the places of the samples that have one.
 
@@ -248,7 +252,7 @@ class MicroBatch:
         for at, data in stored.items():
             try:
                 size = image_size(bytes_of(data), orient=reading.orient)
-                geometries[at] = plan.geometry(*size, self.rngs[at]) if drawn is None else drawn[at]
+                geometries[at] = plan.geometry(*size, self.rngs[at]) if drawn is None else drawn[at].geometry
                 tables[at] = _table(data, size, geometries[at])
             except Exception as error:
                 self._fail(at, error, field)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,19 +14,50 @@ from bushel.codecs.image import ImageReading, decode_image
 from bushel.loader.collate import Sample
 from bushel.loader.sample_transforms import FieldTransforms
 from bushel.transforms.fused import DecodePlan, bytes_of, image_size, is_image
+from bushel.transforms.moves import Moves, Stage, moved_image
 from bushel.transforms.spatial import Geometry
-from bushel.transforms.together import moved_image
+from bushel.transforms.together import names_of
+from bushel.transforms.values import Call
 
-__all__ = ["decoded_and_moved", "draw_together"]
+__all__ = ["Drawn", "decoded_and_moved", "draw_together"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What was drawn for one sample.
+
+    Attributes:
+        geometry: The geometry that can be fused into decoding.
+        stages: The stages of each `Moves` among the transforms after it, in their order.
+        fields: The fields that follow, as they are afterwards.
+    """
+
+    geometry: Geometry
+    stages: tuple[tuple[Stage, ...], ...]
+    fields: dict[str, Any]
+
+    def calls(self, calls: Sequence[Call]) -> tuple[Call, ...]:
+        """Return the transforms of the images of this sample: what is drawn is not drawn again for each image."""
+        stages = iter(self.stages)
+        return tuple(
+            Call(partial(_through, next(stages)), random=False) if isinstance(call.function, Moves) else call
+            for call in calls
+        )
+
+
+def _through(stages: tuple[Stage, ...], image: Any) -> Any:
+    for stage in stages:
+        image = moved_image(image, stage)
+    return image
 
 
 def draw_together(
     step: FieldTransforms, plan: DecodePlan, sample: Sample, rng: np.random.Generator | None
-) -> tuple[Geometry, dict[str, Any]] | None:
-    """Draw the geometry of a sample.
+) -> Drawn | None:
+    """Draw the geometry of a sample, and move the fields that follow it.
 
     Returns:
-        The geometry, and the fields that follow it as they are afterwards; None if the sample has none of the fields.
+        What was drawn; None if the sample has none of the fields.
 
     Raises:
         ValueError: An image is missing or has another size than the first one, or a field does not fit its image.
@@ -38,12 +73,22 @@ def draw_together(
         if other != size:
             raise ValueError(f"{name!r} has {other} pixels, but {step.field!r}, with which it moves, has {size}")
     geometry = plan.geometry(*size, rng)
+    drawn: list[tuple[Stage, ...]] = []
+    last = geometry.size
+    for call in step.rest:
+        if isinstance(call.function, Moves):
+            drawn.append(call.function.draw(*last, rng))
+            last = drawn[-1][-1].size
     moved: dict[str, Any] = {}
     for one in [one for one in step.followers if one.field in sample]:
         value = sample[one.field]
         own = {**sample, one.field: decode_image(bytes_of(value), reading)} if is_image(value) else sample
-        moved |= one.follow(own, geometry, size)
-    return geometry, moved
+        before = size
+        for stage in (geometry, *chain.from_iterable(drawn)):
+            own = {**own, **one.follow(own, stage, before)}
+            before = stage.size
+        moved |= {name: own[name] for name in names_of((one,))}
+    return Drawn(geometry, tuple(drawn), moved)
 
 
 def decoded_and_moved(value: Any, geometry: Geometry, reading: ImageReading) -> Any:

@@ -12,9 +12,11 @@ from bushel.errors import SpecError
 from bushel.transforms import EachFrame
 from bushel.transforms.by_field import Together, Transforms, split_together, transforms_by_field
 from bushel.transforms.fused import DecodePlan, plan_decode, plan_frames
+from bushel.transforms.moves import Moves, grouped
 from bushel.transforms.spatial import Spatial
 from bushel.transforms.together import Follower, names_of
-from bushel.transforms.values import Call, ToCHW, Transform
+from bushel.transforms.values import Call, Normalize, ToCHW, Transform
+from bushel.transforms.warp import Warping
 
 __all__ = ["FieldTransforms", "SampleTransforms"]
 
@@ -63,26 +65,26 @@ class FieldTransforms:
         """Plan the transforms of fields that move together.
 
         Raises:
-            ValueError: A crop, resizing or flip comes after a transform that cannot be combined with it.
+            ValueError: A crop, resizing, flip or rotation comes after `Normalize` or `ToCHW`.
         """
         plan = plan_decode(functions)
-        if late := [one for one in plan.rest if isinstance(one, Spatial)]:
-            raise ValueError(
-                f"fields that move together have one geometry, which is drawn first: put {late[0]} before the "
-                f"transforms of pixels, and resize once"
-            )
+        rest = [Moves((one,)) if isinstance(one, Spatial | Warping) else one for one in grouped(plan.rest)]
+        changed = plan.normalise is not None or plan.layout == "CHW"
+        for one in rest:
+            if isinstance(one, Moves) and changed:
+                raise ValueError(f"put {one.transforms[0]} before Normalize and ToCHW, which change what an image is")
+            changed = changed or isinstance(one, Normalize | ToCHW)
         images = tuple(one for one in key if isinstance(one, str))
         followers = tuple(one for one in key if not isinstance(one, str))
         pixels: list[Transform] = [] if plan.normalise is None else [plan.normalise]
         pixels += [ToCHW()] if plan.layout == "CHW" else []
-        calls = tuple(map(Call.of, [*pixels, *plan.rest]))
-        rest = tuple(map(Call.of, plan.rest))
-        return cls(images[0], calls, plan, rest, None, reading, images, followers)
+        calls = tuple(map(Call.of, [*pixels, *rest]))
+        return cls(images[0], calls, plan, tuple(map(Call.of, rest)), None, reading, images, followers)
 
     @classmethod
     def of(cls, field: str, functions: Sequence[Transform], reading: ImageReading | None) -> FieldTransforms:
         """Plan the transforms of a field. With `reading`, those that come first are fused into decoding if possible."""
-        calls = tuple(map(Call.of, functions))
+        calls = tuple(map(Call.of, grouped(functions)))
         if reading is None or not functions:
             return cls(field, calls)
         first = functions[0]
@@ -94,7 +96,7 @@ class FieldTransforms:
         plan = plan_decode(functions)
         if plan.size is None:  # results differ in size, so each needs its own array: nothing is gained
             return cls(field, calls)
-        return cls(field, calls, plan, tuple(map(Call.of, plan.rest)), reading=reading)
+        return cls(field, calls, plan, tuple(map(Call.of, grouped(plan.rest))), reading=reading)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,11 @@
 `Crop`, `Flip`, `ScaleTo` and `apply_steps` are for transforms of your own that should be fused too: see `Spatial`.
 """
 
+from bushel.transforms.batches import CutMix, MixUp
+from bushel.transforms.choices import MultiCrop, RandomApply, RandomChoice
 from bushel.transforms.colour import ColorJitter, Grayscale
+from bushel.transforms.pixels import GaussianBlur, RandomErasing
+from bushel.transforms.policies import AugMix, RandAugment, TrivialAugmentWide
 from bushel.transforms.spatial import (
     CenterCrop,
     Crop,
@@ -19,27 +23,41 @@ from bushel.transforms.spatial import (
 )
 from bushel.transforms.together import Boxes, Mask, Points
 from bushel.transforms.values import Compose, EachFrame, Lambda, Normalize, ToCHW
+from bushel.transforms.warp import Pad, RandomAffine, RandomRotation
 
 __all__ = [
+    "AugMix",
     "Boxes",
     "CenterCrop",
     "ColorJitter",
     "Compose",
     "Crop",
+    "CutMix",
     "EachFrame",
     "Flip",
+    "GaussianBlur",
     "Grayscale",
     "Lambda",
     "Mask",
+    "MixUp",
+    "MultiCrop",
     "Normalize",
+    "Pad",
     "Points",
+    "RandAugment",
+    "RandomAffine",
+    "RandomApply",
+    "RandomChoice",
     "RandomCrop",
+    "RandomErasing",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomVerticalFlip",
     "Resize",
     "ScaleTo",
     "Spatial",
     "ToCHW",
+    "TrivialAugmentWide",
     "apply_steps",
 ]

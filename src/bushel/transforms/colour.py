@@ -13,7 +13,7 @@ from bushel.transforms.spatial import Image, check_image
 if TYPE_CHECKING:
     import PIL.Image
 
-__all__ = ["ColorJitter", "Grayscale"]
+__all__ = ["ColorJitter", "Grayscale", "check_grey_or_rgb"]
 
 _Range = float | tuple[float, float]
 
@@ -23,6 +23,17 @@ def _bounds(name: str, value: _Range, centre: float, least: float, most: float) 
     if not least <= low <= high <= most:
         raise ValueError(f"invalid {name}={value!r}: expected a number or (low, high) between {least} and {most}")
     return low, high
+
+
+def check_grey_or_rgb(image: Image, transform: str) -> None:
+    """Check that an image is uint8, HxW or HxWx3.
+
+    Raises:
+        TypeError: It is not; the error names the transform.
+    """
+    check_image(image)
+    if image.ndim == 3 and image.shape[2] != 3:
+        raise TypeError(f"{transform} cannot transform shape {image.shape}: expected HxW or HxWx3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +74,7 @@ class ColorJitter:
         from PIL import Image as Pillow
         from PIL import ImageEnhance
 
-        check_image(image)
-        if image.ndim == 3 and image.shape[2] != 3:
-            raise TypeError(f"ColorJitter cannot transform shape {image.shape}: expected HxW or HxWx3")
+        check_grey_or_rgb(image, "ColorJitter")
         bounds = self._all_bounds()
         values = (bounds[:, 0] + rng.random(4) * (bounds[:, 1] - bounds[:, 0])).tolist()
         picture = Pillow.fromarray(image)

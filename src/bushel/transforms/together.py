@@ -13,9 +13,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from bushel.transforms.spatial import Geometry, resample
+from bushel.transforms.moves import Stage
+from bushel.transforms.spatial import Geometry
 
-__all__ = ["BoxFormat", "Boxes", "Follower", "Mask", "Points", "moved_image", "names_of"]
+__all__ = ["BoxFormat", "Boxes", "Follower", "Mask", "Points", "names_of"]
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 """Left, top, right, bottom; left, top, width, height; or centre, width, height."""
@@ -32,6 +33,7 @@ class Mask:
 
     Attributes:
         field: The field: an array HxW or HxWxC of any dtype, of the size of the image; or a list of such arrays.
+        fill: Value of pixels that a rotation, shift or padding leaves without a source, such as the class to ignore.
 
     Examples:
         >>> from bushel.transforms import Mask, RandomResizedCrop
@@ -45,13 +47,14 @@ class Mask:
     """
 
     field: str
+    fill: int = 0
 
-    def follow(self, sample: Mapping[str, Any], geometry: Geometry, size: tuple[int, int]) -> dict[str, Any]:
+    def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
         """Return the fields of a sample as they are after a geometry.
 
         Args:
             sample: The sample.
-            geometry: The geometry of its image.
+            geometry: The geometry of its image, or a further stage.
             size: Width and height of its image before.
 
         Raises:
@@ -62,10 +65,12 @@ class Mask:
             return {self.field: [self._moved(one, geometry, size) for one in value]}
         return {self.field: self._moved(value, geometry, size)}
 
-    def _moved(self, mask: Any, geometry: Geometry, size: tuple[int, int]) -> npt.NDArray[Any]:
+    def _moved(self, mask: Any, geometry: Stage, size: tuple[int, int]) -> npt.NDArray[Any]:
         if not isinstance(mask, np.ndarray) or mask.ndim not in (2, 3) or mask.shape[:2] != size[::-1]:
             found = f"an array of shape {mask.shape}" if isinstance(mask, np.ndarray) else f"a {type(mask).__name__}"
             raise ValueError(f"the mask {self.field!r} is {found}, but its image is {size[0]}x{size[1]}")
+        if not isinstance(geometry, Geometry):
+            return geometry.nearest(mask, self.fill)
         rows, columns = _sources(geometry, axis=1), _sources(geometry, axis=0)
         return np.ascontiguousarray(mask[rows][:, columns])
 
@@ -100,7 +105,7 @@ class Boxes:
             raise ValueError(f"unknown format {self.format!r} of boxes: expected {', '.join(get_args(BoxFormat))}")
         object.__setattr__(self, "rows", (self.rows,) if isinstance(self.rows, str) else tuple(self.rows))
 
-    def follow(self, sample: Mapping[str, Any], geometry: Geometry, size: tuple[int, int]) -> dict[str, Any]:
+    def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
         """Return the fields of a sample as they are after a geometry; see `Mask.follow`.
 
         Raises:
@@ -115,10 +120,12 @@ class Boxes:
             second = first + second
         elif self.format == "cxcywh":
             first, second = first - second / 2, first + second / 2
-        corners = [_moved(one, geometry, size if self.relative else None) for one in (first, second)]
+        others = np.stack([first[:, 0], second[:, 1]], 1), np.stack([second[:, 0], first[:, 1]], 1)
+        given = size if self.relative else None
+        corners = np.stack([_moved(one, geometry, given) for one in (first, second, *others)])
         limits = np.array(geometry.size, np.float32)
-        low: npt.NDArray[Any] = np.clip(np.minimum(*corners), 0, limits)
-        high: npt.NDArray[Any] = np.clip(np.maximum(*corners), 0, limits)
+        low: npt.NDArray[Any] = np.clip(corners.min(axis=0), 0, limits)
+        high: npt.NDArray[Any] = np.clip(corners.max(axis=0), 0, limits)
         kept: npt.NDArray[np.bool_] = np.all(high > low, axis=1)
         low, high = low[kept], high[kept]
         if self.relative:
@@ -151,7 +158,7 @@ class Points:
     field: str
     relative: bool = False
 
-    def follow(self, sample: Mapping[str, Any], geometry: Geometry, size: tuple[int, int]) -> dict[str, Any]:
+    def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
         """Return the fields of a sample as they are after a geometry; see `Mask.follow`.
 
         Raises:
@@ -167,26 +174,6 @@ class Points:
 Follower: TypeAlias = Mask | Boxes | Points
 
 
-def moved_image(image: Any, geometry: Geometry) -> Any:
-    """Return a decoded image, or a list of them, after a geometry.
-
-    Raises:
-        ValueError: An image is resized that is not uint8.
-    """
-    if isinstance(image, list):
-        return [moved_image(one, geometry) for one in image]
-    if geometry.resizes:
-        if image.dtype != np.uint8:
-            raise ValueError(f"an image of {image.dtype} cannot be resized: expected uint8. Name it as a Mask")
-        return resample(image, geometry)
-    left, top, right, bottom = geometry.box
-    moved = image[top:bottom, left:right]
-    left, top, right, bottom = geometry.window
-    moved = moved[top:bottom, left:right]
-    moved = moved[:, ::-1] if geometry.flip_horizontal else moved
-    return np.ascontiguousarray(moved[::-1] if geometry.flip_vertical else moved)
-
-
 def _sources(geometry: Geometry, axis: int) -> npt.NDArray[np.int64]:
     """Return the column (axis 0) or row of the image under the centre of each column or row of the result."""
     start, stop = geometry.window[axis], geometry.window[axis + 2]
@@ -197,17 +184,19 @@ def _sources(geometry: Geometry, axis: int) -> npt.NDArray[np.int64]:
     return found[::-1] if flipped else found
 
 
-def _moved(points: F32, geometry: Geometry, relative_to: tuple[int, int] | None) -> F32:
-    """Return x and y after a geometry, in pixels; given in fractions of a size, or in pixels."""
-    left, top, right, bottom = geometry.box
-    factor = np.array(geometry.scaled, np.float64) / (right - left, bottom - top)
-    moved = points.astype(np.float64)
+def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F32:
+    """Return x and y after a stage, in pixels; given in fractions of a size, or in pixels."""
+    places = points.astype(np.float64)
     if relative_to is not None:
-        moved = moved * relative_to
-    moved = (moved - (left, top)) * factor - geometry.window[:2]
-    for axis, flipped in enumerate((geometry.flip_horizontal, geometry.flip_vertical)):
+        places = places * relative_to
+    if not isinstance(stage, Geometry):
+        return stage.points(places).astype(np.float32)
+    left, top, right, bottom = stage.box
+    factor = np.array(stage.scaled, np.float64) / (right - left, bottom - top)
+    moved = (places - (left, top)) * factor - stage.window[:2]
+    for axis, flipped in enumerate((stage.flip_horizontal, stage.flip_vertical)):
         if flipped:
-            moved[:, axis] = geometry.size[axis] - moved[:, axis]
+            moved[:, axis] = stage.size[axis] - moved[:, axis]
     return moved.astype(np.float32)
 
 

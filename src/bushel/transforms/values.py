@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bushel.transforms.spatial import Image, check_image
 
-__all__ = ["Call", "Compose", "EachFrame", "Lambda", "Normalize", "ToCHW", "Transform", "takes_rng"]
+__all__ = ["Call", "Compose", "EachFrame", "Lambda", "Normalize", "ToCHW", "Transform", "call", "takes_rng"]
 
 Transform = Callable[..., Any]
 """`transform(value)`, or `transform(value, rng=...)` with a parameter named `rng`."""
@@ -126,7 +126,7 @@ class Compose:
     def __call__(self, value: Any, rng: np.random.Generator | None = None) -> Any:
         """Transform a value; `rng` is needed if one of the transforms takes it."""
         for transform in self.transforms:
-            value = transform(value, rng=rng) if takes_rng(transform) else transform(value)
+            value = call(transform, value, rng)
         return value
 
 
@@ -167,6 +167,11 @@ class EachFrame:
             while True:
                 rng.bit_generator.state = state
                 yield rng
+
+
+def call(transform: Transform, value: Any, rng: np.random.Generator | None) -> Any:
+    """Return a value after a transform, which gets `rng` if it takes it."""
+    return transform(value, rng=rng) if takes_rng(transform) else transform(value)
 
 
 def takes_rng(transform: Transform) -> bool:

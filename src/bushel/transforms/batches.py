@@ -1,0 +1,154 @@
+"""Transforms of batches, for `batch_transform=`: they mix each sample with the one before it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["CutMix", "MixUp"]
+
+Batch = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Mixing:
+    """What both have in common.
+
+    Attributes:
+        image: The field of images: an array of shape (samples, ...).
+        label: The field of labels: integers of shape (samples,), or shares of classes of shape (samples, classes).
+        classes: Number of classes.
+        alpha: Parameter of the Beta distribution of the share that a sample keeps of itself.
+    """
+
+    image: str
+    label: str
+    classes: int
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.alpha <= 0 or self.classes < 1:
+            raise ValueError(f"invalid {self}: expected alpha above 0 and at least one class")
+
+    def _images(self, batch: Batch) -> npt.NDArray[Any]:
+        images = batch[self.image]
+        if not isinstance(images, np.ndarray) or images.ndim < 3:
+            found = (
+                f"{images.dtype} of shape {images.shape}" if isinstance(images, np.ndarray) else type(images).__name__
+            )
+            raise TypeError(
+                f"the field {self.image!r} of the batch is {found}: expected an array of images of one size. "
+                f"Put a crop or resizing into transforms="
+            )
+        return images
+
+    def _shares(self, batch: Batch) -> npt.NDArray[np.float32]:
+        """Return the labels of a batch as shares of classes, float32 of shape (samples, classes)."""
+        labels = np.asarray(batch[self.label])
+        if labels.ndim == 2 and labels.shape[1] == self.classes and labels.dtype.kind == "f":
+            return labels.astype(np.float32)
+        if labels.ndim != 1 or labels.dtype.kind not in "iu":
+            raise TypeError(
+                f"the field {self.label!r} of the batch is {labels.dtype} of shape {labels.shape}: expected integers, "
+                f"one for each sample"
+            )
+        if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
+            raise ValueError(
+                f"the field {self.label!r} has labels from {labels.min()} to {labels.max()}, but classes={self.classes}"
+            )
+        return np.asarray(np.eye(self.classes, dtype=np.float32)[labels])
+
+    def _mixed_labels(self, batch: Batch, kept: float) -> npt.NDArray[np.float32]:
+        shares = self._shares(batch)
+        mixed: npt.NDArray[np.float32] = shares * np.float32(kept) + np.roll(shares, 1, 0) * np.float32(1 - kept)
+        return mixed
+
+
+@dataclass(frozen=True, slots=True)
+class MixUp(_Mixing):
+    """Blend each image and label with those of the sample before it (Zhang et al., 2018), as torchvision does.
+
+    Labels become float32 of shape (samples, classes). Images keep their type; uint8 is rounded.
+
+    Attributes:
+        image: The field of images: an array of shape (samples, ...).
+        label: The field of labels: integers of shape (samples,), or shares of classes of shape (samples, classes).
+        classes: Number of classes.
+        alpha: Parameter of the Beta distribution of the share that a sample keeps of itself.
+
+    Examples:
+        >>> from bushel.transforms import MixUp, RandomResizedCrop
+        >>> loader = bushel.Loader(
+        ...     ds, 4, transforms=[RandomResizedCrop(32)], batch_transform=MixUp("image", "label", 10, alpha=0.2)
+        ... )
+        >>> loader.peek()["label"].shape
+        (4, 10)
+    """
+
+    def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Return the batch with other images and labels.
+
+        Raises:
+            KeyError: The batch lacks one of the fields.
+            TypeError: The images are not one array, or the labels not integers.
+            ValueError: A label is not below `classes`.
+        """
+        images, kept = self._images(batch), float(rng.beta(self.alpha, self.alpha))
+        number = np.float64 if images.dtype == np.float64 else np.float32
+        mixed = images * number(kept) + np.roll(images, 1, 0) * number(1 - kept)
+        if images.dtype.kind in "iu":
+            mixed = np.rint(mixed)
+        return batch | {self.image: mixed.astype(images.dtype), self.label: self._mixed_labels(batch, kept)}
+
+
+@dataclass(frozen=True, slots=True)
+class CutMix(_Mixing):
+    """Replace a box of each image by that of the sample before it (Yun et al., 2019), as torchvision does.
+
+    Labels become float32 of shape (samples, classes), by the areas.
+
+    Attributes:
+        image: The field of images: an array (samples, height, width) or (samples, height, width, channels).
+        label: The field of labels: integers of shape (samples,), or shares of classes of shape (samples, classes).
+        classes: Number of classes.
+        alpha: Parameter of the Beta distribution of the share that a sample keeps of itself.
+        chw: Whether images are (samples, channels, height, width), as after `ToCHW`.
+
+    Examples:
+        >>> from bushel.transforms import CutMix, RandomResizedCrop
+        >>> loader = bushel.Loader(
+        ...     ds, 4, transforms=[RandomResizedCrop(32)], batch_transform=CutMix("image", "label", 10)
+        ... )
+        >>> loader.peek()["label"].sum(axis=1)
+        array([1., 1., 1., 1.], dtype=float32)
+    """
+
+    chw: bool = False
+
+    def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Return the batch with other images and labels.
+
+        Raises:
+            KeyError: The batch lacks one of the fields.
+            TypeError: The images are not one array, or the labels not integers.
+            ValueError: A label is not below `classes`.
+        """
+        images, kept = self._images(batch), float(rng.beta(self.alpha, self.alpha))
+        height, width = images.shape[-2:] if self.chw else images.shape[1:3]
+        x, y = int(rng.integers(width)), int(rng.integers(height))
+        half = 0.5 * math.sqrt(1 - kept)
+        left, right = max(0, x - int(half * width)), min(width, x + int(half * width))
+        top, bottom = max(0, y - int(half * height)), min(height, y + int(half * height))
+        box = (
+            (..., slice(top, bottom), slice(left, right))
+            if self.chw
+            else (slice(None), slice(top, bottom), slice(left, right))
+        )
+        mixed = images.copy()
+        mixed[box] = np.roll(images, 1, 0)[box]
+        kept = 1 - (right - left) * (bottom - top) / (width * height)
+        return batch | {self.image: mixed, self.label: self._mixed_labels(batch, kept)}

@@ -1,0 +1,97 @@
+"""Transforms that contain others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bushel
+from bushel.transforms import (
+    CutMix,
+    Lambda,
+    MixUp,
+    MultiCrop,
+    RandomApply,
+    RandomChoice,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+)
+
+
+def generator(seed: int = 0) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(seed))
+
+
+def test_all_transforms_or_none() -> None:
+    twice = RandomApply([Lambda(lambda x: x + 1), lambda x, rng: x * 10], p=0.25)
+    found = [twice(1, generator(seed)) for seed in range(400)]
+    assert set(found) == {1, 20}
+    assert 60 < found.count(20) < 140
+    assert RandomApply([Lambda(len)], p=0)([1], generator()) == [1]
+
+
+def test_one_of_them_by_weight() -> None:
+    choice = RandomChoice([lambda x: "a", lambda x: "b", lambda x, rng: "c"], weights=[3, 0, 1])
+    found = [choice(0, generator(seed)) for seed in range(400)]
+    assert set(found) == {"a", "c"}
+    assert 60 < found.count("c") < 140
+    assert {RandomChoice([abs, str])(-1, generator(seed)) for seed in range(20)} == {1, "-1"}
+
+
+def test_wrong_arguments() -> None:
+    crop = [RandomCrop(4)]
+    for make in (
+        lambda: RandomApply(crop, p=2),
+        lambda: RandomChoice([]),
+        lambda: RandomChoice(crop, weights=[1, 2]),
+        lambda: RandomChoice(crop, weights=[0]),
+        lambda: RandomChoice(crop, weights=[]),
+        lambda: MultiCrop("image", {}),
+        lambda: MultiCrop("image", {"views": (0, crop)}),
+    ):
+        with pytest.raises(ValueError, match="expected|needs"):
+            make()
+    with pytest.raises(KeyError, match="makes views"):
+        MultiCrop("image", {"views": (1, crop)})({"photo": 1}, generator())
+
+
+@pytest.fixture(scope="module")
+def ds(tmp_path_factory: pytest.TempPathFactory) -> bushel.Dataset:
+    path: Path = tmp_path_factory.mktemp("choices") / "a.tar"
+    with bushel.Writer(path, {"image": "png", "label": "int"}) as writer:
+        for number in range(12):
+            image = generator(number).integers(0, 256, (20, 24, 3), dtype=np.uint8)
+            writer.append({"image": image, "label": number})
+    return bushel.open(path)
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1, "workers": 1}], ids=str)
+def test_views_of_one_image_in_a_loader(ds: bushel.Dataset, options: Any) -> None:
+    views = MultiCrop(
+        "image",
+        {"image": (2, [RandomResizedCrop(16), RandomHorizontalFlip()]), "small": (3, [RandomResizedCrop(8)])},
+    )
+    batches = list(bushel.Loader(ds, 4, shuffle=True, seed=3, sample_transform=views, **options))
+    same = list(bushel.Loader(ds, 4, shuffle=True, seed=3, sample_transform=views, workers=0))
+    for batch, again in zip(batches, same, strict=True):
+        assert (batch["image"].shape, batch["small"].shape) == ((4, 2, 16, 16, 3), (4, 3, 8, 8, 3))
+        assert (batch["image"][:, 0] != batch["image"][:, 1]).any()
+        for name in ("image", "small", "label"):
+            np.testing.assert_array_equal(batch[name], again[name])
+
+
+@pytest.mark.parametrize("mix", [MixUp, CutMix])
+@pytest.mark.parametrize("options", [{"workers": 2}, {"processes": 1, "workers": 1}], ids=str)
+def test_mixed_batches_in_a_loader(ds: bushel.Dataset, mix: Any, options: Any) -> None:
+    transforms = RandomChoice([mix("image", "label", 12), mix("image", "label", 12, alpha=0.2)])
+    loader = bushel.Loader(ds, 4, transforms=[RandomCrop(16)], batch_transform=transforms, seed=1, **options)
+    again = bushel.Loader(ds, 4, transforms=[RandomCrop(16)], batch_transform=transforms, seed=1, workers=0)
+    for batch, same in zip(loader, again, strict=True):
+        assert (batch["label"].shape, batch["label"].dtype) == ((4, 12), np.float32)
+        np.testing.assert_allclose(batch["label"].sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_array_equal(batch["image"], same["image"])
+        np.testing.assert_array_equal(batch["label"], same["label"])
