@@ -71,3 +71,9 @@ def photos() -> Path:
 def videos() -> Path:
     """Real video clips."""
     return _folder("videos")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache_of_tables(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the tables of remote files that a test learns from its user, and from other tests."""
+    monkeypatch.setenv("BUSHEL_TABLES_DIR", str(tmp_path_factory.getbasetemp() / f"tables-{os.urandom(8).hex()}"))

@@ -37,6 +37,7 @@ class Info:
         expected: Number of samples that an incomplete dataset should have, if known.
         expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are read in random
             order; 0 if nothing is compressed. It is that of the shards whose tables are open.
+        unread: Bytes of a remote dataset without an index that are read when their samples are first needed.
 
     Examples:
         >>> info = ds.info
@@ -56,6 +57,7 @@ class Info:
     complete: bool = True
     expected: int | None = None
     expansion: float = 0.0
+    unread: int = 0
 
     @property
     def costly(self) -> str | None:
@@ -83,6 +85,8 @@ class Info:
             notes.append(self.shortfall)
         if self.costly is not None:
             notes.append(self.costly)
+        if self.unread:
+            notes.append(f"{readable_size(self.unread)} to be read when needed")
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         return f"<bushel.Info: {self.container}, {counts}, {readable_size(self.bytes)}; {fields}; {', '.join(notes)}>"
 
@@ -92,6 +96,7 @@ class Totals:
     """Counts and sizes of some shards: see `Info`."""
 
     containers: tuple[str, ...]
+    shards: int
     samples: int
     bytes: int
     files: int
@@ -104,13 +109,19 @@ def totals_of(shards: Sequence[OpenShard]) -> Totals:
     """Return the totals of some shards."""
     if isinstance(shards, Listing):
         table = shards.listed
-        counts = (int(table.samples.sum()), int(table.sizes.sum()), len(table.sizes))
+        counts = (len(table), int(table.samples.sum()), int(table.sizes.sum()), len(table.sizes))
         return Totals((table.container,), *counts, table.all_summed, any_keyed(shards), stored=True)
+    whole = list(shards)
+    if _in_sections(shards):
+        from bushel._dataset.sections import whole_shards
+
+        whole = [parts[0] for parts in whole_shards(shards)]
     return Totals(
         tuple(dict.fromkeys(shard.container for shard in shards)),
+        len(whole),
         sum(shard.samples for shard in shards),
-        sum(stamp.size for shard in shards for stamp in shard.stamps),
-        sum(len(shard.stamps) for shard in shards),
+        sum(stamp.size for shard in whole for stamp in shard.stamps),
+        sum(len(shard.stamps) for shard in whole),
         all(shard.checksums for shard in shards),
         any_keyed(shards),
         all(shard.stored for shard in shards),
@@ -119,10 +130,14 @@ def totals_of(shards: Sequence[OpenShard]) -> Totals:
 
 def info_of(shards: Sequence[OpenShard], spec: dict[str, str], incomplete: Incomplete | None = None) -> Info:
     """Return the info of a dataset with these shards and fields."""
-    totals = totals_of(shards)
+    totals, unread = totals_of(shards), 0
+    if _in_sections(shards):
+        from bushel._dataset.sections import unread_bytes
+
+        unread = unread_bytes(shards)
     return Info(
         container="+".join(totals.containers),
-        shards=len(shards),
+        shards=totals.shards,
         samples=totals.samples,
         bytes=totals.bytes,
         files=totals.files,
@@ -133,7 +148,12 @@ def info_of(shards: Sequence[OpenShard], spec: dict[str, str], incomplete: Incom
         complete=incomplete is None,
         expected=None if incomplete is None else incomplete.expected,
         expansion=expansion_of(shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None),
+        unread=unread,
     )
+
+
+def _in_sections(shards: Sequence[OpenShard]) -> bool:
+    return not isinstance(shards, Listing) and any(shard.section is not None for shard in shards)
 
 
 def readable_size(size: int) -> str:

@@ -105,7 +105,14 @@ def identities(shards: Sequence[OpenShard]) -> list[tuple[str, int, list[tuple[s
     """Return the name, number of samples, and names and sizes of the files of each shard."""
     if isinstance(shards, Listing):
         return list(shards.listed.identities())
-    return [(each.shard.name, each.samples, [(f.name, f.size) for f in each.stamps]) for each in shards]
+    if all(each.section is None for each in shards):
+        return [(each.shard.name, each.samples, [(f.name, f.size) for f in each.stamps]) for each in shards]
+    from bushel._dataset.sections import whole_shards
+
+    return [
+        (parts[0].shard.name, sum(each.samples for each in parts), [(f.name, f.size) for f in parts[0].stamps])
+        for parts in whole_shards(shards)
+    ]
 
 
 def open_listed(root: AnyPath, container: str | None, state: FolderState) -> ListedShards | None:

@@ -37,7 +37,7 @@ from bushel.containers import needs_index
 from bushel.containers.base import ReadOptions, Shard
 from bushel.errors import UnsupportedError
 from bushel.spec import Spec, parse_spec
-from bushel.storage import is_local
+from bushel.storage import is_local, is_object
 
 if TYPE_CHECKING:
     from bushel._dataset.stream import StreamDataset
@@ -140,6 +140,10 @@ def open(
         incomplete = look() or known.missing
         dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
         dataset.labels  # noqa: B018 - raises if shards differ
+    if any(shard.section is not None for shard in shards):
+        from bushel._dataset.sections import warn_unread
+
+        warn_unread(str(paths[0]), shards)
     warn_withheld((each for shard in shards for each in shard.fields), str(paths[0]))
     if damages := [shard.damage for shard in shards if shard.damage is not None]:
         from bushel._dataset.damaged import warn_damaged
@@ -253,18 +257,18 @@ def open_shards(
             for shard, name in zip(shards, names, strict=True)
         ]
 
-    def work(shard: Shard) -> OpenShard:
+    def work(shard: Shard) -> list[OpenShard]:
         return _open_one(container, shard, options, policy, recover)
 
-    opened = list(_opened_here(shards, work))
-    opened += each_shard(shards[len(opened) :], work)
+    here = list(_opened_here(shards, work))
+    opened = [one for each in (*here, *each_shard(shards[len(here) :], work)) for one in each]
     if not any(one.labels for one in opened) and (labels := labels_beside(container, shards)):
         for one in opened:
             one.labels = labels_of_fields(labels, [field.name for field in one.fields])
     return opened
 
 
-def _opened_here(shards: Sequence[Shard], work: Callable[[Shard], OpenShard]) -> Iterator[OpenShard]:
+def _opened_here(shards: Sequence[Shard], work: Callable[[Shard], T]) -> Iterator[T]:
     """Open the first shards in this thread, as long as that is quicker than to start threads.
 
     To map the table of a local shard, or to scan a small one, takes less than a millisecond, and little of that waits.
@@ -334,12 +338,21 @@ def _covering(container: str, shards: Sequence[Shard], manifest: Manifest | None
     return manifest if set(listed_names(shards)) <= {entry.name for entry in manifest.shards} else None
 
 
-def _open_one(container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool) -> OpenShard:
-    keep = policy == "auto" and is_local(shard.root)
+def _open_one(
+    container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool
+) -> list[OpenShard]:
+    """Open a shard, or each of its sections if that saves reading a remote shard."""
+    if policy != "require" and is_object(shard.root):
+        from bushel._dataset.sections import has_sections, open_sections
+
+        if has_sections(container, shard):
+            return open_sections(container, shard, options)
+    keep = policy == "auto"
     table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
     asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
     own, damage = table.index, table.damage
-    return OpenShard.of(container, shard, own, stored=table.stored, damage=damage, asked=asked, checked=table.stored)
+    stored = table.stored
+    return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]
 
 
 def checked_spec(spec: Mapping[str, str] | None) -> Spec | None:

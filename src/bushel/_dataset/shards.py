@@ -29,6 +29,7 @@ from bushel.storage.base import FROM_TAG
 if TYPE_CHECKING:
     from bushel._dataset.damaged import Damage
     from bushel._index.shard_list import ShardList
+    from bushel.containers.sections import Section
 
 __all__ = [
     "Listing",
@@ -69,6 +70,7 @@ class OpenShard:
         labels: Field to the names of its classes.
         damage: The damage of the shard, if its structure is damaged.
         asked: What the caller says about the fields.
+        section: The part of the shard that it is; None for a whole shard.
     """
 
     container: str
@@ -83,6 +85,7 @@ class OpenShard:
     _index: ShardIndex | None = field(default=None, repr=False)
     damage: Damage | None = None
     asked: Asked = AS_FILES_SAY
+    section: Section | None = None
 
     @classmethod
     def of(
@@ -134,11 +137,12 @@ class OpenShard:
         own = registered_here(self.container)
         index = None if self.stored else self._index
         known = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
-        return self.container, self.shard, *known, self.stored, self.labels, index, self.damage, self.asked, own
+        said = (self.damage, self.asked, self.section)
+        return self.container, self.shard, *known, self.stored, self.labels, index, *said, own
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.container, self.shard, self.samples, self.stamps, self.keyed, self.checksums = state[:6]
-        self.fields, self.stored, self.labels, self._index, self.damage, self.asked, own = state[6:]
+        self.fields, self.stored, self.labels, self._index, self.damage, self.asked, self.section, own = state[6:]
         if own is not None:  # in a worker process that was not forked
             register_container(own, replace=True)
 
@@ -154,6 +158,11 @@ class OpenShard:
         return self._index
 
     def _map(self) -> ShardIndex:
+        if self.section is not None:
+            from bushel._dataset.section_tables import table_of_section
+
+            index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
+            return self.asked.table(index.select([field.name for field in self.fields]))
         now = self.stamps
         # times made of ETags need no look: each response of the store is compared with them
         if not all(stamp.mtime_ns >= FROM_TAG for stamp in now):
@@ -227,6 +236,10 @@ class OpenShard:
 
             return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0])
         path, stamp = self.path(number), self.stamps[number]
+        if self.section is not None:
+            from bushel._dataset.section_tables import file_of_section
+
+            return file_of_section(self.shard, self.section, stamp)
         file = open_known(path, stamp.size, stamp.mtime_ns)
         changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
         if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):

@@ -157,6 +157,8 @@ def table_to_read(
             file=str(shard.path(0)),
             hint="run `bushel index` on the dataset",
         )
+    if is_object(shard.root) and (known_index := _kept(container, shard, options, look=keep and table is None)):
+        return TableToRead(known_index)
     try:
         index = build_table(container, shard, options, None if table is None else table.index)
     except FormatError as error:
@@ -275,12 +277,35 @@ def lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
     return options.checksums and any(column.crc32 is None for column in index.fields.values())
 
 
+def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> ShardIndex | None:
+    """Return the table that the user's cache has of a remote shard, or say how much is read now to make it."""
+    try:
+        stamps = stamps_of(shard)
+    except FormatError:  # making the table finds out what is missing
+        return None
+    if look and options.spec is None:
+        from bushel._index.table_cache import kept_table
+
+        index = kept_table(container, shard, stamps)
+        if index is not None and not lacks_checksums(index, options):
+            return index
+    if not _has_own_index(container, shard):
+        size = sum(stamp.size for stamp in stamps)
+        _log.warning("%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}")
+    return None
+
+
 def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
     """Store a table beside the data if possible. Datasets are often in folders that are read-only.
 
-    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums.
+    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. That of a
+    remote shard is kept in the user's cache of tables: writing beside it may cost money, so only `bushel.index` does.
     """
-    if not is_local(shard.sidecar):  # writing may cost money there, so only `bushel.index` does it
+    if not is_local(shard.sidecar):
+        if is_object(shard.root) and not again:
+            from bushel._index.table_cache import keep_table
+
+            keep_table(index, shard)
         return False
     from bushel._index.saving import save_index
 

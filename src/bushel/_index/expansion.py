@@ -13,12 +13,12 @@ from bushel._index.table import I64, FieldExtents, ShardIndex
 if TYPE_CHECKING:
     from bushel.storage import Blocks
 
-__all__ = ["COSTLY", "Expansion", "Part", "expansion_of"]
+__all__ = ["COSTLY", "KEPT", "Expansion", "Part", "expansion_of"]
 
 COSTLY = 10
 """Bytes that are expanded for each byte that is read, above which people are told."""
 
-_KEPT = 256_000_000
+KEPT = 256_000_000
 """Bytes of expanded blocks that a process keeps unless it is told otherwise. If all fit, each is expanded once."""
 
 
@@ -61,7 +61,7 @@ def _needed(start: I64, sizes: I64, offset: I64, length: I64) -> I64:
 
 def _expanded(distinct: float, touched: float) -> float:
     """Return the bytes that reads expand: those of their blocks once if they are kept, else for every value."""
-    return max(min(distinct, touched), touched * (1 - _KEPT / distinct)) if distinct else 0.0
+    return max(min(distinct, touched), touched * (1 - KEPT / distinct)) if distinct else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Expansion:
 
     def _kept_at_once(self, size: int) -> int:
         """Return how many blocks of the order need half of the bytes that a process keeps expanded."""
-        return int(_KEPT / 2 / (self._distinct(size) * self._share(size, 1)))
+        return int(KEPT / 2 / (self._distinct(size) * self._share(size, 1)))
 
     def _share(self, size: int, window: int) -> float:
         """Return the size of a window in relation to the samples that were looked at."""

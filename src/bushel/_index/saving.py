@@ -26,7 +26,7 @@ from bushel._index.table import FieldExtents, ShardIndex
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, create_whole, write_whole
 
-__all__ = ["create_manifest", "save_index", "save_manifest"]
+__all__ = ["create_manifest", "encode_index", "save_index", "save_manifest"]
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
@@ -35,6 +35,11 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
     Raises:
         OSError: The folder is not writable.
     """
+    write_whole(path, encode_index(index), sync=sync)
+
+
+def encode_index(index: ShardIndex) -> bytes:
+    """Return the bytes of a shard's index."""
     from safetensors.numpy import save
 
     arrays: dict[str, npt.NDArray[Any]] = {}
@@ -73,7 +78,7 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
     data = bytearray(save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
     digits = data.index(CRC32_IS) + len(CRC32_IS)
     data[digits : digits + 8] = b"%08x" % crc32(data)
-    write_whole(path, bytes(data), sync=sync)
+    return bytes(data)
 
 
 def _field(name: str, extents: FieldExtents) -> HeaderField:

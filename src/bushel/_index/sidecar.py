@@ -52,6 +52,7 @@ __all__ = [
     "HeaderField",
     "Manifest",
     "ManifestShard",
+    "decode_index",
     "load_completeness",
     "load_index",
     "load_labels",
@@ -249,7 +250,11 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
         FileNotFoundError: The file does not exist.
         FormatError: The file is damaged, or its version is newer than this Bushel.
     """
-    data = _bytes_of(path)
+    return decode_index(_bytes_of(path), path, check=check)
+
+
+def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> ShardIndex:
+    """Return the index of which these are the bytes: see `load_index`. `path` is for messages."""
     arrays, header = _parse(data, str(path))
     named = [] if header.columns is msgspec.UNSET else header.columns
     if not header.crc32 and header.columns is not msgspec.UNSET:

@@ -12,7 +12,8 @@ import numpy as np
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, whole_positions
-from bushel._index.expansion import COSTLY, Expansion, Part
+from bushel._dataset.shards import kinds
+from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.order import Blocks, Order, Sequential
 from bushel.errors import StateError
 from bushel.loader.bucketed import Bucketed
@@ -81,9 +82,27 @@ def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
         OSError: It cannot be read.
     """
     usual = Blocks(len(dataset), seed)
+    if (size := _of_sections(dataset, usual)) is not None:
+        return Blocks(len(dataset), seed, *size)
     if (costs := expansion(dataset, fields)) is None:
         return usual
     return Blocks(len(dataset), seed, *costs.best_blocks(usual.size, usual.window))
+
+
+def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
+    """Return size and window for a remote dataset of which only the sections are known; None for any other.
+
+    A block has the samples of one or more sections. A window needs at most half of the bytes that a process keeps.
+    """
+    if not isinstance(dataset, Dataset) or not len(dataset):
+        return None
+    sections = [shard.section for shard in kinds(reader_of(dataset).shards)]
+    sizes = [(each.samples, each.stop - each.start) for each in sections if each is not None]
+    if not sizes or len(sizes) < len(sections):
+        return None
+    samples, held = (max(1, int(each)) for each in np.median(np.array(sizes), axis=0))
+    together = max(1, min(-(-usual.size // samples), KEPT // 2 // held))
+    return samples * together, max(1, min(usual.window, KEPT // 2 // (held * together)))
 
 
 def blocks_of_state(version: str, own: Any) -> Any:

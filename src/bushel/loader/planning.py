@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bushel._runtime.order import Order, check_mixed, make_order
+from bushel._runtime.order import Exact, Order, check_mixed, make_order
+from bushel.errors import UnsupportedError
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.checks import check_count
 from bushel.loader.expansion import blocks_that_fit
@@ -21,6 +22,9 @@ __all__ = ["plan_of"]
 
 _SAMPLES_PER_READ = 64  # without a batch size
 
+_MOST_UNREAD = 1 << 30
+"""Bytes that an exact order may read before its first batch, to find where the samples of a remote dataset are."""
+
 
 def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
     """Return the plan that the options ask for.
@@ -33,6 +37,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
         TypeError: An option has a wrong type.
         ValueError: An option is out of its range, or two of them contradict each other.
         KeyError: There is no such column.
+        UnsupportedError: An exact order of a large remote dataset whose samples have unknown places.
     """
     rank, world_size = options.rank or 0, options.world_size or 1
     if options.bucket_by is not None:
@@ -54,6 +59,8 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
     if options.batch_size is not None:
         size, steps_per_read = check_count("batch_size", options.batch_size, least=1), 1
     order = _order(options, source)
+    if isinstance(order, Exact):
+        _check_known(source)
     return Plan(order, size, rank, world_size, options.drop_last, options.pad, steps_per_read)
 
 
@@ -68,3 +75,13 @@ def _order(options: LoaderOptions, source: Loadable) -> Order:
     if own is not None:
         raise ValueError("a mixture has its own order: leave out weights= and balance=")
     return sampled_order(source, options.weights, options.balance, options.shuffle, options.seed)
+
+
+def _check_known(source: Loadable) -> None:
+    """Refuse an exact order that would read a large dataset to find where samples are, before the first batch."""
+    unread = int(getattr(getattr(source, "info", None), "unread", 0))
+    if unread > _MOST_UNREAD:
+        raise UnsupportedError(
+            f"an exact order would read {unread:,} bytes first, to find where the samples are: run `bushel index` "
+            'once, with --index to keep the index in another place; or use shuffle="blocks"'
+        )

@@ -102,6 +102,13 @@ class ExpansionCache:
         with self._lock:
             return [name in self._kept or name in self._pending for name in names]
 
+    def get(self, name: Hashable) -> U8 | None:
+        """Return a block that is kept, or None."""
+        with self._lock:
+            if (block := self._kept.pop(name, None)) is not None:
+                self._kept[name] = block
+            return block
+
     def give(self, name: Hashable, block: U8) -> None:
         """Hand over a block of one's own. Nobody writes to it afterwards."""
         limit = self.limit

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)?")
+_SUFFIX = re.compile(r"bytes=-(\d+)")
 Fault = Callable[["Handler", bytes], bool]
 """Called with the handler of a request and the bytes that it asks for; whether it has answered."""
 
@@ -83,6 +84,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
+        elif ranged is not None and data and (match := _SUFFIX.fullmatch(ranged)):
+            first, status = max(0, len(data) - int(match[1])), 206
         if body and state.fault is not None and state.fault(self, data[first:last]):
             return
         self.begin(status, last - first, data, path, (first, last) if status == 206 else None)

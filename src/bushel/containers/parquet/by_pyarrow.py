@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import io
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import msgspec
+from typing_extensions import Buffer
 
-from bushel.errors import FormatError, UnsupportedError, needed_by
+from bushel.errors import FormatError, needed_by
 from bushel.storage import File
 
 __all__ = ["decoded"]
@@ -18,29 +21,52 @@ _LARGEST = 256 << 20
 """Limit in bytes of the values of one column that a table keeps."""
 
 
-def decoded(file: File, name: str) -> list[bytes | None]:
-    """Return the values of a column as JSON; None for a null.
+class _Handle(io.RawIOBase):
+    """A file for pyarrow, which seeks in it."""
+
+    def __init__(self, file: File) -> None:
+        super().__init__()
+        self._file, self._position = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = max(0, offset + (0, self._position, self._file.size)[whence])
+        return self._position
+
+    def readinto(self, buffer: Buffer) -> int:
+        view = memoryview(buffer).cast("B")
+        size = max(0, min(len(view), self._file.size - self._position))
+        if size:
+            view[:size] = self._file.read(self._position, size)
+        self._position += size
+        return size
+
+
+def decoded(file: File, name: str, groups: Sequence[int]) -> list[bytes | None]:
+    """Return the values of a column in some row groups as JSON; None for a null.
 
     Bytes become text in base64, times text of ISO 8601, and decimals text.
 
     Raises:
         MissingPackageError: pyarrow is not installed.
-        UnsupportedError: The file is remote.
         FormatError: pyarrow cannot read the column, or its values take more than 256 MiB.
     """
     with needed_by(f"{file.path}: column {name!r}, which is nested or has an unusual encoding,", "bushel[arrow]"):
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
-    if "://" in file.path:
-        raise UnsupportedError(
-            f"{file.path}: column {name!r} is nested or has an encoding that can be read from local files only: "
-            "download the file, or leave the column out with fields="
-        )
     values: list[bytes | None] = []
     size = 0
     try:
-        with ParquetFile(file.path) as opened:
-            for batch in opened.iter_batches(batch_size=1024, columns=[name]):
+        with ParquetFile(_Handle(file)) as opened:
+            for batch in opened.iter_batches(batch_size=1024, row_groups=list(groups), columns=[name]):
                 for value in batch.column(0).to_pylist():
                     encoded = None if value is None else msgspec.json.encode(_plain(value))
                     values.append(encoded)

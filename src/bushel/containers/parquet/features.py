@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-import numpy as np
 
 from bushel.containers.parquet.footer import Footer
 from bushel.errors import FormatError
-from bushel.storage import File
 
-if TYPE_CHECKING:
-    from bushel.containers.parquet.leaves import Bytes
-
-__all__ = ["Feature", "codec_of_bytes", "features_of"]
+__all__ = ["Feature", "codec_by_magic", "features_of"]
 
 _CODECS = {"Image": "image"}
 _MAGIC = (
@@ -27,7 +22,6 @@ _MAGIC = (
     (b"OggS", "ogg"),
     (b"ID3", "mp3"),
 )
-_HEAD = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +66,8 @@ def _feature(described: Any) -> Feature:
     return Feature(_CODECS.get(str(kind)))
 
 
-def codec_of_bytes(file: File, places: Bytes) -> str:
-    """Return the codec of byte arrays by the first bytes of the first ones that are in the file as they are."""
-    rows = np.flatnonzero(places.length >= _HEAD)[:3]
-    if places.blocks is not None or not len(rows):
-        return "bytes"
-    heads = [bytes(file.read(int(places.offset[row]), _HEAD)) for row in rows]
-    found = {_kind(head) for head in heads}
-    return found.pop() if len(found) == 1 else "bytes"
-
-
-def _kind(head: bytes) -> str:
+def codec_by_magic(head: bytes) -> str:
+    """Return the codec of a value of which these are the first bytes; `bytes` if they are of no known kind."""
     if head[:4] == b"RIFF":
         return {b"WEBP": "image", b"WAVE": "wav"}.get(head[8:12], "bytes")
     if head[4:8] == b"ftyp":

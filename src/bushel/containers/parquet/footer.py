@@ -13,15 +13,14 @@ from bushel.errors import FormatError
 from bushel.filters.thrift import Struct, ThriftError, read_struct
 from bushel.storage import File
 
-__all__ = ["Chunk", "Footer", "Node", "RowGroup", "read_footer"]
+__all__ = ["TAIL", "Chunk", "Footer", "Node", "RowGroup", "read_footer"]
 
 _HINT = "the file is damaged or incomplete: write or download it again"
-_TAIL = 64 << 10
+TAIL = 64 << 10
 """Bytes of the end of a file that are read at once: most footers are smaller."""
 _MAX_FOOTER = 1 << 30
 
 REQUIRED, OPTIONAL, REPEATED = range(3)
-_STRING = (0, 4, 10)  # converted types UTF8, ENUM, JSON... that are text
 _CODECS = ("stored", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4-block")
 
 
@@ -73,12 +72,14 @@ class Chunk:
         length: Bytes of all pages.
         values: Number of values, nulls included.
         codec: Name of the filter of its pages: `stored`, `snappy`, `gzip`, `brotli`, `zstd`, `lz4`, `lz4-block`.
+        encodings: Numbers of the encodings of its values and levels, as far as they are listed.
     """
 
     offset: int
     length: int
     values: int
     codec: str
+    encodings: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,16 @@ class RowGroup:
 
     rows: int
     chunks: tuple[Chunk, ...]
+
+    @property
+    def start(self) -> int:
+        """First byte of its chunks."""
+        return min((chunk.offset for chunk in self.chunks), default=0)
+
+    @property
+    def stop(self) -> int:
+        """End of its chunks."""
+        return max((chunk.offset + chunk.length for chunk in self.chunks), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +121,18 @@ class Footer:
     groups: tuple[RowGroup, ...]
     metadata: Mapping[str, bytes]
 
+    def only(self, first: int, last: int) -> Footer:
+        """Return the footer of a file that has only some of the row groups, and no metadata."""
+        groups = self.groups[first:last]
+        return Footer(sum(group.rows for group in groups), self.fields, groups, {})
 
-def read_footer(file: File) -> Footer:
+
+def read_footer(file: File, tail: bytes | None = None) -> Footer:
     """Read and check the footer of a file: one read, or two if it is longer than 64 KiB.
+
+    Args:
+        file: The file.
+        tail: Its last 64 KiB, or all of a shorter file, if they have been read.
 
     Raises:
         FormatError: The file is no Parquet file, is damaged, or is encrypted.
@@ -120,7 +140,8 @@ def read_footer(file: File) -> Footer:
     size = file.size
     if size < 12:
         raise FormatError(f"not a Parquet file: it has {size} bytes", file=file.path, hint=_HINT)
-    tail = file.read(max(0, size - _TAIL), min(size, _TAIL))
+    if tail is None:
+        tail = file.read(max(0, size - TAIL), min(size, TAIL))
     if tail[-4:] == b"PARE":
         raise FormatError("the footer is encrypted, which Bushel does not read", file=file.path, offset=size - 4)
     if tail[-4:] != b"PAR1":
@@ -212,7 +233,9 @@ def _chunk(chunk: Struct, size: int) -> Chunk:
         raise ValueError(f"a chunk has compression {codec}, which Bushel does not read")
     if length > size or offset > size - length:
         raise ValueError(f"a chunk of {length} bytes at offset {offset} is not inside the {size} bytes of the file")
-    return Chunk(offset, length, _count(meta, 5), _CODECS[codec])
+    listed = meta.get(2)
+    encodings = tuple(each for each in listed if type(each) is int) if isinstance(listed, list) else ()
+    return Chunk(offset, length, _count(meta, 5), _CODECS[codec], encodings)
 
 
 def _structs(parsed: Struct, number: int) -> list[Struct]:

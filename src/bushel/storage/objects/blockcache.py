@@ -63,6 +63,10 @@ class BlockCache:
         """Return the name of an object in the cache: 40 hex digits."""
         return hashlib.sha256(f"{url}\n{size}\n{stamp}".encode()).hexdigest()[:40]
 
+    def has(self, identity: str, block: int) -> bool:
+        """Return whether a block is cached. It is not read, so it may be damaged."""
+        return self._path(identity, block).exists()
+
     def get(self, identity: str, block: int) -> memoryview | None:
         """Return the bytes of a block, or None if it is not cached or damaged."""
         path = self._path(identity, block)

@@ -119,6 +119,25 @@ class RemoteFile(StoredObject):
         stat = location.stat()
         return cls(location, stat.st_size, stat.st_mtime_ns)
 
+    @classmethod
+    def open_at_end(cls, location: Location, length: int) -> tuple[RemoteFile, bytes]:
+        """Open an object as it is now with one request, that for its last bytes; or two, if the store needs it.
+
+        Args:
+            location: The object's path.
+            length: How many bytes to read; all, of a shorter object.
+
+        Raises:
+            FileNotFoundError, OSError: As `open`.
+        """
+        if not location.immutable:
+            found = persistently(location, lambda: _end_of(location, length))
+            if found is not None:
+                stat, data = found
+                return cls(location, stat.st_size, stat.st_mtime_ns), data
+        file = cls.open(location)
+        return file, file.read(max(0, file.size - length), min(file.size, length))
+
     @property
     def path(self) -> str:
         """The URL."""
@@ -188,6 +207,20 @@ class RemoteFile(StoredObject):
             file=self.path,
             hint="open the dataset again; if it has an index, run `bushel index` first",
         )
+
+
+def _end_of(location: Location, length: int) -> tuple[ObjectStat, bytes] | None:
+    """Return size, stamp and last bytes of an object; None if the store does not answer requests for an end."""
+    try:
+        answer = library().get(
+            store_of(location.root, retries=False), location.key, options={"range": {"suffix": length}}
+        )
+        stat, data = stat_of(answer.meta), bytes(answer.bytes())
+    except Exception as error:
+        if isinstance(error, library().exceptions.NotSupportedError) or "status code: 416" in str(error):
+            return None  # Azure has no such requests, and an empty object has no range
+        raise
+    return (stat, data) if len(data) == min(length, stat.st_size) else None
 
 
 class _Handle(io.RawIOBase):

@@ -1,0 +1,95 @@
+"""The user's cache of tables: what was learned of remote files, so that no process has to read them for it again.
+
+It is the folder `BUSHEL_TABLES_DIR`, by default `bushel/tables` in `XDG_CACHE_HOME` or `~/.cache`, of at most
+`BUSHEL_TABLES_SIZE` (2 GB by default, 0 for no cache). The tables that were used longest ago are removed first. The
+folder may be deleted at any time. A table is found by the URLs, sizes and stamps of its files, so that of a replaced
+object is never found; objects of stores that give neither an ETag nor a time have none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from bushel._index.saving import encode_index
+from bushel._index.sidecar import decode_index
+from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel.errors import FormatError
+from bushel.storage.notation import parse_bytes
+from bushel.storage.objects.blockcache import BlockCache
+
+__all__ = ["has_table", "keep_table", "kept_table"]
+
+_LAYOUT = 1
+"""Number of the rules by which containers make tables. It changes when they would make another one of the same file."""
+_USUAL_SIZE = "2GB"
+
+_log = logging.getLogger("bushel")
+
+
+def kept_table(container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1) -> ShardIndex | None:
+    """Return the table that the cache has of a shard, or of one of its sections; None if it has none.
+
+    Args:
+        container: Name of the container.
+        shard: The shard.
+        stamps: Its files as they are now.
+        section: Number of the section; -1 for the whole shard.
+    """
+    cache, name = _cache_of_environment(), _identity(container, shard, stamps)
+    if cache is None or name is None or (data := cache.get(name, section + 1)) is None:
+        return None
+    try:
+        index = decode_index(data, Path(cache.folder, name))
+    except FormatError as error:
+        _log.info("a table in the cache of tables is not used: %s", error)
+        return None
+    return index if index.container == container and index.files == tuple(stamps) else None
+
+
+def has_table(container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1) -> bool:
+    """Return whether the cache seems to have a table: see `kept_table`. It is not read."""
+    cache, name = _cache_of_environment(), _identity(container, shard, stamps)
+    return cache is not None and name is not None and cache.has(name, section + 1)
+
+
+def keep_table(index: ShardIndex, shard: Shard, section: int = -1) -> bool:
+    """Keep a table in the cache. Return whether that was possible."""
+    cache, name = _cache_of_environment(), _identity(index.container, shard, index.files)
+    if cache is None or name is None:
+        return False
+    data = encode_index(index)
+    if len(data) > cache.limit:
+        return False
+    cache.put(name, section + 1, memoryview(data))
+    return True
+
+
+def _identity(container: str, shard: Shard, stamps: Sequence[FileStamp]) -> str | None:
+    if not all(stamp.mtime_ns for stamp in stamps):
+        return None
+    files = [[str(shard.path(number)), stamp.size, stamp.mtime_ns] for number, stamp in enumerate(stamps)]
+    return hashlib.sha256(json.dumps([_LAYOUT, container, files]).encode()).hexdigest()[:40]
+
+
+def _cache_of_environment() -> BlockCache | None:
+    """Return the `BlockCache` that the environment names, or None if there is none."""
+    folder = os.environ.get("BUSHEL_TABLES_DIR")
+    if not folder:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        folder = os.path.join(home, "bushel", "tables")
+    return _cache(os.getpid(), folder, os.environ.get("BUSHEL_TABLES_SIZE") or _USUAL_SIZE)
+
+
+@lru_cache(maxsize=8)
+def _cache(process: int, folder: str, size: str) -> BlockCache | None:
+    try:
+        limit = parse_bytes(size)
+    except ValueError as error:
+        raise ValueError(f"the environment variable BUSHEL_TABLES_SIZE: {error}") from error
+    return BlockCache(Path(folder), limit) if limit else None

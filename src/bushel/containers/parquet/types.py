@@ -1,0 +1,120 @@
+"""The types of the fields of a Parquet file, as far as its footer and the first bytes of a column tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bushel.containers.parquet.features import Feature, codec_by_magic
+from bushel.containers.parquet.footer import Footer, Node
+from bushel.containers.parquet.leaves import DTYPES
+from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
+from bushel.spec import Field
+from bushel.storage import File
+
+__all__ = ["BYTE_ARRAYS", "UNSIGNED", "element_of", "field_of"]
+
+BYTE_ARRAYS = (6, 7)
+"""The physical types BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY."""
+UNSIGNED = (11, 12, 13, 14)
+"""Converted types UINT_8 to UINT_64."""
+_BYTE_ARRAY, _BOOLEAN = 6, 0
+_STRINGS = (0, 4)
+"""Converted types UTF8 and ENUM."""
+_STRING_TYPE, _LIST_TYPE, _ENUM_TYPE = 1, 3, 4
+_KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4))
+"""Encodings whose values have extents, with PLAIN_DICTIONARY, and RLE and BIT_PACKED, which levels have."""
+_HEAD = 64 << 10
+_EXPANDED = 16 << 20
+"""Bytes that are read to see the first value of a column; and of a compressed page, if need be."""
+
+
+def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feature]) -> Field:
+    """Return the field of a column.
+
+    Values that have no extents are `json`. The type of byte arrays is that of the feature, or that of the first value.
+
+    Raises:
+        FilterError, ThriftError, ValueError: The first page is damaged.
+    """
+    leaf, group = element_of(node)
+    if leaf is None or not _has_extents(leaf, group, footer):
+        return Field(node.name, "json")
+    if leaf.physical in BYTE_ARRAYS:
+        text = leaf.converted in _STRINGS or leaf.logical in (_STRING_TYPE, _ENUM_TYPE)
+        known = "utf8" if text else features.get(node.name, Feature()).codec
+        return Field(node.name, known or codec_by_magic(_first_value(file, footer, leaf)), group is not None)
+    if group is not None:
+        return Field(node.name, "array")
+    if leaf.converted in UNSIGNED:
+        return Field(node.name, "uint")
+    return Field(node.name, "float" if "f" in DTYPES.get(leaf.physical or 0, "i") else "int")
+
+
+def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
+    if leaf.physical not in (*BYTE_ARRAYS, *DTYPES) and (group is not None or leaf.physical != _BOOLEAN):
+        return False
+    return all(_KNOWN.issuperset(each.chunks[leaf.leaf].encodings) for each in footer.groups)
+
+
+def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
+    """Return the first bytes of the first byte array; none if that takes too many bytes to see."""
+    group = next((each for each in footer.groups if each.rows), None)
+    if group is None or leaf.physical != _BYTE_ARRAY:
+        return b""
+    chunk = group.chunks[leaf.leaf]
+    head = file.read(chunk.offset, min(chunk.length, _HEAD))
+
+    def read(offset: int, length: int) -> bytes | memoryview:
+        start = offset - chunk.offset
+        return head[start : start + length] if start + length <= len(head) else file.read(offset, length)
+
+    page = next(pages_of(read, chunk.offset, chunk.length), None)
+    if page is None or not page.values or not (page.dictionary or page.encoding == PLAIN):
+        return b""
+    if chunk.codec == "stored":
+        start = page.offset - chunk.offset
+        values = _after_levels(memoryview(head)[start : start + page.length], page, leaf)
+    elif page.length <= _EXPANDED and page.size <= 4 * _EXPANDED:
+        payload = payload_of(page, read(page.offset, page.length), Leaf(chunk.codec, leaf.definition, leaf.repeats))
+        values = payload.values
+    else:
+        return b""
+    return bytes(values[4 : 4 + min(16, int.from_bytes(values[:4], "little"))])
+
+
+def _after_levels(data: memoryview, page: Page, leaf: Node) -> memoryview:
+    """Return the values of a page that is not compressed; `data` may be only its beginning."""
+    if page.dictionary:
+        return data
+    if page.before is not None:
+        return data[sum(page.before) :]
+    for largest in (leaf.repeats, leaf.definition):
+        if largest:
+            data = data[4 + int.from_bytes(data[:4], "little") :]
+    return data
+
+
+def element_of(node: Node) -> tuple[Node | None, Node | None]:
+    """Return the leaf whose values are those of a field, and the list that it is the element of, if it is one.
+
+    The leaf of a struct of bytes and path is that of the bytes. None stands for other nested values.
+    """
+    if (leaf := _value_of(node)) is not None:
+        return leaf, None
+    is_list = node.converted == _LIST_TYPE or node.logical == _LIST_TYPE
+    if is_list and len(node.children) == 1 and node.children[0].repeats == 1 and node.repeats == 0:
+        repeated = node.children[0]
+        element = repeated.children[0] if len(repeated.children) == 1 else repeated
+        return _value_of(element, repeats=1), node
+    return None, None
+
+
+def _value_of(node: Node, repeats: int = 0) -> Node | None:
+    if node.repeats != repeats:
+        return None
+    if node.physical is not None:
+        return node
+    names = {child.name: child for child in node.children}
+    if names.keys() == {"bytes", "path"} and names["bytes"].physical == 6 and names["bytes"].repeats == repeats:
+        return names["bytes"]
+    return None

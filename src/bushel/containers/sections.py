@@ -1,0 +1,81 @@
+"""Containers of which a part of a file can be indexed on its own, so that a remote file is not read before it is used.
+
+A *section* is a run of samples whose bytes lie together in one file. What a container says of its sections must be
+known from little: a footer, a table of offsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from bushel._index.class_names import Labels
+from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel.containers.base import ReadOptions
+from bushel.spec import Field
+from bushel.storage import File
+
+__all__ = ["HasSections", "Outline", "Section"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A run of samples of one file.
+
+    Attributes:
+        number: Its number in the shard.
+        samples: Number of samples.
+        start: First byte of the file that belongs to it.
+        stop: End of its bytes.
+        details: What the container needs to index it; it can be pickled.
+    """
+
+    number: int
+    samples: int
+    start: int
+    stop: int
+    details: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is known of a shard without a table.
+
+    Attributes:
+        stamp: Its only file.
+        fields: Its fields.
+        labels: Names of classes.
+        sections: Its sections, in the order of samples.
+    """
+
+    stamp: FileStamp
+    fields: tuple[Field, ...]
+    labels: Labels
+    sections: tuple[Section, ...]
+
+
+@runtime_checkable
+class HasSections(Protocol):
+    """A container whose shards are one file each, that can be indexed section by section."""
+
+    def outline(self, shard: Shard, /) -> Outline:
+        """Return what is known of a remote shard after one or two requests.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        ...
+
+    def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
+        """Return the table of the samples of one section. Offsets are those of the file.
+
+        Args:
+            shard: The shard.
+            section: One of the sections of its outline.
+            file: The open file; the bytes of the section are in memory.
+            options: As for `index`.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        ...

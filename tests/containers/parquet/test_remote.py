@@ -1,0 +1,218 @@
+"""Parquet files on servers: counted by their footers, cut in passing, and remembered."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.containers.read_in_place import FOREIGN, expected
+from tests.storage.objects.range_server import Server, serving
+
+import bushel
+from bushel.containers import Shard, get_container
+from bushel.containers.base import ReadOptions
+from bushel.errors import FormatError
+from bushel.loader import Blocks
+from bushel.storage import as_path
+from bushel.storage.expansion_cache import expansion_cache
+
+DATASETS = (
+    "parquet-none-v1-plain",
+    "parquet-snappy-v1-dictionary",
+    "parquet-zstd-v2-dictionary",
+    "parquet-gzip-v2-plain",
+    "hf-parquet",
+)
+each_dataset = pytest.mark.parametrize("name", DATASETS)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
+    (tmp_path / "served").mkdir()
+    expansion_cache().clear()
+    with serving(tmp_path / "served") as state:
+        yield state
+
+
+def _served(server: Server, name: str) -> tuple[list[str], bushel.Dataset]:
+    """Copy a dataset to the server, and return its URLs and the dataset as it is opened locally."""
+    found = sorted((FOREIGN / name).rglob("*.parquet"))
+    for path in found:
+        shutil.copy(path, server.folder / path.name)
+    return [f"{server.url}/{path.name}" for path in found], bushel.open([*found], index="memory")
+
+
+def _bytes(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            name: [bytes(each) for each in value]
+            if isinstance(value, list)
+            else value
+            if isinstance(value, str)
+            else bytes(value)
+            for name, value in sample.items()
+        }
+        for sample in samples
+    ]
+
+
+@each_dataset
+def test_opening_reads_footers_only(name: str, server: Server) -> None:
+    urls, local = _served(server, name)
+    remote = bushel.open(urls)
+    assert (len(remote), remote.spec, remote.labels) == (len(local), local.spec, local.labels)
+    assert remote.fingerprint == local.fingerprint
+    assert (remote.info.shards, remote.info.bytes) == (local.info.shards, local.info.bytes)
+    assert remote.info.unread > 0
+    for url in urls:
+        ranges = server.gets(url.rpartition("/")[2])
+        assert ranges[0] == "bytes=-65536"
+        unsaid = [kind for kind in local.spec.values() if kind in ("bytes", "image", "image[]")]
+        assert len(ranges) <= 1 + len(unsaid)  # the first value says the type, where features do not
+
+
+@each_dataset
+def test_samples_come_out_as_from_local_files(name: str, server: Server) -> None:
+    urls, local = _served(server, name)
+    remote = bushel.open(urls)
+    assert len(remote) == len(expected(name)["samples"])
+    order = list(range(len(local)))[::-1]
+    assert _bytes(remote.read(order, decode=False)) == _bytes(local.read(order, decode=False))
+    for position in (0, len(local) - 1):
+        assert _bytes(remote.read([position], decode=False)) == _bytes(local.read([position], decode=False))
+
+
+@each_dataset
+def test_bytes_of_a_section_are_requested_once_and_remembered(name: str, server: Server) -> None:
+    urls, _ = _served(server, name)
+    remote = bushel.open(urls)
+    remote.read(range(len(remote)))
+    asked = len(server.asked)
+    remote.read(range(len(remote)))
+    assert len(server.asked) == asked
+    expansion_cache().clear()  # as in another process
+    again = bushel.open(urls)
+    assert again.info.unread == 0
+    asked = len(server.asked)
+    assert _bytes(again.read([5], decode=False)) == _bytes(remote.read([5], decode=False))
+    spans = [ranged for _, _, ranged in server.asked[asked:] if ranged]
+    section = max(one.section.stop - one.section.start for one in again.shards if one.section is not None)
+    assert all(int(span[6:].split("-")[1]) - int(span[6:].split("-")[0]) < section for span in spans)
+
+
+def test_a_line_says_how_many_bytes_are_read(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    urls, _ = _served(server, "hf-parquet")
+    with caplog.at_level(logging.WARNING, "bushel"):
+        remote = bushel.open(urls)
+    [record] = caplog.records
+    assert f"up to {remote.info.unread:,} bytes are read when" in record.getMessage()
+    caplog.clear()
+    remote.read(range(len(remote)))
+    bushel.open(urls)
+    assert not caplog.records  # all that there is to learn was learned
+
+
+def test_a_replaced_object_is_not_read_with_what_was_learned(server: Server) -> None:
+    urls, _ = _served(server, "hf-parquet")
+    remote = bushel.open(urls)
+    remote.read([0])
+    [path] = server.folder.glob("*.parquet")
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+    assert bushel.open(urls).info.unread > 0
+    expansion_cache().clear()
+    with pytest.raises(FormatError, match="has changed since"):
+        remote.read([3])
+
+
+def test_damaged_tables_in_the_cache_are_made_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls, local = _served(server, "hf-parquet")
+    bushel.open(urls).read([0])
+    tables = [path for path in Path(os.environ["BUSHEL_TABLES_DIR"]).rglob("*") if path.is_file()]
+    assert tables
+    for path in tables:
+        path.write_bytes(path.read_bytes()[:-9])
+    assert _bytes(bushel.open(urls).read([0], decode=False)) == _bytes(local.read([0], decode=False))
+    monkeypatch.setenv("BUSHEL_TABLES_SIZE", "0")
+    remote = bushel.open(urls)
+    remote.read([0])
+    assert bushel.open(urls).info.unread > 0
+
+
+def test_blocks_and_worker_processes(server: Server) -> None:
+    urls, local = _served(server, "parquet-zstd-v2-dictionary")
+    remote = bushel.open(urls)
+    order = Blocks(len(remote), seed=3, size=4, window=2)
+    batches = list(
+        bushel.Loader(remote, 4, shuffle=order, fields=["tokens", "label"], collate={"tokens": "list"}, to="numpy")
+    )
+    wanted = list(
+        bushel.Loader(local, 4, shuffle=order, fields=["tokens", "label"], collate={"tokens": "list"}, to="numpy")
+    )
+    assert [batch["__key__"] for batch in batches] == [batch["__key__"] for batch in wanted]
+    assert [list(batch["label"]) for batch in batches] == [list(batch["label"]) for batch in wanted]
+    copy = pickle.loads(pickle.dumps(bushel.open(urls)))
+    assert _bytes(copy.read([7], decode=False)) == _bytes(local.read([7], decode=False))
+
+
+def test_columns_of_numbers(server: Server) -> None:
+    urls, local = _served(server, "hf-parquet")
+    remote = bushel.open(urls)
+    assert remote.column("label").tolist() == local.column("label").tolist()
+    assert len(remote.where("label == 3")) == len(local.where("label == 3"))
+
+
+def test_files_without_an_index_are_indexed_by_a_scan_of_whole_chunks(server: Server, tmp_path: Path) -> None:
+    urls, local = _served(server, "hf-parquet")
+    path = as_path(server.url)
+    [name] = [url.rpartition("/")[2] for url in urls]
+    found = get_container("parquet").index(Shard(path, name, (name,)), ReadOptions())
+    assert found.samples == len(local)
+    assert len(server.asked) <= 1 + len(local.spec) * 2
+
+
+def test_nested_values_and_rarer_encodings(server: Server) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    turns = [[{"role": "user", "content": f"question {row}" * 400}] for row in range(2000)]
+    table = pyarrow.table({"turns": turns, "n": list(range(2000)), "lists": [[row, None] for row in range(2000)]})
+    for compression in ("none", "snappy"):
+        name = f"{compression}.parquet"
+        options = {"use_dictionary": False, "column_encoding": {"n": "DELTA_BINARY_PACKED"}}
+        parquet.write_table(table, server.folder / name, row_group_size=500, compression=compression, **options)
+        remote, local = bushel.open(f"{server.url}/{name}"), bushel.open(server.folder / name, index="memory")
+        assert {**remote.spec, "lists": "json"} == local.spec  # only the pages show that elements are null
+        assert [remote[row] for row in (0, 499, 500, 1999)] == [local[row] for row in (0, 499, 500, 1999)]
+        assert remote[700]["turns"] == turns[700]
+        assert remote[700]["n"] == 700
+
+
+def test_an_exact_order_of_much_that_is_unknown_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls, _ = _served(server, "hf-parquet")
+    remote = bushel.open(urls)
+    assert len(list(bushel.Loader(remote, 8, shuffle=True, fields=["label"]))) == 3
+    monkeypatch.setattr("bushel.loader.planning._MOST_UNREAD", 1000)
+    again = bushel.open(urls)
+    bushel.Loader(again, 8, shuffle=True)  # all of it was learned
+    monkeypatch.setenv("BUSHEL_TABLES_SIZE", "0")
+    with pytest.raises(bushel.UnsupportedError, match=r"would read .* bytes first.*bushel index.*shuffle=\"blocks\""):
+        bushel.Loader(bushel.open(urls), 8, shuffle=True)
+    bushel.Loader(bushel.open(urls), 8, shuffle="blocks")
+
+
+def test_blocks_are_those_of_the_files(server: Server) -> None:
+    urls, _ = _served(server, "parquet-zstd-v2-dictionary")
+    remote = bushel.open(urls)
+    order = bushel.Loader(remote, 4, shuffle="blocks")._plan.order
+    [samples] = {one.samples for one in remote.shards[:1]}
+    assert isinstance(order, Blocks)
+    assert order.size % samples == 0
+    assert not any(one.loaded for one in remote.shards)
