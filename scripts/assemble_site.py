@@ -62,6 +62,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-recordio.md": "recordio",
         "format-parquet.md": "parquet",
         "format-zip.md": "zip",
+        "format-tfrecord.md": "tfrecord",
         "format-folder.md": "folder",
         "format-megatron.md": "megatron",
         "format-npy.md": "npy",

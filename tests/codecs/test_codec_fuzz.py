@@ -58,6 +58,7 @@ SAMPLES: dict[str, Any] = {
     "u64": 1,
     "uint": 500,
     "utf8": "héllo",
+    "varints": np.array([1, -2, 300]),
     "stored(jpg)": b"\x80",
     "wav": b"",
     "webm": CLIP,

@@ -40,8 +40,8 @@ def reverse_back(data: Buffer) -> bytes:
 def test_names_are_sorted_and_complete() -> None:
     expected = (
         "array bmp bytes cls f32 flac float float-text gif gzip i64 image int jpeg jpg json mp3 mp4 msgpack npy npz "
-        "ogg pbm pgm pickle png ppm recordio-label recordio-label-int stored tenbin tif tiff tree u64 uint utf8 wav "
-        "webm webp"
+        "ogg pbm pgm pickle png ppm recordio-label recordio-label-int stored tenbin tif tiff tree u64 uint utf8 "
+        "varints wav webm webp"
     )
     assert codec_names() == tuple(expected.split())
 

@@ -262,6 +262,16 @@ def test_tenbin(value: list[npt.NDArray[Any]]) -> None:
         assert_same(one, other)
 
 
+@given(hnp.arrays(np.int64, st.integers(0, 30)))
+@FAST
+def test_varints(value: npt.NDArray[np.int64]) -> None:
+    assert_same(through("varints", value), value)
+
+
+def test_varints_bytes() -> None:
+    assert get_codec("varints").encode([1, 300, -1]) == b"\x01\xac\x02" + b"\xff" * 9 + b"\x01"
+
+
 def test_tenbin_bytes() -> None:
     word = struct.Struct("<q").pack
     header = b"~TenBin~" + word(40) + b"u1".ljust(8, b"\0") + word(0) + word(2) + word(1) + word(3) + bytes(24)
@@ -458,6 +468,8 @@ OBJECTS = npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", bytes(8)
         ("tenbin", b"~TenBin~" + b"\xff" * 8, "a length of -1"),
         ("tenbin", b"~TenBin~" + bytes(8), "in pairs, found 1 chunks"),
         ("tenbin", b"TenBin", "a chunk at byte 0"),
+        ("varints", b"\x80", "truncated"),
+        ("varints", b"\xff" * 9 + b"\x02", "more than 64 bits"),
         ("gzip(utf8)", b"", "found 0 bytes"),
         ("gzip(utf8)", gzip.compress(b"abc", mtime=0)[:-1], "a complete gzip file"),
         ("gzip(utf8)", gzip.compress(b"\xff", mtime=0), "UTF-8 text"),

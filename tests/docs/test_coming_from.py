@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.containers.read_in_place import FOREIGN
 from tests.paths import ROOT
 from tests.sources.clips import clip
 from tests.sources.folders import image_folder, jpeg
@@ -90,6 +92,12 @@ def granular(root: Path) -> dict[str, Any]:
     return {"datapoints": [{"image": jpeg(number), "label": number, "words": ["a", "b", "c"]} for number in range(9)]}
 
 
+def tfrecord(root: Path) -> dict[str, Any]:
+    shutil.copy(FOREIGN / "tfrecord-plain" / "train.tfrecord-00000-of-00003", root / "train.tfrecord")
+    shutil.copy(FOREIGN / "tfrecord-records" / "raw.tfrecord", root / "raw.tfrecord")
+    return {}
+
+
 MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "MXNet": (mxnet, {"set.rec": 20, "small.rec": 20, "grey.rec": 20, "cut-part-00002.rec": 5}),
     "GulpIO": (
@@ -104,6 +112,7 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
         | {"sorted.tar": 9, "changed.tar": 9, "shards": 9, "one.tar": 9},
     ),
     "Granular": (granular, {"bag": 9, "sharded": 9}),
+    "TFRecord": (tfrecord, {"train.tfrecord": 8, "raw.tfrecord": 24}),
 }
 """What each section finds, and the datasets that it leaves, with their samples."""
 
@@ -155,6 +164,10 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert list(opened("sorted.tar").keys) == [str(number) for number in range(9)]
         assert list(opened("labels.tar")) == [{"__key__": str(number), "cls": number} for number in range(9)]
         assert np.abs(opened("changed.tar")["0"]["jpg"] - np.float32(opened("all.tar")["0"]["jpg"][::-1])).max() < 16
+    elif section == "TFRecord":
+        assert results['bushel.open("train.tfrecord")[3]']["label"] == opened("train.tfrecord").column("label")[3]
+        [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]
+        assert [len(batch["image"]) for batch in loader] == [8]
     else:
         assert results['bushel.open("bag/")[3, ["label"]]'] == {"__key__": "3", "label": 3}
         assert results['bushel.open("bag/")[3, {"words": slice(0, 2)}]']["words"] == ["a", "b"]

@@ -186,6 +186,8 @@ def test_formats() -> None:
         shutil.copy(FOREIGN / "megatron-uint16" / name, name)
     for page in ("docs/format-megatron.md", "docs/format-npy.md"):
         assert run_page(page, {}) == 3
+    shutil.copy(FOREIGN / "tfrecord-plain" / "train.tfrecord-00000-of-00003", "train.tfrecord")
+    assert run_page("docs/format-tfrecord.md", {}) == 4
     shutil.copytree(FOREIGN / "folder" / "photos", "photos")
     assert run_page("docs/format-folder.md", {}) == 4
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,10 @@ import numpy.typing as npt
 from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
 from bushel.spec import Field
 from bushel.storage import open_file
+
+if TYPE_CHECKING:
+    from bushel._index.columns import Column
+    from bushel.storage import Blocks
 
 __all__ = ["PlainField", "table_of"]
 
@@ -26,6 +30,7 @@ class PlainField(NamedTuple):
         crc32: uint32[rows], CRC-32 of each value as the file has them, or None.
         file: Number of the file in `Shard.files`.
         codec: Codec of the stored bytes, if it is not that of the type.
+        absent: bool[samples], for a sequence: which samples lack it; None if all have it.
     """
 
     type: str
@@ -35,10 +40,18 @@ class PlainField(NamedTuple):
     crc32: npt.ArrayLike | None = None
     file: int = 0
     codec: str | None = None
+    absent: npt.NDArray[np.bool_] | None = None
 
 
 def table_of(
-    container: str, shard: Shard, samples: int, fields: Mapping[str, PlainField], keys: Iterable[str] | None = None
+    container: str,
+    shard: Shard,
+    samples: int,
+    fields: Mapping[str, PlainField],
+    keys: Iterable[str] | None = None,
+    *,
+    blocks: tuple[Blocks, ...] = (),
+    columns: Mapping[str, Column] | None = None,
 ) -> ShardIndex:
     """Return the checked table of a shard. Its files are looked at for their sizes and times.
 
@@ -48,6 +61,8 @@ def table_of(
         samples: Number of samples.
         fields: Where the values of each field lie.
         keys: The key of each sample; None if samples have none of their own.
+        blocks: The block files of the shard, whose numbers follow those of its files.
+        columns: Values of scalar fields that the container knows, by field.
 
     Raises:
         FormatError: A value does not lie in its file, or an array has the wrong length.
@@ -64,10 +79,10 @@ def table_of(
     """
     files = [open_file(shard.path(number)) for number in range(len(shard.files))]
     stamps = tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
-    columns = {}
+    extents = {}
     for name, own in fields.items():
         field = Field(name, own.type.removesuffix("[]"), own.type.endswith("[]"))
-        columns[name] = FieldExtents(
+        extents[name] = FieldExtents(
             field,
             own.codec or field.codec,
             own.file,
@@ -75,6 +90,8 @@ def table_of(
             np.ascontiguousarray(own.length, np.int64),
             None if own.crc32 is None else np.ascontiguousarray(own.crc32, np.uint32),
             None if own.starts is None else np.ascontiguousarray(own.starts, np.int64),
+            own.absent if own.absent is not None and own.absent.any() else None,
         )
-    table = ShardIndex(samples, stamps, columns, container, None if keys is None else Keys.of(keys))
+    known = None if keys is None else Keys.of(keys)
+    table = ShardIndex(samples, stamps, extents, container, known, columns=columns or {}, blocks=blocks)
     return table.check(str(shard.path(0)))

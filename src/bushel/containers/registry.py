@@ -70,6 +70,14 @@ def _own(name: str) -> Callable[[], Container]:
 
 
 _INDEXED_TAR = (".tar.gz", ".tgz", ".tar.zst")
+_TFRECORD = (
+    ".tfrecord",
+    ".tfrecords",
+    ".tfrecord-#-of-#",
+    ".tfrecords-#-of-#",
+    ".tfrecord.gz",
+    ".tfrecords.gz",
+)
 _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
 
 _registered: dict[str, _Registration] = {
@@ -82,6 +90,7 @@ _registered: dict[str, _Registration] = {
     "zip": _Registration(_own("zip"), (".zip",)),
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),
+    "tfrecord": _Registration(_own("tfrecord"), _TFRECORD),
     "folder": _Registration(_own("folder")),
 }
 """The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""

@@ -156,6 +156,15 @@ from bushel.kernels._scans import (
     TarScanner as TarScanner,
 )
 from bushel.kernels._scans import (
+    TfrecordScanner as TfrecordScanner,
+)
+from bushel.kernels._scans import (
+    crc32c as crc32c,
+)
+from bushel.kernels._scans import (
+    decode_varints as decode_varints,
+)
+from bushel.kernels._scans import (
     image_header as image_header,
 )
 from bushel.kernels._scans import (

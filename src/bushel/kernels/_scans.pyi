@@ -245,3 +245,78 @@ def join_recordio(raw: _Bytes) -> bytes:
     Raises:
         ValueError: ``raw`` is not exactly one record.
     """
+
+class TfrecordScanner:
+    """A scan of a TFRecord file, whose caller fetches the bytes.
+
+    Args:
+        examples: Whether to read the features of records that are `tf.train.Example`.
+        checksums: Whether to compare the checksums of the data; those of lengths are compared always.
+    """
+
+    def __init__(self, examples: bool = True, checksums: bool = False) -> None: ...
+    def feed(self, data: _Bytes) -> int:
+        """Read the complete records of the bytes at `end`, and return how many bytes these have.
+
+        Raises:
+            ValueError: An array was asked for before.
+        """
+    @property
+    def end(self) -> int:
+        """End of the last complete record."""
+    @property
+    def need(self) -> int:
+        """After `feed` returned 0: the number of bytes from `end` on that the next record needs."""
+    @property
+    def problem(self) -> str | None:
+        """The problem at `end`, which ended the scan, or None."""
+    @property
+    def other(self) -> int:
+        """Number of the first record that is not an Example, -1 if there is none."""
+    @property
+    def reason(self) -> str | None:
+        """Why it is not one."""
+    @property
+    def offset(self) -> NDArray[np.int64]:
+        """int64[records]: offset of the data of each record."""
+    @property
+    def length(self) -> NDArray[np.int64]:
+        """int64[records]: bytes of data."""
+    @property
+    def wrong(self) -> NDArray[np.int64]:
+        """int64[n]: numbers of the records whose data have another checksum."""
+    @property
+    def held(self) -> NDArray[np.uint8]:
+        """uint8: lists of numbers that are not in one piece in the file."""
+    @property
+    def features(
+        self,
+    ) -> list[
+        tuple[
+            bytes,
+            int,
+            NDArray[np.int64],
+            NDArray[np.int64],
+            NDArray[np.int64],
+            NDArray[np.int64],
+            NDArray[np.int64],
+            NDArray[np.int64],
+            NDArray[np.int64],
+        ]
+    ]:
+        """The features in order of appearance: name, kind (1 bytes, 2 floats, 3 integers), and arrays of int64.
+
+        They are: the numbers of the records that have the feature; the values of each; for floats and integers, offset
+        and length of the packed values, and the first one (the bits of a float); for bytes, offset and length of all
+        values. An offset of `-1 - n` stands for position `n` of `held`.
+        """
+
+def decode_varints(data: _Bytes) -> NDArray[np.int64]:
+    """Decode packed varints of Protocol Buffers as signed integers.
+
+    Raises:
+        ValueError: One is truncated or has more than 64 bits.
+    """
+
+def crc32c(data: _Bytes) -> int:
+    """Return the CRC-32C (Castagnoli) of some bytes."""

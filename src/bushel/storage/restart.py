@@ -5,7 +5,9 @@ With a table of them, any part of the file can be read without the bytes before 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from zlib import adler32
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from bushel.storage.base import File
 from bushel.storage.blocks import Blocks, Side
 from bushel.storage.zstd_frames import begins_zstd, zstd_blocks
 
-__all__ = ["SPACING", "compressed_blocks"]
+__all__ = ["SPACING", "compressed_blocks", "zlib_blocks"]
 
 SPACING = 1 << 20
 """Expanded bytes between restart points: reading one value then expands 1 MiB at most, in a millisecond or two."""
@@ -27,6 +29,7 @@ _CHUNK = 1 << 20
 _WINDOW = 1 << 15
 _MOST_HEADER = 1 << 20
 _HINT = "test it with `gzip -t`, and fetch or write it again"
+_ZLIB_HINT = "fetch or write it again"
 
 
 def compressed_blocks(file: File, number: int = 0, *, spacing: int = SPACING) -> Blocks:
@@ -53,6 +56,29 @@ def compressed_blocks(file: File, number: int = 0, *, spacing: int = SPACING) ->
     raise UnsupportedError(
         f"{file.path} is compressed with {kind}, of which no part can be read alone: recompress it with gzip"
     )
+
+
+def zlib_blocks(file: File, number: int = 0, *, spacing: int = SPACING) -> Blocks:
+    """Return the blocks of a file that is a stream of zlib (RFC 1950), which is expanded from front to back once.
+
+    Args:
+        file: The file.
+        number: Its number among the files of the shard (`Blocks.file`).
+        spacing: Least number of expanded bytes between two restart points.
+
+    Raises:
+        FormatError: The file is damaged or truncated.
+    """
+    table, source = _Table(), _Source(file)
+    head = bytes(source.peek(2)[0][:2])
+    if len(head) < 2 or head[0] & 0xF != 8 or head[1] & 0x20 or int.from_bytes(head, "big") % 31:
+        raise FormatError("expected the header of a stream of zlib", file=file.path, offset=0, hint=_ZLIB_HINT)
+    source.skip(2)
+    _, checksum = _add_stream(table, source, file.path, spacing, adler32, 1)
+    if bytes(source.peek(5)[0]) != checksum.to_bytes(4, "big"):
+        message = "the stream of zlib is truncated, followed by other bytes, or has another checksum than its bytes"
+        raise FormatError(message, file=file.path, offset=source.position, hint=_ZLIB_HINT)
+    return table.blocks(number).check(file.path, [file.size] * (number + 1))
 
 
 class _Source:
@@ -142,8 +168,29 @@ def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
 
 def _add_member(table: _Table, source: _Source, path: str, spacing: int) -> None:
     """Add the blocks of a member, whose header has been read."""
+    size, checksum = _add_stream(table, source, path, spacing, crc32, 0)
+    trailer = bytes(source.peek(8)[0][:8])
+    if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
+        what = "is truncated" if len(trailer) < 8 else "has another checksum or length than its bytes"
+        raise FormatError(f"a member of gzip {what}", file=path, offset=source.position, hint=_HINT)
+    source.skip(8)
+
+
+def _add_stream(
+    table: _Table, source: _Source, path: str, spacing: int, update: Callable[[bytes, int], int], checksum: int
+) -> tuple[int, int]:
+    """Add the blocks of a stream of deflate. Return the number of expanded bytes, and their checksum.
+
+    Args:
+        table: The blocks so far.
+        source: The file, at the start of the stream; it is left after its end.
+        path: The file, for messages.
+        spacing: Least number of expanded bytes between two restart points.
+        update: Returns the checksum of what it was given and these bytes.
+        checksum: The checksum of no bytes.
+    """
     begin, inflater = source.position, Inflater(spacing)
-    bit = at = size = checksum = 0
+    bit = at = size = 0
     side, tail = b"", b""
     while not inflater.done:
         data, last = source.peek(_CHUNK // 2)
@@ -151,7 +198,7 @@ def _add_member(table: _Table, source: _Source, path: str, spacing: int) -> None
             used, expanded = inflater.feed(data, last)
         except ValueError as error:
             raise FormatError(
-                f"the gzip data are damaged: {error}", file=path, offset=source.position, hint=_HINT
+                f"the compressed data are damaged: {error}", file=path, offset=source.position, hint=_HINT
             ) from error
         source.skip(used)
         recent = tail + expanded
@@ -161,10 +208,6 @@ def _add_member(table: _Table, source: _Source, path: str, spacing: int) -> None
             bit, at = end_bit, end
             side = deflate_side(bit % 8, recent[max(0, end - before - _WINDOW) : end - before])
         tail = recent[-_WINDOW:]
-        size, checksum = size + len(expanded), crc32(expanded, checksum)
+        size, checksum = size + len(expanded), update(expanded, checksum)
     table.add(size - at, begin + bit // 8, source.position, side)
-    trailer = bytes(source.peek(8)[0][:8])
-    if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
-        what = "is truncated" if len(trailer) < 8 else "has another checksum or length than its bytes"
-        raise FormatError(f"a member of gzip {what}", file=path, offset=source.position, hint=_HINT)
-    source.skip(8)
+    return size, checksum

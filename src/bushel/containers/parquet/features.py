@@ -1,4 +1,4 @@
-"""What a Parquet file says of its columns beyond the schema: Hugging Face's features, and the first bytes of values."""
+"""What a Parquet file says of its columns beyond the schema: Hugging Face's features."""
 
 from __future__ import annotations
 
@@ -11,17 +11,9 @@ import msgspec
 from bushel.containers.parquet.footer import Footer
 from bushel.errors import FormatError
 
-__all__ = ["Feature", "codec_by_magic", "features_of"]
+__all__ = ["Feature", "features_of"]
 
 _CODECS = {"Image": "image"}
-_MAGIC = (
-    (b"\xff\xd8\xff", "image"),
-    (b"\x89PNG\r\n\x1a\n", "image"),
-    (b"GIF8", "image"),
-    (b"fLaC", "flac"),
-    (b"OggS", "ogg"),
-    (b"ID3", "mp3"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +56,3 @@ def _feature(described: Any) -> Feature:
     if kind in ("List", "Sequence", "LargeList"):
         return Feature(_feature(described.get("feature")).codec)
     return Feature(_CODECS.get(str(kind)))
-
-
-def codec_by_magic(head: bytes) -> str:
-    """Return the codec of a value of which these are the first bytes; `bytes` if they are of no known kind."""
-    if head[:4] == b"RIFF":
-        return {b"WEBP": "image", b"WAVE": "wav"}.get(head[8:12], "bytes")
-    if head[4:8] == b"ftyp":
-        return "mp4"
-    return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bushel.containers.parquet.features import Feature, codec_by_magic
+from bushel.containers.first_bytes import codec_by_magic
+from bushel.containers.parquet.features import Feature
 from bushel.containers.parquet.footer import Footer, Node
 from bushel.containers.parquet.leaves import DTYPES
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of

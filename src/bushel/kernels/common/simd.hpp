@@ -17,6 +17,7 @@
 #endif
 #include <immintrin.h>
 
+#define BUSHEL_SSE42 __attribute__((target("sse4.2")))
 #define BUSHEL_PCLMUL __attribute__((target("pclmul,sse4.1")))
 #define BUSHEL_AVX2 __attribute__((target("avx2,bmi,bmi2")))
 #define BUSHEL_AVX512 __attribute__((target("avx512f")))
@@ -35,7 +36,7 @@
 
 namespace bushel {
 
-enum class Simd { scalar, pclmul, avx2, avx512, vpclmul_avx2, vpclmul, neon, arm_crc };
+enum class Simd { scalar, sse42, pclmul, avx2, avx512, vpclmul_avx2, vpclmul, neon, arm_crc };
 
 // Whether this processor has all instructions of a set.
 inline bool supports(Simd set) {
@@ -46,6 +47,8 @@ inline bool supports(Simd set) {
     const bool pclmul = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
     const bool avx512 = __builtin_cpu_supports("avx512f");
     switch (set) {
+        case Simd::sse42:
+            return __builtin_cpu_supports("sse4.2");
         case Simd::pclmul:
             return pclmul;
         case Simd::avx2:

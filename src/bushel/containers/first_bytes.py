@@ -1,0 +1,43 @@
+"""The codec of bytes whose type a file does not say: images, sounds and clips are known by their first bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.storage import File
+
+__all__ = ["codec_by_magic", "codec_of_first_bytes"]
+
+_MAGIC = (
+    (b"\xff\xd8\xff", "image"),
+    (b"\x89PNG\r\n\x1a\n", "image"),
+    (b"GIF8", "image"),
+    (b"fLaC", "flac"),
+    (b"OggS", "ogg"),
+    (b"ID3", "mp3"),
+)
+_HEAD = 16
+_LOOKED_AT = 3
+
+
+def codec_of_first_bytes(file: File, offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> str:
+    """Return the codec of byte strings, if the first three of at least 16 bytes agree, else `bytes`.
+
+    Args:
+        file: The file that they lie in.
+        offset: int64[n], bytes from its start.
+        length: int64[n], bytes; -1 for a missing one.
+    """
+    rows = np.flatnonzero(length >= _HEAD)[:_LOOKED_AT]
+    found = {codec_by_magic(bytes(file.read(int(offset[row]), _HEAD))) for row in rows}
+    return found.pop() if len(found) == 1 else "bytes"
+
+
+def codec_by_magic(head: bytes) -> str:
+    """Return the codec of a value of which these are the first bytes; `bytes` if they are of no known kind."""
+    if head[:4] == b"RIFF":
+        return {b"WEBP": "image", b"WAVE": "wav"}.get(head[8:12], "bytes")
+    if head[4:8] == b"ftyp":
+        return "mp4"
+    return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")

@@ -1,0 +1,183 @@
+"""TFRecord: records with checksums, whose data usually are `tf.train.Example` messages.
+
+A kernel finds the records and the features of Examples. Bytes and lists of numbers are extents of the file, or of its
+blocks if it is compressed by gzip or zlib; single integers lie in the table. docs/format-tfrecord.md has the rules.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bushel._index.table import Shard, ShardIndex
+from bushel.containers.base import ReadOptions, Report
+from bushel.containers.first_bytes import codec_of_first_bytes
+from bushel.containers.plain_table import PlainField, table_of
+from bushel.containers.tfrecord.features import FeatureTable, check_density, features_of
+from bushel.errors import FormatError, SpecError
+from bushel.kernels import TfrecordScanner, crc32c
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+
+__all__ = ["CONTAINER"]
+
+_NAME = re.compile(r".*\.tfrecords?(-[0-9]+-of-[0-9]+)?(\.gz)?", re.DOTALL)
+_NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)
+_HEAD = struct.Struct("<QI")
+_WINDOW = 4 << 20
+_DATA = "data"
+_HINT = "the file is damaged, or its writer was stopped: `bushel verify` names the records, or write it again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Tfrecord:
+    name: str = "tfrecord"
+    suffixes: tuple[str, ...] = (
+        ".tfrecord",
+        ".tfrecords",
+        ".tfrecord-#-of-#",
+        ".tfrecords-#-of-#",
+        ".tfrecord.gz",
+        ".tfrecords.gz",
+    )
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of a file, or those of a folder: files with a suffix, or else those numbered N-of-M."""
+        if not path.is_dir():
+            own = _NAME.fullmatch(path.name) or _NUMBERED.fullmatch(path.name)
+            return [Shard(path.parent, path.name, (path.name,))] if own else None
+        names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
+        found = [name for name in names if _NAME.fullmatch(name)] or list(filter(_NUMBERED.fullmatch, names))
+        return [Shard(path, name, (name,)) for name in found] or None
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return where the features of each Example lie, or the data of each record, from one pass over the file."""
+        file, blocks = _opened(shard)
+        scan = _scanned(file, TfrecordScanner(), options.report)
+        samples, spec = len(scan.offset), options.spec or {}
+        features = features_of(scan, file) if scan.other < 0 else {}
+        first = 0 if blocks is None else 1
+        made = FeatureTable(file, first, [] if blocks is None else [blocks])
+        if scan.other < 0 and features and (list(spec) != [_DATA] or _DATA in features):
+            check_density(features, samples, file)
+            for name in sorted(features):
+                made.add(features[name], samples, spec.get(name))
+        elif len(spec) != 1 and any((each[2] < scan.other).any() for each in scan.features):
+            raise FormatError(
+                f"record {scan.other} is not a tf.train.Example: {scan.reason}. The records before it are",
+                file=file.path,
+                offset=_stored_offset(blocks, int(scan.offset[scan.other])),
+                hint=f"bushel.open(…, spec={{{_DATA!r}: 'bytes'}}) reads records as they are",
+            )
+        else:
+            field = _plain_field(spec, file)
+            codec = field.codec if spec else codec_of_first_bytes(file, scan.offset, scan.length)
+            made.fields[field.name] = PlainField(codec, scan.offset, scan.length, file=first)
+        return table_of(self.name, shard, samples, made.fields, blocks=made.finished(scan), columns=made.columns)
+
+    def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
+        """Compare length and data of each record with their CRC-32C."""
+        scanner = TfrecordScanner(examples=False, checksums=True)
+        try:
+            file, blocks = _opened(shard)
+        except FormatError as error:
+            yield error
+            return
+        try:
+            _scanned(file, scanner, report)
+        except FormatError as error:
+            yield error
+        for record in scanner.wrong.tolist():
+            at, size = int(scanner.offset[record]), int(scanner.length[record])
+            expected = _unmasked(int.from_bytes(file.read(at + size, 4), "little"))
+            yield FormatError(
+                f"record {record}: its {size} bytes have CRC-32C {crc32c(file.read(at, size)):#010x}, expected "
+                f"{expected:#010x}",
+                file=file.path,
+                offset=_stored_offset(blocks, at),
+            )
+
+
+CONTAINER = _Tfrecord()
+
+
+def _stored_offset(blocks: Blocks | None, position: int) -> int:
+    """Return the offset in the stored file of a position of its records."""
+    place = None if blocks is None else blocks.place(position)
+    return position if place is None else place[1]
+
+
+def _opened(shard: Shard) -> tuple[File, Blocks | None]:
+    """Return the file of the records, and its blocks if it is compressed.
+
+    Raises:
+        FormatError: The compressed data are damaged.
+    """
+    stored = open_file(shard.path(0))
+    blocks = _compressed(stored)
+    return (stored if blocks is None else BlockFile(stored.path, blocks, lambda _: stored, stored.mtime_ns)), blocks
+
+
+def _compressed(file: File) -> Blocks | None:
+    """Return the blocks of a compressed file; None if it has records as they are.
+
+    Raises:
+        FormatError: The compressed data are damaged.
+    """
+    head = file.read(0, min(file.size, _HEAD.size))
+    if len(head) < 2 or (len(head) == _HEAD.size and _masked(crc32c(head[:8])) == _HEAD.unpack(head)[1]):
+        return None
+    if head[:2] == b"\x1f\x8b":
+        from bushel.storage.restart import compressed_blocks
+
+        return compressed_blocks(file)
+    if head[0] & 0xF == 8 and not int.from_bytes(head[:2], "big") % 31:
+        from bushel.storage.restart import zlib_blocks
+
+        return zlib_blocks(file)
+    return None
+
+
+def _masked(sum32: int) -> int:
+    return ((sum32 >> 15 | sum32 << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _unmasked(sum32: int) -> int:
+    turned = (sum32 - 0xA282EAD8) & 0xFFFFFFFF
+    return (turned << 15 | turned >> 17) & 0xFFFFFFFF
+
+
+def _scanned(file: File, scanner: TfrecordScanner, report: Report | None) -> TfrecordScanner:
+    """Feed a whole file.
+
+    Raises:
+        FormatError: A record is truncated, or its length does not have its checksum.
+    """
+    at, window = 0, _WINDOW
+    while at < file.size:
+        used = scanner.feed(file.read(at, min(window, file.size - at)))
+        if report is not None:
+            report(used)
+        at += used
+        number = f"record after byte {at}" if at else "first record"
+        if scanner.problem is not None:
+            raise FormatError(f"{scanner.problem} ({number})", file=file.path, offset=at, hint=_HINT)
+        if not used:
+            if at + scanner.need > file.size:
+                message = f"the {number} needs {scanner.need} bytes, but {file.size - at} are left"
+                raise FormatError(message, file=file.path, offset=at, hint=_HINT)
+            window = max(_WINDOW, scanner.need)
+        else:
+            window = _WINDOW
+    return scanner
+
+
+def _plain_field(spec: Spec, file: File) -> Field:
+    if not spec:
+        return Field(_DATA, "bytes")
+    field = next(iter(spec.values()))
+    if len(spec) > 1 or field.sequence:
+        raise SpecError(f"{file.path} has records that are not Examples, so one plain field: spec= has another")
+    return field

@@ -1,0 +1,243 @@
+// The framing is that of tensorflow/core/lib/io/record_writer.h, the messages are those of
+// tensorflow/core/example/{example,feature}.proto, in the encoding of https://protobuf.dev/programming-guides/encoding.
+#include "scans/tfrecord.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "files/crc32c.hpp"
+
+namespace bushel {
+
+namespace {
+
+constexpr std::size_t head_size = 12, tail_size = 4;
+constexpr std::uint64_t max_length = std::uint64_t{1} << 46;
+constexpr int max_varint = 10;
+constexpr std::uint8_t bytes_kind = 1, floats_kind = 2;
+
+// What a record is if it is not an Example.
+struct NotExampleError {
+    const char *reason;
+};
+
+std::uint32_t word_at(const std::uint8_t *data) {
+    return data[0] | std::uint32_t{data[1]} << 8 | std::uint32_t{data[2]} << 16 | std::uint32_t{data[3]} << 24;
+}
+
+std::uint32_t masked(std::uint32_t sum) { return ((sum >> 15) | (sum << 17)) + 0xa282ead8u; }
+
+// Read a varint at `at`, which moves behind it. Return false if it does not end within ten bytes and before `end`.
+inline bool read_varint(const std::uint8_t *&at, const std::uint8_t *end, std::uint64_t &value) {
+    if (at < end && *at < 0x80) {  // the usual case
+        value = *at++;
+        return true;
+    }
+    value = 0;
+    for (int i = 0; i < max_varint && at < end; ++i) {
+        const std::uint8_t byte = *at++;
+        value |= std::uint64_t{byte & 0x7Fu} << (7 * i);
+        if (byte < 0x80) return i < max_varint - 1 || byte <= 1;
+    }
+    return false;
+}
+
+// A length-delimited field of a message.
+struct Piece {
+    const std::uint8_t *data, *end;
+};
+
+// Read the length and the bytes of a field, whose tag was read.
+inline Piece read_piece(const std::uint8_t *&at, const std::uint8_t *end) {
+    std::uint64_t size;
+    if (!read_varint(at, end, size)) throw NotExampleError{"a length is not a number"};
+    if (size > static_cast<std::uint64_t>(end - at)) throw NotExampleError{"a field ends after its message"};
+    const Piece piece{at, at + size};
+    at = piece.end;
+    return piece;
+}
+
+inline Piece read_field(const std::uint8_t *&at, const std::uint8_t *end, std::uint8_t tag, const char *otherwise) {
+    if (*at++ != tag) throw NotExampleError{otherwise};
+    return read_piece(at, end);
+}
+
+constexpr std::uint8_t delimited(std::uint8_t number) { return static_cast<std::uint8_t>(number << 3 | 2); }
+
+// The bytes of one number that stands alone, without its tag.
+Piece read_number(const std::uint8_t *&at, const std::uint8_t *end, bool floats) {
+    const std::uint8_t *const begin = at;
+    std::uint64_t value;
+    if (floats ? end - at < 4 : !read_varint(at, end, value)) throw NotExampleError{"a number is truncated"};
+    if (floats) at += 4;
+    return {begin, at};
+}
+
+std::int64_t count_numbers(const std::uint8_t *data, std::size_t size, bool floats) {
+    if (floats) {
+        if (size % 4) throw NotExampleError{"a list of floats has a length that is not a multiple of 4"};
+        return static_cast<std::int64_t>(size / 4);
+    }
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < size; ++i) count += data[i] < 0x80;
+    if (size && data[size - 1] >= 0x80) throw NotExampleError{"a list of integers is truncated"};
+    return count;
+}
+
+std::int64_t first_number(const std::uint8_t *data, std::size_t size, bool floats) {
+    std::uint64_t value = 0;
+    if (!size) return 0;
+    if (floats) return word_at(data);
+    if (!read_varint(data, data + size, value)) throw NotExampleError{"an integer has more than 64 bits"};
+    return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+std::size_t TfrecordScan::feed(const std::uint8_t *data, std::size_t size) {
+    std::size_t at = 0;
+    while (problem.empty()) {
+        if (size - at < head_size) {
+            need = head_size;
+            break;
+        }
+        const std::uint8_t *const head = data + at;
+        if (word_at(head + 8) != masked(crc32c(head, 8))) {
+            problem = "the length of a record has another checksum";
+            break;
+        }
+        const std::uint64_t own = word_at(head) | std::uint64_t{word_at(head + 4)} << 32;
+        if (own > max_length) {
+            problem = "a record has a length of " + std::to_string(own) + " bytes";
+            break;
+        }
+        if (size - at - head_size < own + tail_size) {
+            need = head_size + own + tail_size;
+            break;
+        }
+        const std::uint8_t *const record = head + head_size;
+        const auto bytes = static_cast<std::size_t>(own);
+        offset.push_back(end + static_cast<std::int64_t>(head_size));
+        length.push_back(static_cast<std::int64_t>(own));
+        if (checksums_ && word_at(record + own) != masked(crc32c(record, bytes)))
+            wrong.push_back(static_cast<std::int64_t>(offset.size()) - 1);
+        if (parsing_) read_example(record, bytes);
+        at += head_size + bytes + tail_size;
+        end += static_cast<std::int64_t>(head_size + bytes + tail_size);
+    }
+    return at;
+}
+
+void TfrecordScan::read_example(const std::uint8_t *data, std::size_t size) {
+    base_ = data;
+    try {
+        for (const std::uint8_t *at = data, *const end = data + size; at < end;) {
+            const Piece all = read_field(at, end, delimited(1), "it has another field than features");
+            for (const std::uint8_t *in = all.data; in < all.end;) {
+                const Piece entry = read_field(in, all.end, delimited(1), "its features are not a map");
+                Piece name{nullptr, nullptr}, feature{nullptr, nullptr};
+                for (const std::uint8_t *part = entry.data; part < entry.end;) {
+                    const bool is_name = *part == delimited(1);
+                    const Piece found =
+                        read_field(part, entry.end, delimited(is_name ? 1 : 2), "an entry of its features is not a pair");
+                    (is_name ? name : feature) = found;
+                }
+                const auto chars = static_cast<std::size_t>(name.end - name.data);
+                read_feature({reinterpret_cast<const char *>(name.data), chars}, feature.data, feature.end);
+            }
+        }
+    } catch (const NotExampleError &error) {
+        parsing_ = false;
+        other = static_cast<std::int64_t>(offset.size()) - 1;
+        reason = error.reason;
+    }
+}
+
+void TfrecordScan::read_feature(std::string_view name, const std::uint8_t *data, const std::uint8_t *end) {
+    if (data == end) return;  // neither bytes nor numbers: as if it were not there
+    const std::uint8_t tag = *data++;
+    const auto kind = static_cast<std::uint8_t>(tag >> 3);
+    if ((tag & 7) != 2 || kind < 1 || kind > 3) throw NotExampleError{"a feature is not a list of bytes, floats or integers"};
+    const Piece list = read_piece(data, end);
+    if (data != end) throw NotExampleError{"a feature has two lists"};
+    ExampleFeature &feature = feature_of(name, kind);
+    const auto record = static_cast<std::int64_t>(offset.size()) - 1;
+    if (!feature.record.empty() && feature.record.back() == record)
+        throw NotExampleError{"a feature is there twice"};
+    if (kind == bytes_kind)
+        add_bytes(feature, list.data, list.end);
+    else
+        add_numbers(feature, list.data, list.end);
+    feature.record.push_back(record);
+}
+
+ExampleFeature &TfrecordScan::feature_of(std::string_view name, std::uint8_t kind) {
+    const auto found = by_name_.find(name);
+    if (found != by_name_.end()) {
+        if (found->second->kind != kind) throw NotExampleError{"a feature has another type than before"};
+        return *found->second;
+    }
+    ExampleFeature &feature = features.emplace_back();
+    feature.name = name, feature.kind = kind;
+    by_name_.emplace(feature.name, &feature);  // a deque does not move its elements
+    return feature;
+}
+
+void TfrecordScan::add_bytes(ExampleFeature &feature, const std::uint8_t *data, const std::uint8_t *end) {
+    std::int64_t count = 0;
+    const std::size_t before = feature.value_offset.size();
+    try {
+        for (; data < end; ++count) {
+            const Piece value = read_field(data, end, delimited(1), "a list of bytes has another field");
+            feature.value_offset.push_back(offset.back() + (value.data - base_));
+            feature.value_length.push_back(value.end - value.data);
+        }
+    } catch (const NotExampleError &) {
+        feature.value_offset.resize(before), feature.value_length.resize(before);
+        throw;
+    }
+    feature.count.push_back(count);
+}
+
+void TfrecordScan::add_numbers(ExampleFeature &feature, const std::uint8_t *data, const std::uint8_t *end) {
+    const bool floats = feature.kind == floats_kind;
+    const auto single = static_cast<std::uint8_t>(1 << 3 | (floats ? 5 : 0));
+    Piece values{data, data};
+    std::int64_t place = offset.back() + (data - base_);
+    const std::size_t start = held.size();
+    for (std::size_t pieces = 0; data < end; ++pieces) {
+        const bool alone = *data == single;
+        const Piece piece = alone ? read_number(++data, end, floats)
+                                  : read_field(data, end, delimited(1), "a list of numbers has another field");
+        if (pieces == 0) {
+            values = piece, place = offset.back() + (piece.data - base_);
+            continue;
+        }
+        if (pieces == 1) held.insert(held.end(), values.data, values.end);  // not in one piece: copy it
+        held.insert(held.end(), piece.data, piece.end);
+    }
+    if (held.size() > start) {
+        place = -1 - static_cast<std::int64_t>(start);
+        values = {held.data() + start, held.data() + held.size()};
+    }
+    const auto size = static_cast<std::size_t>(values.end - values.data);
+    const std::int64_t count = count_numbers(values.data, size, floats);
+    const std::int64_t first = first_number(values.data, size, floats);
+    feature.count.push_back(count);
+    feature.first.push_back(first);
+    feature.offset.push_back(place);
+    feature.length.push_back(static_cast<std::int64_t>(size));
+}
+
+std::vector<std::int64_t> decode_varints(const std::uint8_t *data, std::size_t size) {
+    std::vector<std::int64_t> values;
+    values.reserve(size);
+    for (const std::uint8_t *at = data, *const end = data + size; at < end;) {
+        std::uint64_t value;
+        if (!read_varint(at, end, value)) throw std::invalid_argument("an integer is truncated or has more than 64 bits");
+        values.push_back(static_cast<std::int64_t>(value));
+    }
+    return values;
+}
+
+}  // namespace bushel
