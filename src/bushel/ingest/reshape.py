@@ -126,8 +126,9 @@ def merge(
         ValueError: There are no sources.
 
     Examples:
-        >>> bushel.merge(["train/", "val/"], "all/").samples
-        24
+        >>> halves = bushel.split("train/", "halves/", {"a": 0.5, "b": 0.5})
+        >>> bushel.merge(["halves/b/", "halves/a/"], "all/").samples
+        12
     """
     if isinstance(sources, str | os.PathLike | Dataset):
         raise TypeError("merge takes a list of datasets: bushel.merge([a, b], target)")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.storage.objects.range_server import Fault, Handler, Server
 
 import bushel
 from bushel.storage import Extents, as_path, open_file, read_many
+from bushel.storage.objects import retries
 
 DATA = np.random.default_rng(5).bytes(9_000_000)
 EXTENTS = Extents(0, np.array([0, 3_000_000, 100], np.int64), np.array([50_000, 5_500_000, 0], np.int64))
@@ -127,10 +129,57 @@ def test_patience_ends(server: Server, monkeypatch: pytest.MonkeyPatch, fault: F
     assert read_many([file], EXTENTS) == WANTED
 
 
-def test_nobody_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "1")
-    with pytest.raises(ConnectionError, match=r"http://127\.0\.0\.1:1/.*[Cc]onnection refused"):
-        bushel.open("http://127.0.0.1:1/x.tar")
+@pytest.mark.parametrize(
+    ("url", "cause"),
+    [("http://127.0.0.1:1", "[Cc]onnection refused"), ("http://nowhere.invalid", "failed to lookup address")],
+)
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch, url: str, cause: str) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "60")  # which is not waited for
+    with pytest.raises(ConnectionError, match=f"{url}/.*{cause}.*; check the URL, the endpoint and the network"):
+        bushel.open(f"{url}/x.tar")
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "0.3")
+    monkeypatch.setattr(retries, "_reached", {url})  # it may come back
+    with pytest.raises(ConnectionError, match="set BUSHEL_NETWORK_PATIENCE to more seconds"):
+        bushel.open(f"{url}/x.tar")
+
+
+def test_a_long_retry_is_said_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    (server.folder / "x").write_bytes(DATA)
+    file = open_file(as_path(f"{server.url}/x"))
+    monkeypatch.setattr(retries, "_SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(retries, "_warned", -1e9)
+    server.fault = times(3, busy)
+    with pytest.warns(RuntimeWarning, match=r"/x: .*503.*; trying again for up to \d+ seconds") as said:
+        assert file.read(0, 100) == DATA[:100]
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("failures", [0, 2])
+def test_forward_reading_needs_no_ranges(server: Server, failures: int) -> None:
+    """As `python -m http.server` answers; a broken answer is asked for again."""
+    (server.folder / "x").write_bytes(DATA)
+    broken = [failures]
+
+    def plain(handler: Handler, data: bytes) -> bool:
+        handler.begin(200, len(DATA), DATA, handler.server.state.folder / "x")
+        if handler.headers.get("Range") is None and broken[0]:
+            broken[0] -= 1
+            handler.wfile.write(DATA[: 3_000_000 * (2 - broken[0])])
+            handler.close_connection = True
+        else:
+            with suppress(OSError):  # the client may have left
+                handler.wfile.write(DATA)
+        return True
+
+    server.fault = plain
+    with as_path(f"{server.url}/x").open("rb") as handle:
+        assert handle.read(1_000) == DATA[:1_000]
+        assert handle.read() == DATA[1_000:]
+    with as_path(f"{server.url}/x").open("rb") as handle:
+        handle.seek(5_000)
+        with pytest.raises(bushel.UnsupportedError, match=r"Range.*bushel\.open_stream"):
+            handle.read(10)
+    assert broken == [0]
 
 
 def test_server_without_ranges(server: Server) -> None:

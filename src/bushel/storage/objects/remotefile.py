@@ -6,13 +6,14 @@ import hashlib
 import io
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import Buffer
 
-from bushel.errors import FormatError
+from bushel.errors import FormatError, UnsupportedError
 from bushel.storage.base import FROM_TAG, StoredObject, extent_error
 from bushel.storage.objects.client import library, store_of
 from bushel.storage.objects.ranges import read_span
@@ -26,6 +27,10 @@ __all__ = ["ObjectStat", "RemoteFile", "open_handle", "stamp_of_tag", "stat_of"]
 
 _CHUNK = 1 << 24
 """Bytes that a handle fetches at a time, in two requests."""
+
+
+_STREAMED = 1 << 20
+"""Bytes of a chunk of a whole object, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,24 @@ class RemoteFile(StoredObject):
             raise TruncatedError(f"{size} bytes came instead of {stop - start}")
         return data
 
+    def chunks(self, start: int) -> Iterator[memoryview]:
+        """Yield the bytes from `start` on, from one request for the whole object, which is not retried.
+
+        Raises:
+            FormatError: The object was replaced.
+            Exception: Of obstore.
+        """
+        answer = library().get(self._store, self.location.key)
+        self._compare(answer.meta)
+        passed = 0
+        for chunk in answer.stream(min_chunk_size=_STREAMED):
+            data = memoryview(chunk)
+            if passed + len(data) > start:
+                yield data[max(start - passed, 0) :]
+            passed += len(data)
+        if passed != self.size:
+            raise TruncatedError(f"{passed} bytes came instead of {self.size}")
+
     @property
     def _store(self) -> ObjectStore:
         process = os.getpid()
@@ -224,9 +247,12 @@ def _end_of(location: Location, length: int) -> tuple[ObjectStat, bytes] | None:
 
 
 class _Handle(io.RawIOBase):
+    """Reads ranges; from a server that does not answer ranges, the whole object, from front to back."""
+
     def __init__(self, file: RemoteFile) -> None:
         super().__init__()
         self._file, self._position = file, 0
+        self._forward: _ForwardBytes | None = None
         self.name = file.path
 
     def readable(self) -> bool:
@@ -249,9 +275,57 @@ class _Handle(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         size = max(0, min(len(view), self._file.size - self._position))
         if size:
-            view[:size] = self._file.read(self._position, size)
+            view[:size] = self._read(size)
         self._position += size
         return size
+
+    def _read(self, size: int) -> Buffer:
+        if self._forward is None:
+            try:
+                return self._file.read(self._position, size)
+            except UnsupportedError:
+                if self._position:  # something was read by a range before, or it is not read from the front
+                    raise
+                self._forward = _ForwardBytes(self._file)
+        if self._forward.position != self._position:
+            raise UnsupportedError(
+                f"{self.name}: the server does not support range requests, so the file can only be read from front to "
+                "back; copy it to a disk or object store"
+            )
+        return self._forward.read(size)
+
+
+class _ForwardBytes:
+    """The bytes of an object in order. After a failed request, another one skips what was read already."""
+
+    def __init__(self, file: RemoteFile) -> None:
+        self._file, self.position = file, 0
+        self._chunks: Iterator[memoryview] | None = None
+        self._rest = memoryview(b"")
+
+    def read(self, size: int) -> bytes:
+        """Return the next `size` bytes."""
+        parts = []
+        while size:
+            if not self._rest:
+                self._rest = persistently(self._file.location, self._next)
+            part, self._rest = self._rest[:size], self._rest[size:]
+            parts.append(part)
+            size -= len(part)
+            self.position += len(part)
+        return b"".join(parts)
+
+    def _next(self) -> memoryview:
+        if self._chunks is None:
+            self._chunks = self._file.chunks(self.position)
+        try:
+            return next(self._chunks)
+        except StopIteration:
+            self._chunks = None
+            raise TruncatedError(f"the answer ended after {self.position} of {self._file.size} bytes") from None
+        except Exception:
+            self._chunks = None
+            raise
 
 
 def open_handle(file: RemoteFile) -> io.BufferedReader:

@@ -12,6 +12,7 @@ import random
 import re
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -24,7 +25,12 @@ __all__ = ["TruncatedError", "is_transient", "persistently", "summary", "transla
 T = TypeVar("T")
 
 _STATUS = re.compile(r"status code: (\d{3})")
-_CAUSE = re.compile(r'message: "([^"]+)"|\b(TimedOut|IncompleteMessage|UnexpectedEof)\b')
+_CAUSE = re.compile(r'(?:message|error): "([^"]+)"|\b(TimedOut|IncompleteMessage|UnexpectedEof)\b')
+_UNREACHABLE = re.compile(r'kind: (?:ConnectionRefused|HostUnreachable|NetworkUnreachable)|"dns error"')
+_FIRST_PATIENCE = 1.0
+"""Seconds for which a request to a server that has never answered this process is retried if nobody listens there."""
+_SILENT_SECONDS, _WARN_EVERY = 5.0, 60.0
+"""Seconds of failures of a request before a warning, and from one warning of the process to the next."""
 _BAD_CERTIFICATE = "InvalidCertificate("
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _KEYS = {
@@ -37,12 +43,20 @@ _KEYS = {
 }
 
 
+_reached: set[str] = set()
+"""Servers and buckets that have answered this process."""
+_warned = -_WARN_EVERY
+
+
 class TruncatedError(Exception):
     """An answer ended too early."""
 
 
 def persistently(url: object, request: Callable[[], T], stop: threading.Event | None = None) -> T:
     """Make a request until it succeeds, with growing pauses, while its errors are transient and time is left.
+
+    If nobody listens at an address that has never answered, it is probably wrong, and a second is enough. If retrying
+    takes long, a warning says so.
 
     Args:
         url: The URL that errors name, or an object whose text is the URL.
@@ -58,18 +72,49 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
     while True:
         attempts += 1
         try:
-            return request()
+            found = request()
         except Exception as error:
+            unreachable = _UNREACHABLE.search(str(error)) is not None
+            if not unreachable:
+                _reached.add(_server(url))
             if not isinstance(error, TruncatedError) and not is_transient(error):
                 with translated(url):
                     raise
+            limit = patience()
+            advice = "check the network and the endpoint, or set BUSHEL_NETWORK_PATIENCE to more seconds"
+            if unreachable and _server(url) not in _reached:
+                limit, advice = min(_FIRST_PATIENCE, limit), "check the URL, the endpoint and the network"
             jittered = pause * (0.5 + random.random())
-            if (stop is not None and stop.is_set()) or time.monotonic() + jittered > begin + patience():
+            now = time.monotonic()
+            if (stop is not None and stop.is_set()) or now + jittered > begin + limit:
                 tried = f"{attempts} requests failed, the last one with: {summary(error)}"
-                advice = "check the network and the endpoint, or set BUSHEL_NETWORK_PATIENCE to more seconds"
                 raise ConnectionError(f"{url}: {tried}; {advice}") from error
+            if now > begin + _SILENT_SECONDS:
+                _warn(url, error, begin + limit - now)
+        else:
+            _reached.add(_server(url))
+            return found
         (stop or threading.Event()).wait(jittered)
         pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _server(url: object) -> str:
+    """Return the scheme and the host or bucket of a URL."""
+    root = getattr(url, "root", None)  # of an `ObjectPath`, whose text takes longer
+    return root if isinstance(root, str) else "/".join(str(url).split("/", 3)[:3])
+
+
+def _warn(url: object, error: Exception, left: float) -> None:
+    """Warn that a request is tried again, from time to time."""
+    global _warned
+    now = time.monotonic()
+    if now - _warned >= _WARN_EVERY:
+        _warned = now
+        warnings.warn(
+            f"{url}: {summary(error)}; trying again for up to {left:.0f} seconds (BUSHEL_NETWORK_PATIENCE)",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 @contextmanager
@@ -107,7 +152,8 @@ def translated(path: object) -> Iterator[None]:
             raise FileExistsError(errno.EEXIST, "an object of this name exists already", url) from error
         if kind == "NotSupportedError":
             raise UnsupportedError(
-                f"{url}: the server does not support this: {summary(error)}; copy the files to a disk or object store"
+                f"{url}: the server does not support this: {summary(error)}; copy the files to a disk or object "
+                "store, or read archives from front to back with bushel.open_stream"
             ) from error
         if kind == "InvalidPathError":
             raise UnsupportedError(
