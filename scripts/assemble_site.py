@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "scale-out.md": "Use more than one machine",
         "ten-million-photos.md": "Pack ten million photos",
         "reading-at-scale.md": "Read on many machines",
+        "hub.md": "Open a dataset of the Hub",
         "integrations.md": "Use it with other packages",
         "extending.md": "Add my own codec, source or container",
         "cli.md": "Use the command line",

@@ -136,13 +136,17 @@ class Dataset(Samples):
 
     @property
     def fingerprint(self) -> str:
-        """32 hex digits that identify this dataset or view by names, counts, sizes and positions, not by times."""
+        """32 hex digits that identify this dataset or view by names, counts, sizes and positions, not by times.
+
+        Those of a dataset of the Hugging Face Hub also depend on the commit.
+        """
         import hashlib
         import json
 
-        from bushel._dataset.listed import identities
+        from bushel._dataset.listed import identities, revisions
 
-        digest = hashlib.sha256(json.dumps([self.spec, identities(self._reader.shards)]).encode())
+        shown = [self.spec, identities(self._reader.shards), *revisions(self._reader.shards)]
+        digest = hashlib.sha256(json.dumps(shown).encode())
         if isinstance(self._positions, range):
             digest.update(repr(self._positions).encode())
         else:

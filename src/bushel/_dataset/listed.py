@@ -30,13 +30,14 @@ from bushel._index.shard_list import (
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
 from bushel._index.table import Shard
 from bushel.spec import parse_spec
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, is_object
 
 __all__ = [
     "ListedShards",
     "identities",
     "keep_list",
     "open_listed",
+    "revisions",
     "write_manifest",
 ]
 
@@ -113,6 +114,14 @@ def identities(shards: Sequence[OpenShard]) -> list[tuple[str, int, list[tuple[s
         (parts[0].shard.name, sum(each.samples for each in parts), [(f.name, f.size) for f in parts[0].stamps])
         for parts in whole_shards(shards)
     ]
+
+
+def revisions(shards: Sequence[OpenShard]) -> list[str]:
+    """Return the repositories, with their commits, in which the files of shards can never change."""
+    if isinstance(shards, Listing):
+        return []
+    roots = (each.shard.root for each in shards)
+    return sorted({root.root for root in roots if is_object(root) and root.immutable})
 
 
 def open_listed(root: AnyPath, container: str | None, state: FolderState) -> ListedShards | None:

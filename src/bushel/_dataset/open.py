@@ -68,6 +68,8 @@ def open(
     *,
     container: str | None = None,
     spec: Mapping[str, str] | None = None,
+    config: str | None = None,
+    split: str | None = None,
     index: IndexPolicy = "auto",
     verify: bool | None = None,
     pickle: bool = False,
@@ -83,8 +85,12 @@ def open(
     Args:
         source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of these; text,
             `pathlib.Path`, any path-like object with `open()`, or a URL: `s3://bucket/train/`, `gs://…`,
-            `az://container/…`, `https://host/…` (docs/cloud.md).
+            `az://container/…`, `https://host/…` (docs/cloud.md); or a dataset of the Hugging Face Hub,
+            `hf://datasets/org/name` (docs/hub.md).
         container: Name of the container, for a folder that holds files of several containers.
+        config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if there is one, or a
+            default.
+        split: Name of the split of such a dataset; not needed if there is one.
         spec: Types of fields that the files do not contain: of records without a sidecar, or of tar members whose
             extension says too little. Names that a tar stores with an extension are found by it.
         index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
@@ -101,7 +107,8 @@ def open(
         FileNotFoundError: `source` does not exist.
         FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
             says which file, where, and what to run next.
-        SpecError: A type in `spec` is unknown; or two shards give different names to the same class number.
+        SpecError: A type in `spec` is unknown; or two shards give different names to the same class number; or the
+            dataset does not have the configuration or the split, or has several.
         UnsupportedError: `source` can only be read forward; open it with `open_stream`. A `.tar.gz`, `.tgz` or
             `.tar.zst` can be read at random once `bushel index` has made an index of it.
 
@@ -112,6 +119,10 @@ def open(
         >>> ds["dog/2"]["image"].shape
         (48, 64, 3)
     """
+    if config is not None or split is not None or _is_repository(source):
+        from bushel._dataset.repository import files_of_split
+
+        source = files_of_split(source, config, split)
     if is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise _forward_only(source, spec, lacks_index(source))
     fields = None if spec is None else checked_spec(spec)
@@ -155,6 +166,15 @@ def open(
     elif state is not None and index == "auto":
         keep_list(paths[0], shards, state)
     return dataset
+
+
+def _is_repository(source: object) -> bool:
+    """Return whether a source names a whole dataset of the Hub."""
+    if not isinstance(source, str) or not source.startswith("hf://"):
+        return False
+    from bushel.storage.objects.hub import HubPath
+
+    return HubPath.names_repository(source)
 
 
 def _has_index(shard: Shard) -> bool:

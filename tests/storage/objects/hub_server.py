@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from tests.storage.objects.range_server import QuietServer, running
 
@@ -137,7 +137,9 @@ class _HubHandler(_Handler):
             self.say(404)
         elif path.stat().st_size > _LARGE:
             linked = hashlib.sha256(path.read_bytes()).hexdigest()
-            self.say(302, Location=f"{self.server.state.files}/{name}?signature=secret", X_Linked_ETag=f'"{linked}"')
+            self.say(
+                302, Location=f"{self.server.state.files}/{quote(name)}?signature=secret", X_Linked_ETag=f'"{linked}"'
+            )
         else:
             self.say_file(path, hashlib.sha1(path.read_bytes()).hexdigest())
 

@@ -57,6 +57,12 @@ class HubPath(ObjectPath):
         key = "/".join(part for part in (match["key"] or "").split("/") if part)
         return cls(f"hf://datasets/{match['repo']}@{commit}", key)
 
+    @staticmethod
+    def names_repository(url: str) -> bool:
+        """Return whether a URL names a whole dataset, and no file or folder of it."""
+        match = _URL.fullmatch(url)
+        return match is not None and not (match["key"] or "").strip("/")
+
     @property
     def immutable(self) -> bool:
         """Whether the file can never be replaced: always, in a commit."""

@@ -1,0 +1,189 @@
+"""Which files of a repository are the data of a configuration and a split, by the rules of the Hugging Face Hub.
+
+https://huggingface.co/docs/hub/datasets-data-files-configuration describes the rules. Everything here is pure: names of
+files and the front matter of README.md go in, names of files come out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Configuration", "configurations", "front_matter", "splits_of"]
+
+_KEYWORDS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "dev", "val"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+_BETWEEN = "[-._ 0-9]"
+_SHARDED = re.compile(r"data/(?P<split>\w+(?:\.\w+)*)-[0-9]{5}-of-[0-9]{5}.*\..*")
+_NO_DATA = frozenset(
+    ("README.md", "LICENSE", "config.json", "dataset_dict.json", "dataset_info.json", "dataset_infos.json")
+)
+_FRONT = re.compile(r"\A---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_MAGIC = re.compile("[*?[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A configuration of a dataset.
+
+    Attributes:
+        name: Its name.
+        is_default: Whether it is the one that is used if none is named.
+        patterns: The patterns of the files of each split; None if the names of files tell.
+        folder: The folder to look in, relative to the repository; empty for all of it.
+    """
+
+    name: str
+    is_default: bool = False
+    patterns: Mapping[str, tuple[str, ...]] | None = None
+    folder: str = ""
+
+
+def front_matter(readme: str) -> str | None:
+    """Return the YAML at the beginning of a README.md; None if it has none."""
+    match = _FRONT.match(readme.removeprefix("\ufeff"))
+    return None if match is None else match["yaml"]
+
+
+def configurations(card: Any) -> list[Configuration]:
+    """Return the configurations that the front matter of a README.md lists; without a list, the one named `default`.
+
+    Args:
+        card: The parsed front matter.
+
+    Raises:
+        ValueError: `configs` is not as the Hub defines it.
+    """
+    listed = card.get("configs") if isinstance(card, Mapping) else None
+    if listed is None:
+        return [Configuration("default", True)]
+    if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
+        raise ValueError("`configs` is not a list of mappings")
+    found = [_configuration(each) for each in listed]
+    return found or [Configuration("default", True)]
+
+
+def _configuration(entry: Mapping[str, Any]) -> Configuration:
+    name = str(entry.get("config_name", "default"))
+    folder = entry.get("data_dir") or ""
+    if not isinstance(folder, str):
+        raise ValueError(f"data_dir of configuration {name!r} is {folder!r}, not the name of a folder")  # noqa: TRY004
+    default = entry.get("default") is True or name == "default"
+    patterns = _patterns(entry.get("data_files"), name)
+    return Configuration(name, default, patterns, folder.strip("/").removeprefix("./"))
+
+
+def _patterns(described: Any, name: str) -> dict[str, tuple[str, ...]] | None:
+    if described is None:
+        return None
+    if isinstance(described, Mapping):
+        return {str(split): _texts(each, name) for split, each in described.items()}
+    if isinstance(described, list) and described and all(isinstance(each, Mapping) for each in described):
+        found: dict[str, tuple[str, ...]] = {}
+        for each in described:
+            split = str(each.get("split", "train"))
+            found[split] = (*found.get(split, ()), *_texts(each.get("path"), name))
+        return found
+    return {"train": _texts(described, name)}
+
+
+def _texts(described: Any, name: str) -> tuple[str, ...]:
+    texts = [described] if isinstance(described, str) else described
+    if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
+        raise ValueError(
+            f"data_files of configuration {name!r} has {described!r} in the place of a path or a list of them"
+        )
+    return tuple(texts)
+
+
+def splits_of(configuration: Configuration, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files of each split of a configuration.
+
+    Args:
+        configuration: The configuration.
+        names: The names of all files of the repository, relative to it.
+
+    Returns:
+        Name of the split to names of files, in the order of patterns, and sorted in each.
+
+    Raises:
+        ValueError: A pattern matches no file.
+    """
+    below = f"{configuration.folder}/" if configuration.folder else ""
+    own = sorted(name.removeprefix(below) for name in names if name.startswith(below))
+    if configuration.patterns is None:
+        found = _by_name([name for name in own if _is_data(name)])
+    else:
+        found = {
+            split: list(dict.fromkeys(name for pattern in patterns for name in _matches(pattern, own, configuration)))
+            for split, patterns in configuration.patterns.items()
+        }
+    return {split: [below + name for name in files] for split, files in found.items()}
+
+
+def _is_data(name: str) -> bool:
+    hidden = any(part.startswith((".", "__")) for part in name.split("/"))
+    return not hidden and name.rpartition("/")[2] not in _NO_DATA and not name.endswith((".py", ".md"))
+
+
+def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return splits as the names tell: `data/SPLIT-00000-of-00005`, else names of folders, else names of files."""
+    sharded: dict[str, list[str]] = {}
+    for name in names:
+        if match := _SHARDED.fullmatch(name):
+            sharded.setdefault(match["split"], []).append(name)
+    if sharded:
+        return sharded
+    for parts in (slice(None, -1), slice(-1, None)):
+        found = {
+            split: own
+            for split, words in _KEYWORDS.items()
+            if (own := [name for name in names if any(_has_word(part, words) for part in name.split("/")[parts])])
+        }
+        if found:
+            return found
+    return {"train": list(names)} if names else {}
+
+
+def _has_word(part: str, words: Iterable[str]) -> bool:
+    return any(re.search(f"(?:^|{_BETWEEN}){word}(?:{_BETWEEN}|$)", part) for word in words)
+
+
+def _matches(pattern: str, names: Sequence[str], configuration: Configuration) -> Iterator[str]:
+    wanted = pattern.removeprefix("./").strip("/")
+    plain = not _MAGIC.search(wanted)
+    expression = re.compile(_expression(wanted))
+    hidden = any(part.startswith((".", "__")) for part in wanted.split("/"))
+    found = False
+    for name in names:
+        matches = expression.fullmatch(name) or (plain and name.startswith(f"{wanted}/"))
+        if matches and (hidden or plain or _is_data(name)):
+            found = True
+            yield name
+    if not found:
+        raise ValueError(f"data_files of configuration {configuration.name!r}: no file matches {pattern!r}")
+
+
+def _expression(pattern: str) -> str:
+    """Return the regular expression of a pattern, in which `**` also matches slashes."""
+    made, at = "", 0
+    while at < len(pattern):
+        if pattern.startswith("**/", at):
+            made, at = made + "(?:.*/)?", at + 3
+        elif pattern.startswith("**", at):
+            made, at = made + ".*", at + 2
+        elif pattern[at] == "*":
+            made, at = made + "[^/]*", at + 1
+        elif pattern[at] == "?":
+            made, at = made + "[^/]", at + 1
+        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
+            inside = pattern[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
+            made, at = made + f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]", end + 1
+        else:
+            made, at = made + re.escape(pattern[at]), at + 1
+    return made

@@ -1,0 +1,135 @@
+"""Datasets of the Hugging Face Hub by configuration and split, from servers that answer as it does."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.containers.read_in_place import FOREIGN
+from tests.storage.objects.datasets import write
+from tests.storage.objects.hub_server import COMMIT, Hub, serving_hub
+
+import bushel
+from bushel.errors import FormatError, SpecError
+
+URL = "hf://datasets/org/photos"
+PARQUET = FOREIGN / "hf-parquet/data/train-00000-of-00001.parquet"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    (tmp_path / "repository").mkdir()
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
+    with serving_hub(tmp_path / "repository") as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.url)
+        yield served
+
+
+def _put(hub: Hub, *names: str, source: Path = PARQUET) -> None:
+    for name in names:
+        (hub.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, hub.folder / name)
+
+
+def _card(hub: Hub, text: str) -> None:
+    (hub.folder / "README.md").write_text(f"---\n{text}\n---\n# Photos\n")
+
+
+def test_one_split_needs_no_name(hub: Hub) -> None:
+    _put(hub, "data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet")
+    (hub.folder / "README.md").write_text("# Photos\n")
+    ds = bushel.open(URL)
+    footers = [path for method, path in hub.asked if method == "GET" and "/resolve/" in path]
+    assert sum(path.endswith(".parquet") for path in footers) == 2  # one request a file
+    assert not [path for method, path in hub.asked if method == "HEAD"]
+    assert (len(ds), ds.spec["image"], ds.labels["label"][0]) == (48, "image", "class a")
+    local = bushel.open(PARQUET, index="memory")
+    assert bytes(ds.read([30], decode=False)[0]["image"]) == bytes(local.read([6], decode=False)[0]["image"])
+    assert ds.location(0, "image")[0] == f"{URL}@{COMMIT}/data/train-00000-of-00002.parquet"
+    assert bushel.open(f"{URL}/", split="train").fingerprint == ds.fingerprint
+
+
+def test_several_splits_are_named_in_errors(hub: Hub) -> None:
+    _put(hub, "data/train-00000-of-00001.parquet", "data/validation-00000-of-00001.parquet")
+    with pytest.raises(SpecError, match="several splits: train, validation. Name one: split='train'"):
+        bushel.open(URL)
+    with pytest.raises(SpecError, match=r"no split 'valid'.*it has train, validation; did you mean 'validation'"):
+        bushel.open(URL, split="valid")
+    assert len(bushel.open(URL, split="validation")) == 24
+
+
+def test_configurations_of_the_readme(hub: Hub) -> None:
+    pytest.importorskip("yaml")
+    _put(hub, "en/a.parquet", "en/b.parquet", "de/a.parquet")
+    _card(
+        hub,
+        "license: mit\nconfigs:\n- config_name: english\n  data_files:\n  - split: train\n    path: en/a.parquet\n"
+        '  - split: test\n    path: "en/b*.parquet"\n- config_name: german\n  data_dir: de',
+    )
+    with pytest.raises(SpecError, match="several configurations: english, german. Name one: config='english'"):
+        bushel.open(URL)
+    with pytest.raises(SpecError, match="no configuration 'germn'.*did you mean 'german'"):
+        bushel.open(URL, config="germn")
+    assert len(bushel.open(URL, config="german")) == 24
+    test = bushel.open(URL, config="english", split="test")
+    assert test.location(0, "image")[0].endswith("en/b.parquet")
+    copy = bushel.open(hub.folder, config="english", split="test", index="memory")  # a local copy
+    assert [bytes(each["image"]) for each in copy.read([3], decode=False)] == [
+        bytes(each["image"]) for each in test.read([3], decode=False)
+    ]
+    assert copy.fingerprint != test.fingerprint  # the commit is pinned
+    _card(hub, "configs: [")
+    bushel.storage.objects.hub_api._listings.clear()
+    with pytest.raises(FormatError, match="front matter is not YAML"):
+        bushel.open(hub.folder, split="train")
+
+
+def test_tars_zips_and_folders(hub: Hub) -> None:
+    write(hub.folder / "train", "tar", None, shard_samples=15)
+    shutil.rmtree(hub.folder / "train/.bushel")
+    _put(
+        hub,
+        "test/a.zip",
+        source=FOREIGN / "zip-stored" / next(each.name for each in (FOREIGN / "zip-stored").glob("*.zip")),
+    )
+    assert len(bushel.open(URL, split="train")) == 40
+    assert bushel.open(URL, split="test").info.container == "zip"
+
+
+def test_folders_of_photos(hub: Hub) -> None:
+    shutil.copytree(FOREIGN / "folder/photos", hub.folder / "photos/train")
+    shutil.copytree(FOREIGN / "folder/photos/class1", hub.folder / "photos/test/class1")
+    train = bushel.open(URL, split="train")
+    assert (len(train), len(train.labels["label"])) == (24, 7)
+    assert train[0]["image"].ndim == 3
+    assert len(bushel.open(URL, split="test")) == 5
+
+
+def test_nothing_to_read(hub: Hub) -> None:
+    (hub.folder / "notes.xyz").write_text("no data")
+    with pytest.raises(FormatError, match="none of the 1 files of the split is of a container"):
+        bushel.open(URL)
+    with pytest.raises(FileNotFoundError, match="no such dataset"):
+        bushel.open("hf://datasets/org/other")
+    with pytest.raises(TypeError, match="for one dataset"):
+        bushel.open([URL], split="train")
+
+
+def test_private_datasets_need_a_token(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    _put(hub, "data/train-00000-of-00001.parquet")
+    hub.token = "secret"
+    with pytest.raises(PermissionError, match="private, gated or misspelt; the token comes from HF_TOKEN"):
+        bushel.open(URL)
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    assert len(bushel.open(URL)) == 24
+    assert not hub.leaked
+
+
+def test_what_was_packed_is_opened_whole(hub: Hub) -> None:
+    write(hub.folder, "tar", None, shard_samples=15)
+    assert len(bushel.open(URL)) == 40
+    assert bushel.open(URL).info.indexed
