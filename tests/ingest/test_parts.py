@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from tests.sources.folders import image_folder
 
 import bushel
 from bushel._runtime.tasks.drive import TaskOptions
-from bushel.errors import IncompleteWarning, StateError, TooManyErrors, UnsupportedError
+from bushel.errors import FormatError, IncompleteWarning, StateError, TooManyErrors, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, Written, publish
 from bushel.ingest.finish import finish_run
 from bushel.ingest.part import ErrorLimit
@@ -62,6 +63,24 @@ class TestPlan:
             bushel.pack(Numbered(21), tmp_path / "out", **options)
         with pytest.raises(UnsupportedError, match="append"):
             bushel.pack(Numbered(20), tmp_path / "out", mode="append", **options)
+
+    def test_other_samples_in_memory_are_another_run(self, tmp_path: Path) -> None:
+        options: dict[str, Any] = {"container": "tar", "parts": 2, "spec": {"n": "int", "x": "array"}}
+
+        def samples(first: int, key: str = "k") -> list[dict[str, Any]]:
+            return [{"__key__": f"{key}{n}", "n": n, "x": np.arange(first, first + 3)} for n in range(4)]
+
+        bushel.pack(samples(0), tmp_path / "out", **options)
+        assert bushel.pack(samples(0), tmp_path / "out", **options).samples == 0
+        for other in (samples(1), samples(0, "other")):
+            with pytest.raises(StateError, match="source="):
+                bushel.pack(other, tmp_path / "out", **options)
+        arrays = {"n": np.arange(4), "name": ["a", "b", "c", "d"], "__key__": list("wxyz")}
+        bushel.pack(arrays, tmp_path / "arrays", container="tar", parts=2)
+        assert bushel.pack(arrays, tmp_path / "arrays", container="tar", parts=2).samples == 0
+        for other_arrays in ({**arrays, "n": np.arange(1, 5)}, {**arrays, "name": ["a", "b", "c", "x"]}):
+            with pytest.raises(StateError, match="source="):
+                bushel.pack(other_arrays, tmp_path / "arrays", container="tar", parts=2)
 
     def test_a_dataset_that_is_there_is_not_replaced(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(3), tmp_path / "out", container="bag")
@@ -166,8 +185,9 @@ class TestDataset:
         assert not any(shard.loaded for shard in dataset.shards)
         assert contents(tmp_path / "out") == expected
         os.rename(tmp_path / "out/part-00001", tmp_path / "away")
-        with pytest.warns(IncompleteWarning, match="parts part-00001 are missing"):
+        with pytest.raises(FormatError, match="part-00001/.* listed in the manifest, and gone"):
             bushel.open(tmp_path / "out")
+        assert len(bushel.open(tmp_path / "out", partial=True)) == 6
 
     def test_more_parts_than_samples(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(2), tmp_path / "out", container="tar", parts=5)
@@ -284,11 +304,11 @@ class TestCommit:
         publish(run, record)  # may be repeated
         assert finish_run(run, plan) == result
 
-    def test_a_part_that_is_committed_and_lost_is_told(self, tmp_path: Path) -> None:
+    def test_a_part_that_is_committed_and_lost_is_missing(self, tmp_path: Path) -> None:
         run, plan = _run(tmp_path / "out")
         PartTask(run, _Writes(), (0, 1), ErrorLimit(), "run")(0)
         os.rename(tmp_path / "out/part-00000", tmp_path / "away")
-        with pytest.raises(StateError, match="was committed, but .* is missing"):
+        with pytest.raises(StateError, match="1 of 1 parts of .* are missing: 0"):
             finish_run(run, plan)
 
     def test_many_attempts_at_once(self, tmp_path: Path) -> None:

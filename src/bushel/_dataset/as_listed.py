@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bushel._dataset.discovery import Incomplete, incomplete_finder, marker_path
+from bushel._dataset.folders import is_part
 from bushel._dataset.shards import listed_names, manifest_path
 from bushel._index.sidecar import Manifest, load_manifest
 from bushel.containers import is_data_file
@@ -14,7 +15,7 @@ from bushel.containers.base import Shard
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath, is_object
 
-__all__ = ["Listed", "as_listed", "check_as_listed", "manifest_loader"]
+__all__ = ["Listed", "as_listed", "check_as_listed", "manifest_and_names", "manifest_loader"]
 
 _SHOWN = 3
 _AT_ONCE = 32
@@ -23,6 +24,10 @@ _PUT_BACK = (
     "put the files back; or run `bushel index`, after which the dataset is what is left; or open it with partial=True"
 )
 
+_WRITE_AGAIN = (
+    "run the same `bushel pack` or `bushel convert` again, which writes them again; or `bushel index`, after which the "
+    "dataset is what is left; or open it with partial=True"
+)
 _INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
 
 LoadManifest = Callable[[AnyPath], Manifest | None]
@@ -110,24 +115,25 @@ def as_listed(
     Raises:
         FormatError: Listed shards are gone, and `partial` is false.
     """
-    # of the parts of a run, `find_incomplete` says which are missing
-    if len(paths) != 1 or not shards or str(shards[0].root) != str(paths[0]):
+    if len(paths) != 1 or not shards or not _is_folder_of(paths[0], shards):
         return Listed(shards)
     if is_object(paths[0]) and not paths[0].listable:  # these shards are those of the manifest
         there_now = _still_there(shards) if partial else shards
         known = len(there_now) == len(shards)
         return Listed(there_now, None if known else Incomplete(str(paths[0]), advice=_PUT_BACK))
-    place = manifest_path(shards)
+    if partial and is_object(paths[0]) and _are_parts(paths[0], shards):  # the parts are not listed one by one
+        shards = _still_there(shards)
+    place, names = manifest_and_names(paths[0], shards)
     manifest = None if place is None else load(place)
     if manifest is None or not manifest.complete or manifest.container != container:
-        return Listed(shards, None, place is not None, manifest)
-    names = listed_names(shards)
+        return Listed(shards, None, str(shards[0].root) == str(paths[0]), manifest)
     gone, unlisted = _differences(manifest, names)
     missing = None
     if gone:
+        advice = _WRITE_AGAIN if _are_parts(paths[0], shards) else _PUT_BACK
         if not partial:
-            raise _gone(gone, paths[0], _PUT_BACK)
-        missing = Incomplete(str(paths[0]), sum(entry.samples for entry in manifest.shards), advice=_PUT_BACK)
+            raise _gone(gone, paths[0], advice)
+        missing = Incomplete(str(paths[0]), sum(entry.samples for entry in manifest.shards), advice=advice)
     if unlisted:
         warnings.warn(
             f"{paths[0]}: {_shown(unlisted)} {_be(unlisted)} not listed in the manifest, and not read: "
@@ -138,6 +144,26 @@ def as_listed(
     other = set(unlisted)
     kept = [shard for shard, name in zip(shards, names, strict=True) if name not in other]
     return Listed(kept, missing, True, manifest)
+
+
+def manifest_and_names(path: AnyPath, shards: Sequence[Shard]) -> tuple[AnyPath | None, list[str]]:
+    """Return the path of the manifest of a folder, and the names that it has for these shards.
+
+    In the manifest above the parts of a run, they begin with the name of the part, also if only one part is there.
+    """
+    if _are_parts(path, shards):
+        return marker_path(path, ""), [f"{shard.root.name}/{shard.name}" for shard in shards]
+    return manifest_path(shards), listed_names(shards)
+
+
+def _is_folder_of(path: AnyPath, shards: Sequence[Shard]) -> bool:
+    return str(shards[0].root) == str(path) or _are_parts(path, shards)
+
+
+def _are_parts(path: AnyPath, shards: Sequence[Shard]) -> bool:
+    """Return whether these shards are in parts of a run in a folder."""
+    roots = {id(shard.root): shard.root for shard in shards}.values()
+    return all(is_part(root.name) and str(root.parent) == str(path) for root in roots)
 
 
 def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: bool) -> None:

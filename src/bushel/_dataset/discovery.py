@@ -422,8 +422,9 @@ def interrupted_write(path: AnyPath) -> str | None:
     if not isinstance(path, Path):
         return None
     folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
-    begun = (folder / FOLDER / f"{name or 'dataset'}.pack.json", run_folder(path, single=bool(name)) / "plan.json")
-    if is_staged(folder, name) or any(each.exists() for each in begun):
+    run = run_folder(path, single=bool(name))
+    in_parts = (run / "plan.json").exists() and not (run / "result.json").exists()
+    if is_staged(folder, name) or in_parts or (folder / FOLDER / f"{name or 'dataset'}.pack.json").exists():
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None
 

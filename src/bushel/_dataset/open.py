@@ -148,7 +148,7 @@ def open(
         shards = open_shards(
             found.container, known.shards, options, index, recover=damaged == "warn", manifest=known.manifest
         )
-        incomplete = look() or known.missing
+        incomplete = known.missing or look()
         dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
         dataset.labels  # noqa: B018 - raises if shards differ
     if any(shard.section is not None for shard in shards):

@@ -19,18 +19,19 @@ def command(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show how far a run in parts is: missing parts, errors, and its driver.
+    """Show how far a run in parts is: missing parts, errors, and its driver. Parts whose files are gone are missing.
 
     Examples:
       bushel parts out/
       sbatch --array=$(bushel parts out/ --missing) pack.sh
     """
     from bushel.cli.output import count, print_json, print_text
+    from bushel.ingest.lost_parts import missing_parts
     from bushel.ingest.run_folder import find_run
     from bushel.ingest.run_plan import format_numbers
 
     run, plan = find_run(target)
-    numbers, result, status = run.missing(plan), run.load_result(), run.load_status()
+    numbers, result, status = missing_parts(run, plan), run.load_result(), run.load_status()
     errors = sum(run.errors().values())
     if missing:
         print_text(format_numbers(numbers))

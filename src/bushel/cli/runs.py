@@ -74,11 +74,12 @@ class PartOptions:
     def tell_of_plan(self, target: str) -> None:
         """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
         from bushel.cli.output import print_text
+        from bushel.ingest.lost_parts import missing_parts
         from bushel.ingest.run_folder import find_run
         from bushel.ingest.run_plan import format_numbers
 
         run, plan = find_run(target)
-        missing = run.missing(plan)
+        missing = missing_parts(run, plan)
         if not self.slurm:
             planned = f"planned {plan.parts:,} parts of {plan.samples:,} samples"
             print_text(f"{target}: {planned}; missing: {format_numbers(missing)}")

@@ -24,8 +24,8 @@ from bushel._dataset.shards import OpenShard
 from bushel._dataset.tables import stamps_of
 from bushel._index.saving import save_index
 from bushel._index.sidecar import FOLDER, ManifestShard, load_index
-from bushel._index.table import Shard
 from bushel.errors import InUseError, StateError, TooManyErrors, noted_in
+from bushel.ingest.lost_parts import is_lost
 from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import Record, RecordedShard, RunFolder
 from bushel.ingest.side_files import ErrorList, error_lines, error_log_path
@@ -137,7 +137,9 @@ class PartTask:
         again = taken is not None
         before = self.run.load_record(number) if again else None
         replaced = (0, 0, 0) if before is None else (before.samples, before.bytes, len(before.errors))
-        if (record := self.run.load_record(number, again=again)) is not None:
+        record = self.run.load_record(number, again=again)
+        lost = record is not None and is_lost(self.run, record)
+        if record is not None and not lost:
             return self._report(record, started, replaced, won=False)
         name = f"{number:05d}-{secrets.token_hex(6)}"
         place = self.run.attempts / name
@@ -147,10 +149,14 @@ class PartTask:
             with noted_in(error):
                 remove_attempt(place, self.run.part(number).name)
             # who has finished the run meanwhile has removed the files of this attempt
-            other = self.run.load_record(number, again=again) if isinstance(error, Exception) else None
+            other = self.run.load_record(number, again=again) if isinstance(error, Exception) and not lost else None
             if other is None:
                 raise
             return self._report(other, started, replaced, won=False)
+        if lost:
+            self.run.forget_result()
+            self.run.commit_lost(record)
+            return self._report(record, started, replaced, won=True)
         won = self.run.commit(record)  # if the answer is lost, the attempt stays for the one who finishes the run
         if not won:
             remove_attempt(place, self.run.part(number).name)
@@ -242,8 +248,8 @@ def publish(run: RunFolder, record: Record) -> None:
                 if not record.again and run.load_record(record.part, again=True) is not None:
                     return  # it was written again meanwhile
                 raise StateError(
-                    f"part {record.part} of {run.target} was committed, but {path} is missing. Write to another path, "
-                    "or start again with mode='overwrite'"
+                    f"part {record.part} of {run.target} was committed, but {path} is missing. Run the same "
+                    "`bushel pack` or `bushel convert` again, which writes this part again"
                 )
 
 
@@ -257,7 +263,7 @@ def _replace_first(run: RunFolder, record: Record) -> None:
     if first is not None and not first.again and not run.single and not isinstance(final, Path):
         kept = {shard.entry.name for shard in record.shards}
         for shard in (each for each in first.shards if each.entry.name not in kept):
-            place = _shard(final, shard)
+            place = shard.below(final)
             for path in (place.sidecar, *(place.path(number) for number in range(len(place.files)))):
                 remove(path)
     run.replace_record(record)
@@ -319,7 +325,7 @@ def _publish_objects(place: AnyPath, final: AnyPath, record: Record, *, single: 
                 move_object(below(place, name, any_text=True), below(final.parent, name, any_text=True))
     opened = []
     for recorded in record.shards:
-        shard, index = _shard(root, recorded), indexes[recorded.entry.name]
+        shard, index = recorded.below(root), indexes[recorded.entry.name]
         if index is not None:
             stamps = tuple(
                 replace(new, crc32=stamp.crc32) for new, stamp in zip(stamps_of(shard), index.files, strict=True)
@@ -334,14 +340,9 @@ def _publish_objects(place: AnyPath, final: AnyPath, record: Record, *, single: 
 
 def _load_index(root: AnyPath, recorded: RecordedShard) -> Any:
     try:
-        return load_index(_shard(root, recorded).sidecar)
+        return load_index(recorded.below(root).sidecar)
     except FileNotFoundError:  # another process has published it
         return None
-
-
-def _shard(root: AnyPath, recorded: RecordedShard) -> Shard:
-    entry = recorded.entry
-    return Shard(root, entry.name, tuple(name for name, _, _ in entry.files), recorded.sidecars)
 
 
 def remove_attempt(place: AnyPath, name: str) -> None:

@@ -26,6 +26,7 @@ from bushel.errors import StateError, TooManyErrors
 from bushel.ingest.commit import publish
 from bushel.ingest.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys
 from bushel.ingest.leaves import LeafTask, indexes_of, join_names, leaf_file, leaf_size, load_totals, records_of
+from bushel.ingest.lost_parts import missing_parts
 from bushel.ingest.run_folder import RunFolder, RunResult
 from bushel.ingest.run_plan import RunPlan, format_numbers
 from bushel.ingest.side_files import error_log_path
@@ -79,14 +80,14 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, eng
             finished until these parts have been written again.
         SpecError: So it is in a conversion, which leaves out nothing.
     """
-    if (result := run.load_result()) is not None:
+    if (result := run.load_result()) is not None and not missing_parts(run, plan):
         return result
     with claim_run(run.target, single=run.single, run=plan.fingerprint):
         return _finish(run, plan, allowed, engine)
 
 
 def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> RunResult:
-    if missing := run.missing(plan):
+    if missing := missing_parts(run, plan):
         if run.with_taken_keys().intersection(run.committed()).issuperset(missing):
             raise TakenKeysError(
                 f"parts {format_numbers(missing)} of {run.target} have keys of earlier parts and {_AGAIN}", missing

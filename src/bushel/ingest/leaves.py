@@ -148,6 +148,5 @@ def indexes_of(run: RunFolder, record: Record) -> Iterator[tuple[Shard, ShardInd
     """Yield the shards of a part with their tables."""
     root = run.root if run.single else run.part(record.part)
     for recorded in record.shards:
-        files = tuple(name for name, _, _ in recorded.entry.files)
-        shard = Shard(root, recorded.entry.name, files, recorded.sidecars)
+        shard = recorded.below(root)
         yield shard, load_index(shard.sidecar)

@@ -18,6 +18,7 @@ import msgspec
 
 from bushel._dataset.folders import run_folder
 from bushel._index.sidecar import ManifestShard
+from bushel._index.table import Shard
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError
 from bushel.ingest.run_plan import RunPlan, decode_plan
@@ -39,6 +40,10 @@ class RecordedShard(msgspec.Struct, frozen=True):
     entry: ManifestShard
     sidecars: str
     stamps: list[int | None]
+
+    def below(self, root: AnyPath) -> Shard:
+        """Return the files of the shard, given the folder of the part."""
+        return Shard(root, self.entry.name, tuple(name for name, _, _ in self.entry.files), self.sidecars)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -251,6 +256,12 @@ class RunFolder:
         """Put the record of a part that was written again, and committed, in the place of the first one."""
         write_whole(self._record(record.part), msgspec.json.encode(record))
 
+    def commit_lost(self, record: Record) -> None:
+        """Put the record of a part whose files were lost, and are staged now, in the place of the one that is there."""
+        if record.again:
+            write_whole(self._record(record.part, again=True), msgspec.json.encode(record))
+        self.replace_record(record)
+
     def load_record(self, number: int, *, again: bool = False) -> Record | None:
         """Return the record of a part, or None if no attempt has won yet.
 
@@ -336,6 +347,10 @@ class RunFolder:
     def save_result(self, result: RunResult) -> None:
         """Note that the run has finished."""
         write_whole(self.folder / "result.json", msgspec.json.encode(result))
+
+    def forget_result(self) -> None:
+        """Note that the run has to be finished again, since a part was lost."""
+        remove(self.folder / "result.json")
 
     def save_status(self, status: dict[str, Any]) -> None:
         """Write `status.json`, for others who look at the run."""

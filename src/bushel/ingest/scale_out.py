@@ -23,6 +23,7 @@ from bushel.containers import writable_containers
 from bushel.errors import FormatError, StateError, TooManyErrors, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, PartWriter, publish_errors
 from bushel.ingest.finish import TakenKeysError, finish_run
+from bushel.ingest.lost_parts import missing_parts
 from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import RunFolder, RunResult
 from bushel.ingest.run_meter import RunMeter
@@ -220,7 +221,7 @@ def run_parts(
         if report.errors:
             publish_errors(run)
         return _totals_of_part(run, options.part, report)
-    missing = [] if run.load_result() else run.missing(plan)
+    missing = missing_parts(run, plan)
     meter = RunMeter(run, plan, missing, progress)
     try:
         _write_parts(task, missing, options, meter)

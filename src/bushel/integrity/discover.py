@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bushel._dataset.as_listed import manifest_and_names
 from bushel._dataset.discovery import expand_paths, find, find_incomplete
 from bushel._dataset.folders import shard_of_entry
-from bushel._dataset.shards import manifest_path
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
@@ -52,13 +52,13 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
             raise
         return places
     incomplete = find_incomplete(paths, whole.shards)
-    if incomplete is not None:
+    if incomplete is not None and not incomplete.missing_parts:
         expected = "" if incomplete.expected is None else f" {incomplete.expected:,} samples;"
         message = f"its writer should have written{expected or ' more samples;'} {incomplete.advice}"
         found.add(Problem(incomplete.path, None, None, None, "incomplete", message))
     for path in paths:
         if path.is_dir():
-            own = [shard for shard in whole.shards if shard.root == path]
+            own = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
             _check_manifest(path, own, found, growing=incomplete is not None)
     return [Place(get_container(whole.container), shard) for shard in whole.shards]
 
@@ -125,7 +125,7 @@ def _report(error: FormatError, reported: set[str], found: Findings) -> None:
 
 def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings, *, growing: bool) -> None:
     """Compare the existing shards with those that the manifest lists, and look for an unfinished write."""
-    place = manifest_path(shards)
+    place, names = manifest_and_names(path, shards)
     if place is None:
         return
     try:
@@ -134,7 +134,7 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings, *, 
         found.add_error(error, "index")
         manifest = None
     if manifest is not None:
-        listed, there = {entry.name for entry in manifest.shards}, {shard.name for shard in shards}
+        listed, there = {entry.name for entry in manifest.shards}, set(names)
         for name in sorted(listed - there):
             message = f"{place.name} lists this shard, but it does not exist"
             found.add(Problem(f"{path}/{name}", None, None, None, "missing", message))

@@ -14,11 +14,14 @@ import numpy.typing as npt
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.errors import SpecError
 from bushel.sources.base import Sample
-from bushel.sources.samples import image_codec
+from bushel.sources.samples import fingerprint_of, image_codec
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_whole
 
 __all__ = ["Arrays"]
+
+_FINGERPRINTED = 1000
+"""Samples that a fingerprint contains, at most."""
 
 
 class Arrays:
@@ -71,6 +74,12 @@ class Arrays:
             value = array[position]
             sample[name] = value.item() if array.ndim == 1 and isinstance(array, np.ndarray) else value
         return sample
+
+    @property
+    def fingerprint(self) -> str:
+        """A fingerprint of the fields, and of at most a thousand samples, for runs in parts."""
+        rows = np.unique(np.linspace(0, max(len(self) - 1, 0), min(_FINGERPRINTED, len(self))).astype(np.int64))
+        return fingerprint_of((len(self), self.spec), (self[row] for row in rows.tolist()))
 
     def columns(self, positions: npt.NDArray[np.int64]) -> tuple[dict[str, Any], list[str] | None]:
         """Return samples as columns: see `bushel.sources.base.Columnar`. Of consecutive ones, arrays are views."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from bushel.errors import SpecError
+from bushel.kernels import crc32
 from bushel.sources.base import Sample
 from bushel.spec import KEY
 
-__all__ = ["Samples", "Stream", "image_codec", "infer_spec"]
+__all__ = ["Samples", "Stream", "fingerprint_of", "image_codec", "infer_spec"]
 
 _MAGIC = (
     (b"\xff\xd8\xff", "jpg"),
@@ -55,6 +57,34 @@ class Samples:
 
     def __getitem__(self, position: int) -> Sample:
         return self._samples[position]
+
+    @property
+    def fingerprint(self) -> str:
+        """A fingerprint of the fields and the samples, for runs in parts; of other sequences than lists, the length."""
+        samples = self._samples if isinstance(self._samples, list | tuple) else ()
+        return fingerprint_of((len(self._samples), dict(self.spec)), samples)
+
+
+def fingerprint_of(facts: object, samples: Iterable[Sample]) -> str:
+    """Return 32 hex digits that identify some facts and samples in memory.
+
+    Of values other than numbers, texts, bytes and arrays, these are the types.
+    """
+    digest = hashlib.sha256(repr(facts).encode())
+    for sample in samples:
+        values = [(name, _facts_of(value)) for name, value in sample.items()]
+        digest.update(repr(values).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:32]
+
+
+def _facts_of(value: Any) -> Any:
+    if isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return crc32(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return value.dtype.str, value.shape, crc32(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+    return type(value).__qualname__
 
 
 class Stream:
