@@ -9,7 +9,7 @@ from bushel._runtime.parallel import parallel_map
 from bushel.ingest.run_folder import Record, RunFolder
 from bushel.ingest.run_plan import RunPlan
 from bushel.storage import AnyPath, walk_names
-from bushel.storage.names import inside
+from bushel.storage.names import below, inside
 
 __all__ = ["is_lost", "missing_parts", "record_of"]
 
@@ -55,7 +55,7 @@ def _listing(run: RunFolder) -> frozenset[str]:
     """Return the paths of all objects of a target in a store, which take fewer requests together; none elsewhere."""
     if isinstance(run.root, Path) or run.single:
         return frozenset()
-    return frozenset(str(run.target / name) for name in walk_names(run.target))
+    return frozenset(str(below(run.target, name, any_text=True)) for name in walk_names(run.target))
 
 
 def _paths(run: RunFolder, record: Record) -> Iterator[AnyPath]:
