@@ -162,6 +162,8 @@ def _is_folder_of(path: AnyPath, shards: Sequence[Shard]) -> bool:
 
 def _are_parts(path: AnyPath, shards: Sequence[Shard]) -> bool:
     """Return whether these shards are in parts of a run in a folder."""
+    if shards[:1] and str(shards[0].root) == str(path):
+        return False
     roots = {id(shard.root): shard.root for shard in shards}.values()
     return all(is_part(root.name) and str(root.parent) == str(path) for root in roots)
 
