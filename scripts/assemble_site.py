@@ -67,6 +67,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-folder.md": "folder",
         "format-megatron.md": "megatron",
         "format-npy.md": "npy",
+        "format-jsonl.md": "jsonl",
+        "format-csv.md": "csv",
     },
     "Drop-ins": {
         "compat.md": "Programs of the original packages",

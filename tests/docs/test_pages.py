@@ -188,6 +188,10 @@ def test_formats() -> None:
         assert run_page(page, {}) == 3
     shutil.copy(FOREIGN / "tfrecord-plain" / "train.tfrecord-00000-of-00003", "train.tfrecord")
     assert run_page("docs/format-tfrecord.md", {}) == 4
+    shutil.copy(FOREIGN / "jsonl" / "rows.jsonl", "rows.jsonl")
+    Path("rows.csv").write_text('id,text,score\n7,one,0.25\n8,"two\nlines",0.5\n', "utf-8")
+    assert run_page("docs/format-jsonl.md", {}) == 3
+    assert run_page("docs/format-csv.md", {}) == 2
     shutil.copytree(FOREIGN / "folder" / "photos", "photos")
     assert run_page("docs/format-folder.md", {}) == 4
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kernels.jpegs import picture, row, save
+from tests.kernels.some_lines import CELLS, LINES
 
 from bushel import kernels
 
@@ -26,6 +27,11 @@ def results() -> dict[str, int]:
             out = np.empty((1, size[1], size[0], 3), np.uint8)
             assert kernels.decode_jpegs([jpeg], row((3, 5, 140, 100), size), out) == []
             found[f"{name} to {size}"] = zlib.crc32(out.tobytes())
+    for name, lines, names in (("JSON", LINES, []), ("CSV", CELLS, [b"a", b"b", b"c"])):
+        scanner = kernels.LineScanner(names, ord(",") if names else 0)
+        assert scanner.feed(lines, 0, True) == len(lines)
+        columns = [each.tobytes() for field in range(len(scanner.names)) for each in scanner.values(field)]
+        found[f"lines of {name}"] = zlib.crc32(b"".join(columns))
     return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,9 +26,12 @@ from bushel._index.sidecar import (
 )
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel.kernels import crc32
-from bushel.storage import AnyPath, create_whole, write_whole
+from bushel.storage import AnyPath, create_whole, replacing, write_whole
 
 __all__ = ["create_manifest", "encode_index", "save_index", "save_manifest"]
+
+_LARGE = 16 << 20
+"""An index with more bytes of arrays than this is written without a copy of them in memory."""
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
@@ -35,13 +40,37 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
     Raises:
         OSError: The folder is not writable.
     """
-    write_whole(path, encode_index(index), sync=sync)
+    arrays, metadata = _contents(index)
+    if not isinstance(path, Path) or sum(array.nbytes for array in arrays.values()) <= _LARGE:
+        write_whole(path, encode_index(index), sync=sync)
+        return
+    from bushel._index.array_file import head_of, pieces_of
+
+    head = bytearray(head_of(arrays, metadata))
+    found = crc32(head)
+    for piece in pieces_of(arrays):
+        found = crc32(piece, found)
+    digits = head.index(CRC32_IS) + len(CRC32_IS)
+    head[digits : digits + 8] = b"%08x" % found
+    with replacing(path, sync=sync) as file:
+        for rest in chain([memoryview(head)], pieces_of(arrays)):
+            while rest:
+                rest = rest[file.write(rest) :]
 
 
 def encode_index(index: ShardIndex) -> bytes:
     """Return the bytes of a shard's index."""
     from safetensors.numpy import save
 
+    arrays, metadata = _contents(index)
+    data = bytearray(save(arrays, metadata))
+    digits = data.index(CRC32_IS) + len(CRC32_IS)
+    data[digits : digits + 8] = b"%08x" % crc32(data)
+    return bytes(data)
+
+
+def _contents(index: ShardIndex) -> tuple[dict[str, npt.NDArray[Any]], dict[str, str]]:
+    """Return the arrays of an index, and the metadata of its header, in which the CRC-32 is zero."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     if index.keys is not None:
         for part in ("text", "offsets", "hashes", "order"):
@@ -75,10 +104,7 @@ def encode_index(index: ShardIndex) -> bytes:
         [HeaderColumn(name, values.kind) for name, values in index.columns.items()],
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
     )
-    data = bytearray(save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
-    digits = data.index(CRC32_IS) + len(CRC32_IS)
-    data[digits : digits + 8] = b"%08x" % crc32(data)
-    return bytes(data)
+    return arrays, {"bushel": msgspec.json.encode(header).decode()}
 
 
 def _field(name: str, extents: FieldExtents) -> HeaderField:

@@ -46,6 +46,9 @@ __all__ = [
 MISSING = -1
 """Length of a field that a sample lacks."""
 
+_CHECKED_AT_ONCE = 1 << 20
+"""Rows that are checked together, so that checking a large table takes little memory."""
+
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -364,19 +367,26 @@ class ShardIndex:
             ):
                 raise FormatError(f"field {name!r}: the offsets of its sequences are not ascending", file=path)
             limit = self.size_of(column.file)
-            length = np.maximum(column.length, 0)
-            bad = (column.length < MISSING) | (column.offset < 0) | (length > limit) | (column.offset > limit - length)
-            bad &= column.length != MISSING
-            if bad.any():
-                row = int(bad.argmax())
-                place = self.place(column.file, int(column.offset[row]))
-                raise FormatError(
-                    f"field {name!r}, row {row}: {int(column.length[row])} bytes do not fit into {limit} bytes",
-                    file=path if place.file is None else self.files[place.file].name,
-                    offset=place.offset,
-                    hint="the file is truncated or its table is damaged: run `bushel verify` on it",
-                )
+            for first in range(0, column.rows, _CHECKED_AT_ONCE):
+                part = slice(first, first + _CHECKED_AT_ONCE)
+                offset, stored = column.offset[part], column.length[part]
+                length = np.maximum(stored, 0)
+                bad = (stored < MISSING) | (offset < 0) | (length > limit) | (offset > limit - length)
+                bad &= stored != MISSING
+                if bad.any():
+                    raise self._outside(name, first + int(bad.argmax()), path)
         return self
+
+    def _outside(self, name: str, row: int, path: str) -> FormatError:
+        column = self.fields[name]
+        place = self.place(column.file, int(column.offset[row]))
+        return FormatError(
+            f"field {name!r}, row {row}: {int(column.length[row])} bytes do not fit into "
+            f"{self.size_of(column.file)} bytes",
+            file=path if place.file is None else self.files[place.file].name,
+            offset=place.offset,
+            hint="the file is truncated or its table is damaged: run `bushel verify` on it",
+        )
 
     def select(self, names: Sequence[str]) -> ShardIndex:
         """Return the table with only these fields."""

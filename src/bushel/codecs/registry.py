@@ -42,9 +42,9 @@ _CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
 
 
 _MODULES: Mapping[str, Collection[str]] = {
-    "scalars": ("bytes", "utf8", "int", "uint", "i64", "u64", "float", "f32", "cls", "float-text"),
+    "scalars": ("bytes", "utf8", "int", "uint", "i64", "u64", "float", "f32", "cls", "float-text", "csv-text"),
     "arrays": ("array", "npy", "npz", "tenbin"),
-    "structured": ("json", "msgpack", "tree", "pickle"),
+    "structured": ("json", "json-array", "msgpack", "tree", "pickle"),
     "image": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"),
     "video": ("mp4", "webm"),
     "audio": ("wav", "flac", "mp3", "ogg"),

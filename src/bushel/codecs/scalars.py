@@ -205,6 +205,17 @@ def _decode_utf8(data: Buffer) -> str:
         raise codec_error("utf8", f"UTF-8 text ({error.reason} at byte {error.start})", found_bytes(data)) from error
 
 
+def _encode_cell(value: Any) -> bytes:
+    return b'"' + _encode_utf8(value).replace(b'"', b'""') + b'"'
+
+
+def _decode_cell(data: Buffer) -> str:
+    cell = bytes(data)
+    if cell[:1] == b'"' and cell[-1:] == b'"' and len(cell) > 1:
+        cell = cell[1:-1].replace(b'""', b'"')
+    return _decode_utf8(cell)
+
+
 FACTORIES: Mapping[str, Factory] = {
     "bytes": plain(_encode_bytes, bytes, _encode_byte_rows),
     "utf8": plain(_encode_utf8, _decode_utf8),
@@ -236,4 +247,5 @@ FACTORIES: Mapping[str, Factory] = {
     ),
     "cls": plain(_encode_cls, _decode_cls, layout=NumberLayout("decimal")),
     "float-text": plain(_encode_float_text, _decode_float_text),
+    "csv-text": plain(_encode_cell, _decode_cell),
 }

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from bushel.codecs.arrays import FACTORIES as ARRAYS
 from bushel.codecs.arrays import array_from, as_array, dtype_from
-from bushel.codecs.base import Buffer, Factory, codec_error, describe, found_bytes, plain
+from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
 
 __all__ = ["FACTORIES"]
 
@@ -48,6 +49,30 @@ def _decode_json(data: Buffer) -> Any:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
         raise codec_error("json", "JSON text", f"{found_bytes(data)} ({error})") from error
+
+
+def _json_array(name: str, arguments: str) -> Codec:
+    """Return codec `json-array`, or `json-array(int32,-1)`: lists of JSON as arrays, as codec `array` has them."""
+    inner = ARRAYS["array"](name.removeprefix("json-"), arguments)
+    wanted = arguments.split(",")[0]
+
+    def encode(value: Any) -> bytes:
+        return _encode_json(as_array(name, value).tolist())
+
+    def decode(data: Buffer) -> Any:
+        array = as_array(name, _decode_json(data))
+        if wanted and array.size:
+            dtype = np.dtype(wanted)
+            if dtype.kind in "iu" and (
+                array.dtype.kind not in "iu"
+                or int(array.min()) < np.iinfo(dtype).min
+                or int(array.max()) > np.iinfo(dtype).max
+            ):
+                raise codec_error(name, f"integers that fit {wanted}", describe(array))
+            array = array.astype(dtype)
+        return inner.decode(inner.encode(array.astype(wanted) if wanted else array))
+
+    return Codec(name, encode, decode)
 
 
 def _pack(codec: str, value: Any) -> bytes:
@@ -136,6 +161,7 @@ def _decode_pickle(data: Buffer) -> Any:
 
 FACTORIES: Mapping[str, Factory] = {
     "json": plain(_encode_json, _decode_json),
+    "json-array": _json_array,
     "msgpack": plain(_encode_msgpack, _decode_msgpack),
     "tree": plain(_encode_tree, _decode_tree),
     "pickle": plain(_encode_pickle, _decode_pickle, runs_code=True),

@@ -69,6 +69,10 @@ def _own(name: str) -> Callable[[], Container]:
     return lambda: cast("Container", import_module(f"bushel.containers.{name}").CONTAINER)
 
 
+def _with_compressed(*suffixes: str) -> tuple[str, ...]:
+    return tuple(each + end for each in suffixes for end in ("", ".gz", ".zst"))
+
+
 _INDEXED_TAR = (".tar.gz", ".tgz", ".tar.zst")
 _TFRECORD = (
     ".tfrecord",
@@ -91,6 +95,8 @@ _registered: dict[str, _Registration] = {
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),
     "tfrecord": _Registration(_own("tfrecord"), _TFRECORD),
+    "jsonl": _Registration(_own("jsonl"), _with_compressed(".jsonl", ".ndjson")),
+    "csv": _Registration(_own("csv"), _with_compressed(".csv", ".tsv")),
     "folder": _Registration(_own("folder")),
 }
 """The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from bushel.filters import brotli, deflate, lz4, snappy, zstd
 from bushel.filters.base import MAX_BLOCK, Filter
 from bushel.filters.thrift import Struct, ThriftError, read_struct
+from bushel.kernels import scan_byte_arrays
 
 __all__ = [
     "DICTIONARY",
@@ -291,18 +292,7 @@ def values_at(values: memoryview, count: int) -> tuple[npt.NDArray[np.int64], np
     Raises:
         ValueError: The section ends inside a value.
     """
-    offsets, lengths = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    at, end = 0, len(values)
-    if count * 4 > end:
-        raise ValueError(f"{count} values are announced in {end} bytes")
-    for number in range(count):
-        length = int.from_bytes(values[at : at + 4], "little")
-        at += 4
-        offsets[number], lengths[number] = at, length
-        at += length
-        if at > end:
-            raise ValueError(f"value {number} of a page has {length} bytes, of which {end - at + length} are there")
-    return offsets, lengths
+    return scan_byte_arrays(values, count)
 
 
 def indices(values: memoryview, count: int, entries: int) -> npt.NDArray[Any]:

@@ -128,6 +128,15 @@ from bushel.kernels._keys import (
 from bushel.kernels._keys import (
     number_texts as number_texts,
 )
+from bushel.kernels._lines import (
+    LineScanner as LineScanner,
+)
+from bushel.kernels._lines import (
+    csv_record as csv_record,
+)
+from bushel.kernels._lines import (
+    scan_byte_arrays as scan_byte_arrays,
+)
 from bushel.kernels._numbers import (
     NumberForms as NumberForms,
 )

@@ -1,0 +1,124 @@
+"""Records of CSV and TSV, read where they lie: a record is a sample, and the columns are fields.
+
+docs/format-csv.md has the rules.
+"""
+
+from __future__ import annotations
+
+from bushel._index.table import ShardIndex
+from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.line_scan import COMPRESSED, LineFile, LineTable, line_shards, open_lines, scanner_of
+from bushel.containers.line_values import Kind
+from bushel.containers.recovery import Fault, Recovered
+from bushel.errors import FormatError, SpecError
+from bushel.kernels import csv_record
+from bushel.spec import Spec
+from bushel.storage import AnyPath
+
+__all__ = ["CONTAINER"]
+
+_MOST_COLUMNS = 10_000
+_LARGEST_HEADER = 4 << 20
+_TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))
+
+
+class _Csv:
+    name = "csv"
+    suffixes = tuple(each + end for each in (".csv", ".tsv") for end in ("", *COMPRESSED))
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of one file, or those of the files of a folder, sorted by name."""
+        return line_shards(path, self.suffixes)
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table of one file, which is read from front to back."""
+        return _scanned(shard, options).index(self.name, shard, options)
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
+        """Return the table of the records that are not damaged, with gaps for the others."""
+        return _scanned(shard, options, fault).recovered(self.name, shard, options)
+
+
+CONTAINER = _Csv()
+
+
+def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None = None) -> LineTable:
+    file = open_lines(shard)
+    table = LineTable(file, cells=True, report=options.report, fault=fault)
+    head = file.lines.read(file.start, min(file.lines.size - file.start, _LARGEST_HEADER))
+    whole = file.start + len(head) == file.lines.size
+    delimiter = _delimiter(shard.files[0], head)
+    names, end = _first_record(file, head, delimiter, whole=whole)
+    columns, has_header = _columns(names, options.spec, file)
+    before = head.count(b"\n", 0, end) if has_header else 0
+    table.scan(scanner_of(columns, delimiter), file.start + (end if has_header else 0), before)
+    return table
+
+
+def _delimiter(name: str, head: bytes) -> str:
+    """Return the tab of `.tsv`; of `.csv` the comma, or what the first line has instead."""
+    if name.endswith(_TAB):
+        return "\t"
+    line = head.partition(b"\n")[0]
+    return next((each for each in ",;\t|" if each.encode() in line), ",")
+
+
+def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -> tuple[list[str], int]:
+    """Return the cells of the first record, and where the next one begins in `head`.
+
+    Raises:
+        FormatError: It is damaged, or too long, or has too many cells.
+    """
+
+    def refuse(message: str) -> FormatError:
+        hint = "spec= does not help here: divide the columns among files, or store them as one array"
+        return FormatError(
+            f"line 1: {message}", file=file.real.path, offset=file.start, hint=hint if "many" in message else None
+        )
+
+    try:
+        offset, length, kind, end = csv_record(head, ord(delimiter), whole, _MOST_COLUMNS)
+    except ValueError as error:
+        raise refuse(str(error)) from error
+    if end < 0:
+        raise refuse(f"the first record has more than {_LARGEST_HEADER >> 20} MiB")
+    cells = []
+    for start, size, own in zip(offset.tolist(), length.tolist(), kind.tolist(), strict=True):
+        text = head[start : start + size]
+        try:
+            cells.append((text.replace(b'""', b'"') if own == Kind.ESCAPED else text).decode())
+        except UnicodeDecodeError as error:
+            raise refuse(f"{text[:100]!r} is not UTF-8") from error
+    return cells, end
+
+
+def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[str], bool]:
+    """Return the names of the columns, and whether the first record has them.
+
+    It has none if the user declares as many fields as it has cells, and none of them is a name in it.
+
+    Raises:
+        FormatError: Two columns have the same name.
+        SpecError: The user declares a field that is not there.
+    """
+    if not any(names):
+        return [], True
+    if spec is not None and len(spec) == len(names) and not spec.keys() & set(names):
+        return list(spec), False
+    missing = [] if spec is None else [name for name in spec if name not in names]
+    if missing:
+        have = ", ".join(names[:20])
+        raise SpecError(
+            f"{file.real.path} has no column {missing[0]!r}: its first line has {have}. If that is no header, spec= "
+            f"must name {len(names)} fields"
+        )
+    named = [name or f"Unnamed: {number}" for number, name in enumerate(names)]  # as pandas calls them
+    if len(set(named)) < len(named):
+        twice = next(name for name in named if named.count(name) > 1)
+        raise FormatError(
+            f"line 1: two columns are called {twice!r}",
+            file=file.real.path,
+            offset=file.start,
+            hint="rename one; if the first line is no header, name the columns with spec=",
+        )
+    return named, True

@@ -1,0 +1,254 @@
+"""Scanning files of lines, plain or compressed, from front to back into a table: what JSON lines and CSV share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bushel._index.columns import Column
+from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel.containers.base import ReadOptions, Report
+from bushel.containers.growing import GrowingArrays
+from bushel.containers.line_values import LineField
+from bushel.containers.recovery import Fault, Recovered
+from bushel.errors import FormatError, SpecError
+from bushel.filters import FilterError
+from bushel.kernels import LineScanner
+from bushel.spec import KEY, parse_spec
+from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+
+__all__ = ["COMPRESSED", "LineFile", "LineTable", "line_shards", "open_lines", "scanner_of"]
+
+COMPRESSED = (".gz", ".zst")
+"""Ends of the names of compressed files, which follow the usual suffix."""
+
+_ABOUT = ("README", "LICENSE", ".json", ".md", ".py", ".txt", ".yaml", ".yml")
+"""Files that may lie beside the data, and their suffixes."""
+
+_CHUNK = 1 << 22
+_LONGEST_LINE = 256 << 20
+_SPACING = 256 << 10
+"""Expanded bytes between restart points of gzip: values are short, and each that is read expands as many."""
+
+_BOM = b"\xef\xbb\xbf"
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+_CELLS_PER_BYTE, _ENOUGH_CELLS = 4, 1 << 22
+_MOST_NAMES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LineFile:
+    """An open file of lines.
+
+    Attributes:
+        real: The file itself.
+        lines: The file, or the block file that it expands to.
+        blocks: Its blocks; empty if it is not compressed.
+        start: Where the first line begins, after a byte order mark.
+    """
+
+    real: File
+    lines: File
+    blocks: tuple[Blocks, ...]
+    start: int
+
+    @property
+    def number(self) -> int:
+        """Number of the file that has the lines, in the table."""
+        return len(self.blocks)
+
+
+def line_shards(path: AnyPath, suffixes: tuple[str, ...]) -> list[Shard] | None:
+    """Return the shard of one file, or those of a folder of such files and pages about them, sorted by name."""
+    if not path.is_dir():
+        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(suffixes) else None
+    names = sorted(each.name for each in path.iterdir() if not each.name.startswith("."))
+    own = [name for name in names if name.endswith(suffixes)]
+    if not own or not all(name in own or name in _ABOUT or name.endswith(_ABOUT) for name in names):
+        return None  # the tables of another dataset
+    return [Shard(path, name, (name,)) for name in own]
+
+
+def open_lines(shard: Shard) -> LineFile:
+    """Open the file of a shard.
+
+    Raises:
+        FormatError: It is compressed and damaged, or its text is UTF-16.
+        UnsupportedError: It is compressed in a way of which no part can be read alone.
+    """
+    real = open_file(shard.path(0))
+    lines, blocks = real, tuple[Blocks, ...]()
+    if shard.files[0].endswith(COMPRESSED):
+        from bushel.storage.restart import compressed_blocks
+
+        blocks = (compressed_blocks(real, spacing=_SPACING),)
+        lines = BlockFile(real.path, blocks[0], lambda _: real, real.mtime_ns)
+    head = lines.read(0, min(lines.size, 3))
+    if head.startswith(_WIDE):
+        raise FormatError("its text is UTF-16", file=real.path, offset=0, hint="convert it to UTF-8, with iconv, say")
+    return LineFile(real, lines, blocks, 3 if head == _BOM else 0)
+
+
+class _Expanded:
+    """Reads a compressed file from front to back. Expanded blocks are not kept, unlike those that values lie in."""
+
+    def __init__(self, file: LineFile, blocks: BlockFile) -> None:
+        self._file, self._blocks = file, blocks
+        self._data, self._start, self._block = b"", 0, 0
+
+    def read(self, at: int, length: int) -> bytes:
+        """Return bytes that do not begin before those of the last call.
+
+        Raises:
+            FormatError: A block cannot be expanded.
+        """
+        pieces, blocks = [self._data[at - self._start :]], self._blocks.blocks
+        size, self._start = len(pieces[0]), at
+        while size < length:
+            number, self._block = self._block, self._block + 1
+            offset = int(blocks.offset[number])
+            try:
+                expanded = self._blocks.expand(number, self._file.real.read(offset, int(blocks.length[number])))
+            except FilterError as error:
+                raise FormatError(str(error), file=self._file.real.path, offset=offset) from error
+            pieces.append(expanded[max(at - int(blocks.start[number]), 0) :].tobytes())
+            size += len(pieces[-1])
+        self._data = b"".join(pieces)
+        return self._data[:length]
+
+
+@dataclass(slots=True)
+class LineTable:
+    """The table of a file of lines, while it is made.
+
+    Attributes:
+        file: The file.
+        cells: Whether its lines are records of CSV.
+        report: Called with the numbers of bytes that were scanned.
+        fault: Called with the error of a damaged line, which is then left out. If it is None, the error is raised.
+    """
+
+    file: LineFile
+    cells: bool = False
+    report: Report | None = None
+    fault: Fault | None = None
+    _arrays: GrowingArrays = field(default_factory=GrowingArrays)
+    _fields: list[LineField] = field(default_factory=list)
+    _samples: int = 0
+    _gaps: list[tuple[int, str]] = field(default_factory=list)
+
+    def scan(self, scanner: LineScanner, start: int, lines_before: int = 0) -> None:
+        """Scan the file to its end.
+
+        Args:
+            scanner: The scanner.
+            start: Where the first line begins.
+            lines_before: Number of line ends before that.
+
+        Raises:
+            FormatError: A line is damaged.
+        """
+        lines = self.file.lines
+        source = _Expanded(self.file, lines) if isinstance(lines, BlockFile) else lines
+        at, window = start, _CHUNK
+        while at < lines.size:
+            data = source.read(at, min(window, lines.size - at))
+            used = scanner.feed(data, at, at + len(data) == lines.size)
+            self._take(scanner)
+            before = at
+            if scanner.problem is not None:
+                self._leave_out(self._error(scanner, scanner.lines + lines_before + len(self._gaps) + 1))
+                end = data.find(b"\n", scanner.problem_offset - at)
+                used = end + 1 if end >= 0 else len(data)
+            elif not used:
+                window *= 2
+                if window > _LONGEST_LINE:
+                    raise FormatError(
+                        f"line {scanner.lines + lines_before + 1} has more than {_LONGEST_LINE >> 21} MiB",
+                        file=self.file.real.path,
+                        offset=at,
+                        hint="no line of data is that long: do quotes not end, or is it another format?",
+                    )
+                continue
+            at, window = at + used, _CHUNK
+            if self.report is not None:
+                self.report(at - before)
+
+    def _leave_out(self, error: FormatError) -> None:
+        if self.fault is None:
+            raise error
+        self.fault(error)
+        self._gaps.append((self._samples, str(self._samples + len(self._gaps))))
+
+    def _error(self, scanner: LineScanner, line: int) -> FormatError:
+        where = " of the expanded file" if self.file.blocks else ""
+        hint = "correct the line, or remove it"
+        if scanner.problem is not None and "names" in scanner.problem:
+            hint = "name the fields to be read with spec=, or write the names as values of a list"
+        return FormatError(
+            f"line {line}{where}: {scanner.problem}", file=self.file.real.path, offset=scanner.problem_offset, hint=hint
+        )
+
+    def _take(self, scanner: LineScanner) -> None:
+        names = scanner.names
+        for number in range(len(self._fields), len(names)):
+            self._fields.append(LineField(self._name(names[number]), number, self._arrays, cells=self.cells))
+        rows = scanner.rows
+        cells, most = (self._samples + rows) * len(names), self.file.lines.size * _CELLS_PER_BYTE
+        if cells > max(most, _ENOUGH_CELLS):
+            raise FormatError(
+                f"{self._samples + rows} lines with {len(names)} different names would take a table that is far "
+                "larger than the file",
+                file=self.file.real.path,
+                hint="name the fields to be read with spec=, or write the names as values of a list",
+            )
+        for number, own in enumerate(self._fields):
+            own.add(self._samples, rows, scanner.values(number))
+        self._samples += rows
+
+    def _name(self, name: bytes) -> str:
+        try:
+            text = name.decode()
+            if text or not self.cells:  # an empty name is a column that is not wanted
+                parse_spec({text: "json"})
+        except (UnicodeDecodeError, SpecError) as error:
+            raise FormatError(
+                f"{name[:100]!r} cannot be the name of a field, which is text other than '' and {KEY!r}",
+                file=self.file.real.path,
+                hint="rename it",
+            ) from error
+        return text
+
+    def index(self, container: str, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table.
+
+        Raises:
+            SpecError: The user declares a type that the values of a field cannot have.
+        """
+        for own in self._fields:
+            own.finish(self._samples)
+        found = self._arrays.finish()
+        fields: dict[str, FieldExtents] = {}
+        columns: dict[str, Column] = {}
+        for own in self._fields:
+            if own.name:
+                declared = (options.spec or {}).get(own.name)
+                fields[own.name], column = own.table(found, declared, self.file.number)
+                if column is not None:
+                    columns[own.name] = column
+        real = self.file.real
+        stamp = FileStamp(shard.files[0], real.size, real.mtime_ns)
+        table = ShardIndex(self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks)
+        return table.check(real.path)
+
+    def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
+        """Return the table of the lines that are not damaged, with a gap for each that is."""
+        table = replace(self.index(container, shard, options), columns={})
+        return Recovered(table, np.ones(table.samples, np.bool_), len(self._gaps), tuple(self._gaps))
+
+
+def scanner_of(names: list[str], delimiter: str = "", *, closed: bool = False) -> LineScanner:
+    """Return a scanner of JSON, or of CSV with these columns."""
+    encoded = [name.encode() for name in names]
+    return LineScanner(encoded, ord(delimiter) if delimiter else 0, closed, _MOST_NAMES)

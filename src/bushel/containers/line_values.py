@@ -1,0 +1,238 @@
+"""The values of one field in lines of JSON or CSV: their extents, the type that fits all of them, and their column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.columns import Column
+from bushel._index.table import MISSING, FieldExtents
+from bushel.containers.growing import GrowingArrays
+from bushel.errors import SpecError
+from bushel.spec import Field
+
+__all__ = ["Kind", "LineField", "Scanned"]
+
+Scanned: TypeAlias = tuple[
+    npt.NDArray[np.int32],
+    npt.NDArray[np.int64],
+    npt.NDArray[np.int64],
+    npt.NDArray[np.uint8],
+    npt.NDArray[np.int64],
+]
+"""What `LineScanner.values` returns: row, offset, length, kind and number of each value."""
+
+_STEP = 1 << 20
+"""Rows that are handled at a time, so that large tables need little memory."""
+
+_EXACT = 1 << 53
+"""Integers up to this are floats exactly."""
+
+
+class Kind(IntEnum):
+    """The kinds of values that `LineScanner` finds."""
+
+    NONE = 0
+    NULL = 1
+    BARE = 2
+    QUOTED = 3
+    ESCAPED = 4
+    FALSE = 5
+    TRUE = 6
+    INTEGER = 7
+    UNSIGNED = 8
+    LARGE = 9
+    REAL = 10
+    NESTED = 11
+
+
+_TEXTS = {Kind.BARE, Kind.QUOTED, Kind.ESCAPED}
+_IN_QUOTES = {Kind.QUOTED, Kind.ESCAPED}
+_INTEGERS = {Kind.INTEGER, Kind.UNSIGNED, Kind.LARGE}
+_NUMBERS = {*_INTEGERS, Kind.REAL}
+_DECIMAL = {"int": "cls", "uint": "cls", "i64": "cls", "u64": "cls", "float": "float-text", "f32": "float-text"}
+"""Codecs of numbers, and the codecs of the same numbers as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """How the values of a field are stored.
+
+    Attributes:
+        codec: Codec of the field.
+        stored: Codec of the stored bytes.
+        quotes: Whether the quotes around texts belong to the stored bytes.
+    """
+
+    codec: str
+    stored: str
+    quotes: bool = False
+
+
+class LineField:
+    """One field, whose values are added chunk by chunk.
+
+    Args:
+        name: Its name.
+        number: Its number, which distinguishes its arrays from those of others.
+        arrays: Takes its arrays.
+        cells: Whether the values are cells of CSV, not of JSON.
+    """
+
+    def __init__(self, name: str, number: int, arrays: GrowingArrays, *, cells: bool) -> None:
+        self.name, self._number, self._arrays, self._cells = name, number, arrays, cells
+        self._kinds: set[Kind] = set()
+        self._negative = self._inexact = self._numbered = False
+        self._rows = 0
+
+    def add(self, before: int, rows: int, values: Scanned) -> None:
+        """Add the values of a chunk.
+
+        Args:
+            before: Number of samples before the chunk.
+            rows: Number of samples in it.
+            values: The values of those that have the field.
+        """
+        row, offset, length, kind, number = values
+        if not len(row):
+            return
+        self._pad(before)
+        counts = np.bincount(kind, minlength=len(Kind))
+        self._kinds |= {Kind(each) for each in np.flatnonzero(counts).tolist()}
+        if counts[Kind.INTEGER]:
+            whole = number[kind == Kind.INTEGER]
+            self._negative |= bool(whole.min() < 0)
+            self._inexact |= bool(whole.max() > _EXACT or whole.min() < -_EXACT)
+        absent = kind == Kind.NULL
+        if absent.any():
+            length[absent] = MISSING
+            offset[absent] = 0
+        numbers = bool(counts[[*_NUMBERS, Kind.TRUE, Kind.FALSE]].any())
+        if len(row) < rows:
+            offset, length, kind, number = (
+                _spread(row, rows, array, fill)
+                for array, fill in ((offset, 0), (length, MISSING), (kind, 0), (number, 0))
+            )
+        if numbers and not self._numbered:
+            self._numbered = True
+            self._fill("number", before, np.int64, 0)
+        for part, array in (("offset", offset), ("length", length), ("kind", kind)):
+            self._arrays.append(f"{self._number}.{part}", array)
+        if self._numbered:
+            self._arrays.append(f"{self._number}.number", number)
+        self._rows = before + rows
+
+    def finish(self, samples: int) -> None:
+        """Say that there are no more samples than these."""
+        self._pad(samples)
+
+    def _pad(self, samples: int) -> None:
+        missing = samples - self._rows
+        for part, dtype, value in (("offset", np.int64, 0), ("length", np.int64, MISSING), ("kind", np.uint8, 0)):
+            self._fill(part, missing, dtype, value)
+        if self._numbered:
+            self._fill("number", missing, np.int64, 0)
+        self._rows = samples
+
+    def _fill(self, part: str, count: int, dtype: type[np.generic], value: int) -> None:
+        for start in range(0, count, _STEP):
+            self._arrays.append(f"{self._number}.{part}", np.full(min(_STEP, count - start), value, dtype))
+
+    def table(
+        self, found: Mapping[str, npt.NDArray[Any]], declared: Field | None, file: int
+    ) -> tuple[FieldExtents, Column | None]:
+        """Return the extents, and the column if the values are numbers or truth values.
+
+        Args:
+            found: The arrays of all fields, which are changed.
+            declared: The field as the user declares it, or None.
+            file: Number of the file.
+
+        Raises:
+            SpecError: The values cannot be of the declared type.
+        """
+        offset, length, kind = (
+            found.get(f"{self._number}.{part}", np.empty(0, dtype))
+            for part, dtype in (("offset", np.int64), ("length", np.int64), ("kind", np.uint8))
+        )
+        natural = self._natural()
+        own = natural if declared is None else self._declared(declared, natural)
+        if own.quotes:
+            for part in _parts(len(offset)):
+                quoted = (kind[part] == Kind.QUOTED) | (kind[part] == Kind.ESCAPED)
+                offset[part] -= quoted
+                length[part] += 2 * quoted
+        field = declared or Field(self.name, own.codec)
+        column = self._column(found, kind, own.stored) if self._numbered else None
+        return FieldExtents(field, own.stored, file, offset, length), column
+
+    def _natural(self) -> _Type:
+        """Return the type that fits all values without changing one."""
+        kinds = self._kinds - {Kind.NULL}
+        if not kinds:
+            return _Type("utf8", "utf8") if self._cells else _Type("json", "json")
+        if kinds <= _INTEGERS:
+            return _Type("int", "cls")
+        if kinds == {Kind.REAL} or (kinds == {Kind.REAL, Kind.INTEGER} and not self._inexact):
+            return _Type("float", "float-text")
+        if kinds <= _TEXTS or self._cells:
+            escaped = Kind.ESCAPED in kinds
+            return _Type("utf8", ("csv-text" if self._cells else "json") if escaped else "utf8", escaped)
+        return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
+
+    def _declared(self, field: Field, natural: _Type) -> _Type:
+        kinds = self._kinds - {Kind.NULL}
+        codec = field.codec
+        if field.sequence:
+            raise SpecError(f"field {self.name!r} has one value in each line, so its type cannot be {field.type!r}")
+        if codec == natural.codec:
+            return natural
+        if codec == "json" and not self._cells:
+            return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
+        if codec.startswith("array") and kinds == {Kind.NESTED}:
+            return _Type(codec, f"json-{codec}")
+        if Kind.ESCAPED in kinds:
+            raise SpecError(
+                f"field {self.name!r}: some of its texts have escapes, so they can be read as utf8, not as {codec}"
+            )
+        if codec in _DECIMAL or kinds <= _TEXTS or self._cells or codec == "utf8":
+            return _Type(codec, _DECIMAL.get(codec, codec))
+        raise SpecError(f"field {self.name!r}: its values are of type {natural.codec}, and cannot be read as {codec}")
+
+    def _column(self, found: Mapping[str, npt.NDArray[Any]], kind: npt.NDArray[np.uint8], stored: str) -> Column | None:
+        kinds = self._kinds - {Kind.NULL}
+        number = found[f"{self._number}.number"]
+        missing = np.empty(len(kind), np.bool_)
+        for part in _parts(len(kind)):
+            np.less_equal(kind[part], Kind.NULL, out=missing[part])
+        some = missing if missing.any() else None
+        if kinds <= {Kind.FALSE, Kind.TRUE}:
+            return Column("bool", number.astype(np.bool_), some)
+        if stored == "cls" and kinds == {Kind.INTEGER}:
+            return Column("int", number, some)
+        if stored == "cls" and kinds <= {Kind.INTEGER, Kind.UNSIGNED} and not self._negative:
+            return Column("uint", number.view(np.uint64), some)
+        if stored == "float-text" and kinds <= {Kind.INTEGER, Kind.REAL}:
+            for part in _parts(len(kind)):
+                whole = kind[part] == Kind.INTEGER
+                if whole.any():
+                    number[part][whole] = number[part][whole].astype(np.float64).view(np.int64)
+            return Column("float", number.view(np.float64), some)
+        return None
+
+
+def _spread(row: npt.NDArray[np.int32], rows: int, array: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
+    """Return an array of all rows, given the values of some."""
+    out = np.full(rows, fill, array.dtype)
+    out[row] = array
+    return out
+
+
+def _parts(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, _STEP):
+        yield slice(start, min(start + _STEP, rows))

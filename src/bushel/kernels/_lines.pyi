@@ -1,0 +1,112 @@
+"""Kernels for lines: values in JSON lines and CSV, and values that follow their lengths. `_kernels` has the rules."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+_Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python 3.12 and newer
+
+class LineScanner:
+    """Finds where the values in lines of JSON or records of CSV lie, chunk by chunk.
+
+    ::
+
+        scanner = LineScanner([])
+        used = scanner.feed(chunk, start, last=False)  # the next chunk begins at start + used
+        row, offset, length, kind, number = scanner.values(0)  # of scanner.names[0]
+
+    Args:
+        names: Names of fields. For CSV, those of the columns in order; an empty name is a column that is not wanted.
+        delimiter: The delimiter of CSV; 0 for lines of JSON.
+        closed: Whether other names of JSON than these are passed over.
+        most_names: Greatest number of different names of JSON; more of them are a problem.
+    """
+
+    def __init__(
+        self, names: Sequence[_Bytes], delimiter: int = 0, closed: bool = False, most_names: int = 10000
+    ) -> None: ...
+    def feed(self, data: _Bytes, start: int, last: bool) -> int:
+        """Scan the whole lines in some bytes. The values of the call before are dropped.
+
+        Args:
+            data: The bytes, which begin with a line.
+            start: Position of the bytes in the file, which is added to offsets.
+            last: Whether the bytes end with the last line.
+
+        Returns:
+            Number of bytes of the lines that were scanned. It is 0 if no line ends in the bytes. After a problem, the
+            values are those of the lines before the damaged one, and the next call may go on behind that.
+        """
+    def values(
+        self, field: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the values of a field in the lines of the last call that have it.
+
+        Args:
+            field: Its number in `names`.
+
+        Returns:
+            row: int32[n], the sample among those of the last call, ascending.
+            offset: int64[n], bytes: of a text in quotes, the first byte between them.
+            length: int64[n], bytes: of a text in quotes, those between them.
+            kind: uint8[n]: 1 null, or an empty cell that is not quoted; 2 text without quotes; 3 text in quotes; 4 the
+                same with backslashes or, in CSV, doubled quotes; 5 false; 6 true; 7 an integer that fits int64; 8 an
+                integer that fits uint64 only; 9 a larger integer; 10 a real number; 11 an object or a list, of which
+                only strings and the balance of brackets are checked. A cell without quotes that is a number as JSON
+                has it is a number.
+            number: int64[n], the number: of kind 8, the bits of an uint64, of kind 10, those of a float64; else 0.
+
+        Raises:
+            IndexError: There is no such field.
+        """
+    @property
+    def names(self) -> list[bytes]:
+        """Names of the fields, in the order in which they appeared. Escapes are resolved."""
+    @property
+    def rows(self) -> int:
+        """Number of samples in the last call. Empty lines have none."""
+    @property
+    def lines(self) -> int:
+        """Number of lines that were scanned in all calls, empty ones too."""
+    @property
+    def problem(self) -> str | None:
+        """The problem that ended the last call, or None."""
+    @property
+    def problem_offset(self) -> int:
+        """Position of the problem in the file, or -1."""
+
+def csv_record(
+    data: _Bytes, delimiter: int, last: bool, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], int]:
+    """Return the cells of the first record of CSV.
+
+    Args:
+        data: The bytes.
+        delimiter: The delimiter.
+        last: Whether no more bytes follow.
+        most: Greatest number of cells.
+
+    Returns:
+        offset, length, kind: as `LineScanner.values` has them, where kinds are 1 to 4.
+        end: Where the next record begins; -1 if the record does not end in the bytes.
+
+    Raises:
+        ValueError: Quotes are damaged, or there are too many cells.
+    """
+
+def scan_byte_arrays(data: _Bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where values lie that follow each other, each after its length in 4 bytes, little-endian.
+
+    Args:
+        data: The bytes.
+        count: Number of values.
+
+    Returns:
+        offset: int64[count], bytes from the start of ``data``.
+        length: int64[count], bytes.
+
+    Raises:
+        ValueError: The bytes end inside a value.
+    """

@@ -1,0 +1,126 @@
+// Python bindings: scans of lines of JSON and records of CSV, and of values that follow each other with their lengths.
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/python.hpp"
+#include "scans/byte_arrays.hpp"
+#include "scans/lines.hpp"
+
+namespace bushel {
+
+namespace {
+
+template <typename T>
+nb::object copy_of(const std::vector<T> &elements) {
+    T *const copy = new T[elements.size()];
+    std::copy(elements.begin(), elements.end(), copy);
+    return owned_array(copy, elements.size());
+}
+
+std::vector<std::string> texts(nb::handle names) {
+    const nb::object items = sequence_argument(names, "names: expected a sequence of bytes");
+    const nb::handle list = items;
+    std::vector<std::string> found;
+    for (const nb::handle each : list) {
+        const BufferArgument buffer(each);
+        found.emplace_back(reinterpret_cast<const char *>(buffer.data()), buffer.size());
+    }
+    return found;
+}
+
+// A scan of lines, which threads may share.
+class LineScanner {
+public:
+    LineScanner(nb::handle names, std::uint8_t delimiter, bool closed, std::int64_t most_names)
+        : scan_(texts(names), delimiter, closed, static_cast<std::size_t>(std::max<std::int64_t>(most_names, 0))) {}
+
+    std::size_t feed(nb::handle data, std::int64_t start, bool last) {
+        const BufferArgument buffer(data);
+        const nb::gil_scoped_release unlocked;
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return scan_.feed(buffer.data(), buffer.size(), start, last);
+    }
+
+    nb::object values(std::int64_t field) {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        if (field < 0 || static_cast<std::size_t>(field) >= scan_.names().size()) throw nb::index_error("no such field");
+        const FieldValues &own = scan_.values(static_cast<std::size_t>(field));
+        return nb::make_tuple(copy_of(own.row), copy_of(own.offset), copy_of(own.length), copy_of(own.kind),
+                              copy_of(own.number));
+    }
+
+    nb::object names() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        nb::list found;
+        for (const std::string &each : scan_.names()) found.append(nb::bytes(each.data(), each.size()));
+        return found;
+    }
+
+    std::int64_t rows() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return scan_.rows();
+    }
+
+    std::int64_t lines() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return scan_.lines();
+    }
+
+    nb::object problem() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return optional_text(scan_.problem());
+    }
+
+    std::int64_t problem_offset() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return scan_.problem_offset();
+    }
+
+private:
+    std::mutex mutex_;
+    LineScan scan_;
+};
+
+nb::object csv_record(nb::handle data, std::uint8_t delimiter, bool last, std::int64_t most) {
+    const BufferArgument buffer(data);
+    const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(most, 0));
+    CsvRecord record;
+    {
+        const nb::gil_scoped_release unlocked;
+        record = first_csv_record(buffer.data(), buffer.size(), delimiter, last, limit);
+    }
+    return nb::make_tuple(copy_of(record.offset), copy_of(record.length), copy_of(record.kind), record.end);
+}
+
+nb::object scan_byte_arrays(nb::handle data, std::int64_t count) {
+    const BufferArgument buffer(data);
+    ByteArrays found;
+    {
+        const nb::gil_scoped_release unlocked;
+        found = find_byte_arrays(buffer.data(), buffer.size(), count);
+    }
+    return nb::make_tuple(copy_of(found.offset), copy_of(found.length));
+}
+
+}  // namespace
+
+void bind_lines(nb::module_ &module) {
+    nb::class_<LineScanner>(module, "LineScanner")
+        .def(nb::init<nb::handle, std::uint8_t, bool, std::int64_t>(), nb::arg("names"), nb::arg("delimiter") = 0,
+             nb::arg("closed") = false, nb::arg("most_names") = 10000)
+        .def("feed", &LineScanner::feed, nb::arg("data"), nb::arg("start"), nb::arg("last"))
+        .def("values", &LineScanner::values, nb::arg("field"))
+        .def_prop_ro("names", &LineScanner::names)
+        .def_prop_ro("rows", &LineScanner::rows)
+        .def_prop_ro("lines", &LineScanner::lines)
+        .def_prop_ro("problem", &LineScanner::problem)
+        .def_prop_ro("problem_offset", &LineScanner::problem_offset);
+    module.def("csv_record", &csv_record, nb::arg("data"), nb::arg("delimiter"), nb::arg("last"), nb::arg("most"));
+    module.def("scan_byte_arrays", &scan_byte_arrays, nb::arg("data"), nb::arg("count"));
+}
+
+}  // namespace bushel

@@ -1,0 +1,130 @@
+"""Records of CSV and TSV, read in place, as Python's `csv` reads them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.containers.read_in_place import check_damaged
+
+import bushel
+from bushel.errors import FormatError, SpecError
+from bushel.testing import READABLE_CHECKS, Golden, Readable
+
+TABLE = 'id,text,score,"n ""x"""\r\n1,"a, ""b""\nc",0.5,\r\n\r\n-2,plain,2,7\r\n'
+SAMPLES = [{"id": 1, "text": 'a, "b"\nc', "score": 0.5}, {"id": -2, "text": "plain", "score": 2.0, 'n "x"': 7}]
+
+
+def read(path: Path, **options: Any) -> list[dict[str, Any]]:
+    with bushel.open(path, index="memory", **options) as dataset:
+        samples = [dict(each) for each in dataset]
+        assert dataset.read(range(len(dataset))) == samples
+    return [{name: value for name, value in sample.items() if name != "__key__"} for sample in samples]
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:the order")  # of so small a block
+@pytest.mark.parametrize("check", READABLE_CHECKS)
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv.gz"])
+def test_conformance(name: str, check: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "checked").mkdir()
+    path, data = tmp_path / "in" / name, TABLE.encode()
+    path.write_bytes(gzip.compress(data.replace(b",", b"\t")) if name.endswith("gz") else data)
+    samples = [{**each, "text": str(each["text"]).replace(",", "\t")} for each in SAMPLES] if "tsv" in name else SAMPLES
+    READABLE_CHECKS[check](Readable("csv", Golden(path, samples), tmp_path / "checked"))
+
+
+def test_cells_and_types(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", TABLE)
+    assert read(path) == SAMPLES
+    dataset = bushel.open(path, index="memory")
+    assert dict(dataset.spec) == {"id": "int", "text": "utf8", "score": "float", 'n "x"': "int"}
+    assert dataset.columns == ("id", "score", 'n "x"')
+    assert dataset.column("score").tolist() == [0.5, 2.0]
+
+
+def test_what_is_no_number_stays_text(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", 'zip,quoted,mixed,big,empty\n007,"1",1,18446744073709551616,""\n010,"2",x,1,\n')
+    assert read(path) == [
+        {"zip": "007", "quoted": "1", "mixed": "1", "big": 1 << 64, "empty": ""},
+        {"zip": "010", "quoted": "2", "mixed": "x", "big": 1},
+    ]
+    assert [each["quoted"] for each in read(path, spec={"quoted": "int"})] == [1, 2]
+
+
+def test_a_file_without_a_header(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", "1,a\n2,b\n")
+    assert read(path, spec={"id": "int", "name": "utf8"}) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+    assert read(path) == [{"1": 2, "a": "b"}]
+    with pytest.raises(SpecError, match="no column 'id': its first line has 1, a"):
+        bushel.open(path, index="memory", spec={"id": "int"})
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_other_delimiters(delimiter: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", "a,b\n1,2\n".replace(",", delimiter))
+    assert read(path) == [{"a": 1, "b": 2}]
+
+
+def test_odd_headers(tmp_path: Path) -> None:
+    assert read(written(tmp_path / "a.csv", "﻿,a\n0,5\n")) == [{"Unnamed: 0": 0, "a": 5}]
+    assert read(written(tmp_path / "b.csv", "a,b\n")) == []
+    assert read(written(tmp_path / "c.csv", "")) == []
+    with pytest.raises(FormatError, match="two columns are called 'a'"):
+        read(written(tmp_path / "d.csv", "a,a\n1,2\n"))
+    with pytest.raises(FormatError, match="too many cells"):
+        read(written(tmp_path / "e.csv", ",".join(map(str, range(1_000_000))) + "\n"))
+    with pytest.raises(FormatError, match="quotes of a cell do not end"):
+        read(written(tmp_path / "f.csv", '"a,b\n1,2\n'))
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ("1", "fewer cells"),
+        ("1,2,3", "more cells"),
+        ('1,"a"b', "behind a quoted cell"),
+        ('1,"a', "quotes of a cell do not end"),
+    ],
+)
+def test_a_damaged_record(record: str, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", f'a,b\n1,"x\ny"\n{record}\n5,6\n')
+    with pytest.raises(FormatError, match=f"line 4: .*{message}") as caught:
+        bushel.index(path)
+    assert caught.value.offset in range(12, 12 + len(record) + 6)
+    with pytest.warns(bushel.DamagedWarning):
+        dataset = bushel.open(path, index="memory")
+    assert dataset[0]["b"] == "x\ny"
+
+
+CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=8)
+
+
+@given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=8), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_any_cells(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], quote: bool) -> None:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL if quote else csv.QUOTE_MINIMAL).writerows([["a", "b"], *rows])
+    path = written(tmp_path_factory.mktemp("any") / "x.csv", text.getvalue())
+    found = read(path, spec={"a": "utf8", "b": "utf8"})
+    wanted = [dict(zip("ab", row, strict=True)) for row in rows]
+    if not quote:  # an empty cell without quotes is a missing value
+        wanted = [{name: cell for name, cell in row.items() if cell} for row in wanted]
+    assert found == wanted
+
+
+@pytest.mark.filterwarnings("ignore::bushel.DamagedWarning")
+def test_damage_gives_an_error_that_names_the_file_or_other_values(tmp_path: Path) -> None:
+    data = TABLE.encode() + b"".join(b'%d,"text, %d",0.5,%d\n' % (i, i, i) for i in range(40))
+    check_damaged(data, tmp_path / "x.csv", 20, "csv")

@@ -1,0 +1,116 @@
+"""LineScanner, csv_record and scan_byte_arrays: any chunks give the same values, and numbers are exact."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.kernels.some_lines import CELLS, LINES
+
+from bushel.kernels import LineScanner, csv_record, scan_byte_arrays
+
+
+def values(scanner: LineScanner, data: bytes, chunk: int) -> list[tuple[Any, ...]]:
+    """Return all values, as tuples of field, sample and the rest, of a file that is fed in chunks of this size."""
+    found, at, before, size = [], 0, 0, chunk
+    while at < len(data):
+        used = scanner.feed(data[at : at + size], at, at + size >= len(data))
+        for field in range(len(scanner.names)):
+            row, *rest = (each.tolist() for each in scanner.values(field))
+            found += [(field, before + own, *others) for own, *others in zip(row, *rest, strict=True)]
+        assert scanner.problem is None
+        before += scanner.rows
+        at, size = at + used, chunk if used else 2 * size
+    return sorted(found)
+
+
+@pytest.mark.parametrize("chunk", [1, 31, 100, 1000, 4096])
+def test_chunks_do_not_matter(chunk: int) -> None:
+    assert values(LineScanner([]), LINES, chunk) == values(LineScanner([]), LINES, len(LINES))
+    names = [b"a", b"", b"c"]
+    whole = LineScanner(names, ord(","))
+    assert values(LineScanner(names, ord(",")), CELLS, chunk) == values(whole, CELLS, len(CELLS))
+    assert whole.lines == CELLS.count(b"\n")
+
+
+@given(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(alphabet="0123456789", max_size=30))
+@settings(deadline=None)
+def test_numbers_are_exact(whole: int, real: float, digits: str) -> None:
+    texts = [str(whole), repr(real), f"{real:.30f}", f"1{digits}.{digits}5e-{len(digits)}", f"-0.{digits}0"]
+    for text in texts:
+        scanner = LineScanner([])
+        line = f'{{"x": {text}}}\n'.encode()
+        assert scanner.feed(line, 0, False) == len(line), scanner.problem
+        _, offset, length, [kind], [number] = scanner.values(0)
+        assert line[offset[0] : offset[0] + length[0]].decode() == text
+        wanted = json.loads(text)
+        if kind == 10:
+            assert struct.pack("<q", number) == struct.pack("<d", wanted)
+        else:
+            assert isinstance(wanted, int)
+            inside = 7 if -(1 << 63) <= wanted < 1 << 63 else 8 if 0 <= wanted < 1 << 64 else 9
+            assert (kind, int(number) % (1 << 64)) == (inside, wanted % (1 << 64) if inside < 9 else 0)
+
+
+def test_nested_values_end_at_their_brackets() -> None:
+    rng = random.Random(0)
+    for _ in range(300):
+        parts = ['"a"', '"\\""', '"]}"', "[1,2]", "{}", '"' + "x" * rng.randrange(70) + '"', "3"]
+        text = "".join(rng.choice(parts) + "," for _ in range(rng.randrange(40)))
+        nested = f"[[{text}{{}}]]"
+        line = f'{{"n": {nested}, "z": 1}}'.encode()
+        scanner = LineScanner([])
+        assert scanner.feed(line, 0, True) == len(line), scanner.problem
+        _, offset, length, kind, _ = scanner.values(0)
+        assert (line[offset[0] : offset[0] + length[0]].decode(), int(kind[0])) == (nested, 11)
+
+
+def test_problems_leave_the_lines_before_them() -> None:
+    scanner = LineScanner([], most_names=3)
+    data = b'{"a": 1}\n{"a": 2, "b": x}\n{"a": 3}\n{"c": 1, "d": 1}\n'
+    assert scanner.feed(data, 100, True) == 9
+    assert (scanner.rows, scanner.problem, scanner.problem_offset) == (1, "expected a value", 100 + data.index(b"x"))
+    assert [each.tolist() for each in scanner.values(1)] == [[], [], [], [], []]
+    assert scanner.feed(data[26:], 126, True) == 9
+    assert scanner.problem == "the lines have too many different names"
+    with pytest.raises(IndexError):
+        scanner.values(3)
+
+
+def test_unwanted_names_are_passed_over() -> None:
+    scanner = LineScanner([b"b"], closed=True)
+    scanner.feed(b'{"a": [1], "b": 2, "c": "x"}\n', 0, True)
+    assert scanner.names == [b"b"]
+    assert scanner.values(0)[4].tolist() == [2]
+
+
+def test_the_first_record_of_csv() -> None:
+    offset, length, kind, end = csv_record(b'a,"b ""c""",\r\n1', ord(","), False, 10)
+    assert (offset.tolist(), length.tolist(), kind.tolist(), end) == ([0, 3, 12], [1, 7, 0], [2, 4, 1], 14)
+    assert csv_record(b"a,b", ord(","), False, 10)[3] == -1
+    assert csv_record(b"a,b", ord(","), True, 10)[3] == 3
+    with pytest.raises(ValueError, match="too many cells"):
+        csv_record(b"a,b,c\n", ord(","), True, 2)
+
+
+@given(st.lists(st.binary(max_size=20), max_size=20))
+def test_byte_arrays(found: list[bytes]) -> None:
+    data = b"".join(struct.pack("<I", len(each)) + each for each in found)
+    offset, length = scan_byte_arrays(data, len(found))
+    assert [data[a : a + n] for a, n in zip(offset.tolist(), length.tolist(), strict=True)] == found
+    for cut in range(len(data)):
+        with pytest.raises(ValueError, match="announced|before the length|of which"):
+            scan_byte_arrays(data[:cut], len(found))
+
+
+def test_announced_numbers_take_no_memory() -> None:
+    for count in (1 << 40, -1, 2):
+        with pytest.raises(ValueError, match="announced"):
+            scan_byte_arrays(bytes(4), count)
+    assert scan_byte_arrays(np.zeros(4, np.uint8), 1)[0].tolist() == [4]
