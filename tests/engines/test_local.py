@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,9 @@ def test_conformance(tmp_path: Path) -> None:
 
 
 def test_tasks_that_cannot_be_pickled() -> None:
-    engine = connect("local")
+    engine, lock = connect("local"), threading.Lock()
     with pytest.raises(TypeError, match="pickle"):
-        engine.submit(lambda number: number, Attempt(0, 0))
+        engine.submit(lambda number: lock, Attempt(0, 0))
     engine.close()
     with pytest.raises(ValueError, match="processes=0"):
         LocalEngine(0)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -176,33 +177,64 @@ def test_bad_samples_of_all_processes_are_reported_and_limited() -> None:
         list(Loader(dataset, 5, processes=3, on_error="skip", max_errors=2))
 
 
-def test_what_a_fresh_interpreter_cannot_find_is_refused_by_name() -> None:
-    with pytest.raises(TypeError, match="processes= pickles"):
-        list(Loader(MemoryDataset(5), 2, processes=1, transforms={"number": [lambda number: number]}))
+def test_lambdas_are_sent_by_value_and_what_cannot_be_pickled_is_refused_by_name() -> None:
+    [batch] = Loader(MemoryDataset(5), 5, processes=1, transforms={"number": [lambda number: 2 * number]})
+    assert batch["number"].tolist() == [0, 2, 4, 6, 8]
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match=r"processes= pickles the dataset, .*lock"):
+        list(Loader(MemoryDataset(5), 2, processes=1, transforms={"number": [lambda number: lock]}))
 
 
-def test_functions_of_the_main_script_are_refused_by_name_and_others_need_no_guard(tmp_path: Path) -> None:
+def test_functions_and_classes_of_the_main_script_work_without_a_guard(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
         """
 import sys
+from dataclasses import dataclass
 from bushel.loader import Loader
 from tests.loader.memory_dataset import MemoryDataset
 
+OFFSET = 100
+
+@dataclass
+class Pair:
+    one: int
+    two: int
+
+class OwnError(Exception):
+    pass
+
 def own(number):
-    return number
+    if number == 107:
+        raise OwnError("seven")
+    return number + OFFSET
+
+def refuse(number):
+    raise OwnError(f"the number {number}")
 
 print(len(list(Loader(MemoryDataset(8), 2, processes=2))))
+transforms = {"number": [own, lambda number: Pair(number, -number)]}
+for batch in Loader(MemoryDataset(6), 2, processes=2, transforms=transforms):
+    print([one == Pair(one.one, -one.one) for one in batch["number"]], batch["number"][0])
 try:
-    list(Loader(MemoryDataset(8), 2, processes=2, transforms={"number": [own]}))
+    list(Loader(MemoryDataset(8), 2, processes=2, transforms={"number": [refuse]}))
+except OwnError as error:
+    print("caught", error)
+import threading
+lock = threading.Lock()
+try:
+    list(Loader(MemoryDataset(8), 2, processes=2, transforms={"number": [lambda number: lock]}))
 except TypeError as error:
     print(error)
 """
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "4"
-    assert "own is defined in the main script, which worker processes do not run: move it to a module" in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[:4] == ["4", *(f"[True, True] Pair(one={100 + n}, two={-100 - n})" for n in (0, 2, 4))]
+    assert lines[4] == "caught the number 0"
+    assert lines[5].startswith("processes= pickles the dataset, transforms and collate functions, and one cannot be")
+    assert "lock" in lines[5]
     assert done.stderr == ""
 
 

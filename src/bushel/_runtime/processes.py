@@ -7,7 +7,6 @@ parent ends.
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import socket
@@ -15,12 +14,11 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any
 
-from bushel.errors import BushelError
+from bushel._runtime.pickles import pickle_for_parent
 
-__all__ = ["Channel", "WorkerDiedError", "WorkerProcess", "answer", "pickle_for_worker", "portable"]
+__all__ = ["Channel", "WorkerDiedError", "WorkerProcess", "answer"]
 
 _LENGTH = struct.Struct("<Q")
 _MOST_DESCRIPTORS = 1
@@ -29,8 +27,6 @@ _PATIENCE_SECONDS = 10
 # NumPy's linear algebra starts a thread for every CPU when it is imported, and each of them looks for work for 2**26
 # ticks before it sleeps. That takes the CPUs from the imports of the worker processes. This is the minimum.
 _SLEEP_AT_ONCE = {"OPENBLAS_THREAD_TIMEOUT": "4"}
-
-E = TypeVar("E", bound=BaseException)
 
 
 class WorkerDiedError(RuntimeError):
@@ -176,18 +172,6 @@ class Channel:
         self._socket.close()
 
 
-class _Pickler(pickle.Pickler):
-    """A pickler that refuses what a fresh interpreter cannot import."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, FunctionType | type) and obj.__module__ == "__main__":
-            raise TypeError(
-                f"{obj.__qualname__} is defined in the main script, which worker processes do not run: move it to a "
-                f"module of its own and import it, or leave processes= out to use threads"
-            )
-        return NotImplemented
-
-
 def answer(descriptor: int, reply: Callable[[Any, memoryview], object]) -> None:
     """Be a worker process: answer the parent at the other end of a socket, until it closes its end.
 
@@ -201,35 +185,6 @@ def answer(descriptor: int, reply: Callable[[Any, memoryview], object]) -> None:
         job = pickle.loads(message)
         while True:
             message, _ = channel.receive()
-            channel.send(pickle.dumps(reply(job, message), 5))
+            channel.send(pickle_for_parent(reply(job, message)))
     except (EOFError, ConnectionError):  # the parent has finished
         os._exit(0)
-
-
-def pickle_for_worker(job: Any, content: str) -> bytes:
-    """Pickle a job for a worker process.
-
-    Args:
-        job: Any object.
-        content: What the job contains of the user's, for the error: "the source and the transforms".
-
-    Raises:
-        TypeError: Something in it cannot be pickled; the error names it.
-    """
-    buffer = io.BytesIO()
-    try:
-        _Pickler(buffer, protocol=5).dump(job)
-    except BushelError:
-        raise
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(f"processes= pickles {content}, and one cannot be: {error}") from error
-    return buffer.getvalue()
-
-
-def portable(error: E) -> E | RuntimeError:
-    """Return the exception, or a RuntimeError that quotes it if it does not survive pickling."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error

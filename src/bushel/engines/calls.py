@@ -6,7 +6,7 @@ import pickle
 from functools import lru_cache
 from typing import Any
 
-from bushel._runtime.processes import portable
+from bushel._runtime.pickles import portable
 from bushel._runtime.tasks.engine import Task
 
 __all__ = ["call", "call_pickled"]

@@ -7,7 +7,8 @@ import select
 from collections.abc import Sequence
 
 from bushel._runtime.parallel import cpu_count
-from bushel._runtime.processes import WorkerDiedError, WorkerProcess, answer, pickle_for_worker
+from bushel._runtime.pickles import pickle_for_worker
+from bushel._runtime.processes import WorkerDiedError, WorkerProcess, answer
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
+from bushel._runtime.pickles import pickle_for_worker, portable
+from bushel._runtime.processes import WorkerProcess, answer
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel.ingest.transcoder import Transcoder
 

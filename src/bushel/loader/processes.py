@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from bushel._runtime.processes import Channel, WorkerProcess, pickle_for_worker, portable
+from bushel._runtime.pickles import pickle_for_parent, pickle_for_worker, portable
+from bushel._runtime.processes import Channel, WorkerProcess
 from bushel.loader.bad_samples import BadSample, ErrorReport, note_once
 from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.outputs import Output, Upload
@@ -210,7 +211,7 @@ def serve(descriptor: int) -> None:
         os._exit(0)
     except BaseException as error:
         with suppress(OSError):
-            channel.send(pickle.dumps(_Failed.of(error)))
+            channel.send(pickle_for_parent(_Failed.of(error)))
             select.select([channel], [], [])  # until the loader, which has read it, closes its end
         os._exit(0)
 
@@ -233,7 +234,8 @@ def _send_batches(channel: Channel, parent: int) -> None:
         credit.acquire()
         packed, created = pool.write(finished.batch)
         counts = finished.samples, finished.stored_bytes
-        channel.send(pickle.dumps(_Delivery(finished.consumed, packed, *counts, bad, clock.drain())), created)
+        delivery = _Delivery(finished.consumed, packed, *counts, bad, clock.drain())
+        channel.send(pickle_for_parent(delivery), created)
         del finished  # so that its memory can be reused
     threading.Event().wait()  # until the listener ends the process: the last segments are still in use
 

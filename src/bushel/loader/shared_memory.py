@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from bushel._runtime.pickles import pickle_with_buffers
 from bushel._runtime.system import anonymous_file
 
 __all__ = ["SegmentPool", "SegmentReader", "SharedBatch"]
@@ -64,8 +65,7 @@ class SegmentPool:
         Returns:
             The serialized batch, and a list with the segment's descriptor if the segment is new, else an empty list.
         """
-        buffers: list[pickle.PickleBuffer] = []
-        pickled = pickle.dumps(batch, protocol=5, buffer_callback=buffers.append)
+        pickled, buffers = pickle_with_buffers(batch)
         views = [buffer.raw() for buffer in buffers]
         places, end = [], 0
         for view in views:

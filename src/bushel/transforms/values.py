@@ -92,7 +92,7 @@ class ToCHW:
 
 @dataclass(frozen=True, slots=True)
 class Lambda:
-    """Apply a function to the value. For worker processes, define the function at the top level of a module.
+    """Apply a function to the value.
 
     Examples:
         >>> from bushel.transforms import Lambda
