@@ -193,6 +193,40 @@ class TestDataset:
         bushel.pack(Numbered(2), tmp_path / "out", container="tar", parts=5)
         assert len(opened(tmp_path / "out")) == 2
 
+    @pytest.mark.parametrize("container", ["tar", "gulp"])
+    @pytest.mark.parametrize("columns", [False, True])
+    def test_samples_without_keys_are_numbered_through(self, tmp_path: Path, container: str, columns: bool) -> None:
+        spec = {"frames": "jpg[]", "label": "int"} if container == "gulp" else {"label": "int"}
+        if columns and container == "gulp":
+            pytest.skip("sequences are not columns")
+
+        def samples() -> Any:
+            if columns:
+                return {"label": np.arange(10)}
+            frames = {"frames": [np.zeros((8, 8, 3), np.uint8)]} if container == "gulp" else {}
+            return [{**frames, "label": number} for number in range(10)]
+
+        bushel.pack(samples(), tmp_path / "one", container=container, spec=spec)
+        bushel.pack(samples(), tmp_path / "out", container=container, spec=spec, parts=3, workers=2)
+        bushel.pack(samples(), tmp_path / "single", container=container, spec=spec, parts=1)
+        keys = list(opened(tmp_path / "one").keys)
+        assert len(set(keys)) == 10
+        for name in ("out", "single"):
+            assert list(opened(tmp_path / name).keys) == keys
+            assert [sample["label"] for sample in opened(tmp_path / name)] == list(range(10))
+        assert files_of(tmp_path / "single" / "part-00000") == files_of(tmp_path / "one")
+
+    def test_bad_samples_without_keys_leave_gaps_between_parts_only(self, tmp_path: Path) -> None:
+        source = [{"label": "x" if number in (1, 5) else number} for number in range(9)]
+        bushel.pack(source, tmp_path / "out", container="tar", spec={"label": "int"}, parts=3, max_errors=9)
+        assert [int(key) for key in opened(tmp_path / "out").keys] == [0, 1, 3, 4, 6, 7, 8]
+        assert [sample["label"] for sample in opened(tmp_path / "out")] == [0, 2, 3, 4, 6, 7, 8]
+
+    def test_a_dataset_without_keys_is_converted(self, tmp_path: Path) -> None:
+        bushel.pack([{"label": number} for number in range(7)], tmp_path / "in", container="bag", spec={"label": "int"})
+        bushel.convert(tmp_path / "in", tmp_path / "out", container="tar", parts=3)
+        assert list(opened(tmp_path / "out").keys) == [f"{number:09d}" for number in range(7)]
+
 
 class TestConvert:
     @each_format

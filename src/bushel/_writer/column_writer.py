@@ -91,7 +91,8 @@ class ColumnWriter(DatasetWriter):
         if keys is None:
             if not self._container.needs_keys:
                 raise ValueError("these samples have no keys, but the samples before them have one: pass keys=")
-            keys = NumberedKeys(range(first, first + count))
+            number = self._first_number + first
+            keys = NumberedKeys(range(number, number + count))
         self._keys.check_all(keys)
         return keys
 

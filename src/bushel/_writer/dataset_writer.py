@@ -73,6 +73,7 @@ class DatasetWriter:
         self._adopts_spec = spec is None
         self._options = options
         self._limits = options.limits()
+        self._first_number = options.first_number
         self._before_publish = before_publish
         self._before_checkpoint = before_checkpoint
         self._path = as_path(path)
@@ -187,7 +188,7 @@ class DatasetWriter:
         with self._lock:
             position, shard, added = self._samples, self._current, 0
             if shard is not None and shard.pending is not None:
-                added = shard.pending.add(sample, key, position, self._known)
+                added = shard.pending.add(sample, key, self._first_number + position, self._known)
                 if added == ADDED:
                     self._samples = position + 1
                     return position
@@ -219,7 +220,7 @@ class DatasetWriter:
         if key is None:
             key = sample.get(KEY)
         layout = self._layout or self._decide_layout(keyed=key is not None)
-        key = checked_key(self._keys, key, self._samples)
+        key = checked_key(self._keys, key, self._samples + (self._first_number if self._keys is not None else 0))
         values = self._encode(sample)
         shard = self._current or self._start_shard(layout)
         shard.append(key, values)

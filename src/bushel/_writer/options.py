@@ -33,6 +33,7 @@ class WriterOptions:
         labels: Names of classes by field; None keeps the names of the existing dataset.
         seek: Whether to make seek tables.
         columns: Columns to record in the index; None for the usual ones.
+        first_number: Number that the first sample gets as its key if it has none, where the container needs keys.
 
     Raises:
         ValueError: The mode is unknown, or a shard has less than one sample.
@@ -50,6 +51,7 @@ class WriterOptions:
     labels: Mapping[str, Sequence[str]] | None = None
     seek: bool = False
     columns: tuple[str, ...] | None = None
+    first_number: int = 0
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:

@@ -216,7 +216,7 @@ class PackJob:
         root, name = (target.parent, target.name) if self.run.single else (target, "")
         part = Part(self.run.part(number), root, name, log.path, items, {"part": number})
         folders = self.writing.folders and (self.writing.folders if number == 0 else ())
-        writing = replace(self.writing, expected=len(items), folders=folders)
+        writing = replace(self.writing, expected=len(items), folders=folders, first_number=self.starts[number])
         with ExitStack() as stack:
             encode = self.encode
             if encode is None:
